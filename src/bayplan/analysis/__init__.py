@@ -1,0 +1,1 @@
+"""Read decision records: explain, report, export."""

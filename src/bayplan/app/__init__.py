@@ -1,0 +1,1 @@
+"""Wiring: the only place that knows hosts, engine and presentation together."""

@@ -1,0 +1,56 @@
+"""The exceptions of Bayplan: one tree, for bad input and for bugs. Outcomes of scheduling are values, never exceptions.
+
+::
+
+    BayplanError
+    ├── InputError            something the user gave is wrong: a manifest, a trace, an option (exit code 2)
+    │   ├── ConfigurationError    a scheduler configuration
+    │   └── PluginError           a custom plugin that can't be loaded, or breaks its contract
+    └── InvariantError        the state contradicts itself: a bug of ours
+"""
+
+
+class BayplanError(Exception):
+    """Base of every exception that Bayplan raises on purpose."""
+
+
+class InputError(BayplanError):
+    """Bad input, told as: where, what, what was found, what was expected, what to try.
+
+    Args:
+        what: the problem or the object and path it concerns, e.g. ``Pod default/web $.spec.containers[0].image``.
+        where: file and line, e.g. ``pods.yaml:12``; empty where there is none.
+        got: what was found, already quoted as it should be shown.
+        wanted: what was expected, e.g. ``a quantity``.
+        hint: what to try, e.g. ``'2'``.
+    """
+
+    def __init__(self, what: str, *, where: str = "", got: str = "", wanted: str = "", hint: str = "") -> None:
+        self.what = what
+        self.where = where
+        self.got = got
+        self.wanted = wanted
+        self.hint = hint
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        text = f"{self.where} {self.what}" if self.where else self.what
+        if self.wanted:
+            text += f": expected {self.wanted}"
+        if self.got:
+            text += f"{',' if self.wanted else ':'} got {self.got}"
+        if self.hint:
+            text += f"; try {self.hint}"
+        return text
+
+
+class ConfigurationError(InputError):
+    """A scheduler configuration that is refused."""
+
+
+class PluginError(InputError):
+    """A custom plugin that can't be loaded or that breaks the contract of its extension point."""
+
+
+class InvariantError(BayplanError):
+    """The state contradicts itself. Always a bug of Bayplan; carries the evidence."""

@@ -1,0 +1,6 @@
+"""The version of this package, and the Kubernetes release whose decisions it takes."""
+
+__version__ = "0.1.0"
+
+KUBERNETES_VERSION = "v1.36.3"
+"""The pinned reference release of mode ``current``."""

@@ -1,0 +1,1 @@
+"""The virtual cluster that hosts share: document store, workload controllers, virtual kubelet."""

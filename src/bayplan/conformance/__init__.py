@@ -1,0 +1,1 @@
+"""Recorded answers of a real scheduler against ours."""

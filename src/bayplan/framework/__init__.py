@@ -1,0 +1,1 @@
+"""The scheduling framework: extension points, Status, cycle state, registry, profiles, configuration."""

@@ -1,0 +1,1 @@
+"""The in-tree plugins, one rule a file. Plugins do not know one another."""

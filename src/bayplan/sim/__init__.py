@@ -1,0 +1,1 @@
+"""The simulator host: discrete events on a virtual clock."""
