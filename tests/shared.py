@@ -1,0 +1,15 @@
+"""Where the recorded answers and the third-party data lie on machines that have them (continuous integration does)."""
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def shared_path(*parts: str) -> Path:
+    """Return the path of a shared file or folder; skip the calling test, with the reason, where it is absent."""
+    path = SHARED.joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"needs {'/'.join(parts)} of the shared data, which is not on this machine")
+    return path
