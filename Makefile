@@ -1,0 +1,68 @@
+# Everything that people and continuous integration do here, one target each. `make` alone lists them.
+# Only Python 3.11 or newer has to be there; `make run PYTHON=/path/to/python` picks one.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+EXAMPLE := src/bayplan/examples/three-zones
+SIZE ?= small
+ARGS ?=
+
+# The first Python that is new enough. Evaluated only when the environment has to be made.
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
+	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format conformance bench docs-cli constraints wheel clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+run: $(VENV)/.ready ## simulate the bundled example and print the report (ARGS="..." is passed on)
+	@$(BIN)/python -m bayplan simulate $(EXAMPLE) $(ARGS)
+
+test: lint ## do all that continuous integration does
+	@$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.ready-dev ## format the code and sort the imports
+	@$(BIN)/ruff check --fix --select I,RUF100 --quiet . ; $(BIN)/ruff format .
+
+conformance: $(VENV)/.ready ## compare with recorded answers: make conformance FILES="..." (default: all cycle cases)
+	@$(BIN)/python -m bayplan conformance $(or $(FILES),../shared/conformance/cycles/*) $(ARGS)
+
+bench: $(VENV)/.ready-dev ## run the benchmarks: make bench SIZE=large ARGS="cycle"
+	@$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)
+
+docs-cli: $(VENV)/.ready ## write docs/cli.md from the program's own help
+	@$(BIN)/python -m bayplan.cli.reference docs/cli.md
+
+constraints: $(VENV)/.ready-dev ## write constraints.txt from what is installed
+	@{ sed '/^[^#]/,$$d' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable | grep == | LC_ALL=C sort -f; } > constraints.new
+	@mv constraints.new constraints.txt
+
+wheel: $(VENV)/.ready ## build the wheel into dist/
+	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps --no-build-isolation --wheel-dir dist .
+
+clean: ## remove the environment and all caches
+	@rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The build backend is installed like everything else, so that its version is pinned too (hence no build isolation).
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Bayplan needs Python 3.11 or newer; none was found. Try: make run PYTHON=/path/to/python" >&2; exit 2; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
+		{ echo "$(PYTHON) can't make a virtual environment (on Debian: apt-get install python3-venv)" >&2; exit 2; }
+	@echo "Installing into $(VENV) (once) ..." >&2
+	@$(PIP) hatchling
+	@$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready
+	@$(PIP) --no-build-isolation --editable '.[dev]'
+	@touch $@
