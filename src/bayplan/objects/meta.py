@@ -1,0 +1,143 @@
+"""What every Kubernetes object has in common: metadata, owners, label selectors; the struct options of this layer.
+
+Timestamps stay RFC 3339 text in the structs; `parse_time_ns` turns them into integer nanoseconds where order matters.
+"""
+
+import re
+from calendar import timegm
+from datetime import date
+from functools import lru_cache
+from typing import Annotated
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.objects.quantity import QUANTITY_PATTERN
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+IntOrString = Int32 | str
+QuantityText = Annotated[str, msgspec.Meta(pattern=QUANTITY_PATTERN)] | int | float
+ResourceList = dict[str, QuantityText]
+
+
+class ApiStruct(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
+    """Base of every typed part of the Kubernetes API: immutable, keyword-only, camelCase in documents.
+
+    Unknown fields of a document are ignored here (the loader reports them). Every field has a default, which is what
+    an absent field means to Kubernetes; `null` means absent too (see `bayplan.objects.kinds`).
+    """
+
+
+class OwnerReference(ApiStruct, frozen=True, kw_only=True):
+    """The object that owns another one."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
+    """Standard metadata of an object. Timestamps are RFC 3339 text, or None."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: Int64 = 0
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+    def controller(self) -> OwnerReference | None:
+        """Return the owner that controls the object (the first with `controller: true`), or None."""
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
+
+
+class LabelSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
+    """One expression of a label selector. Operator: In, NotIn, Exists, DoesNotExist."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(ApiStruct, frozen=True, kw_only=True):
+    """A label query: all of `match_labels` and all of `match_expressions`. Empty matches everything, None nothing."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class Condition(ApiStruct, frozen=True, kw_only=True):
+    """One condition in the status of an object."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: Int64 = 0
+    last_transition_time: str | None = None
+
+
+class ObjectReference(ApiStruct, frozen=True, kw_only=True):
+    """A reference to another object."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class KubernetesObject(ApiStruct, frozen=True, kw_only=True):
+    """Base of every object that has a kind of its own (`bayplan.objects.kinds` is the table of them)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def key(self) -> str:
+        """The object's `namespace/name`, or its name alone where it has no namespace."""
+        metadata = self.metadata
+        return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+_TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:([Zz])|([+-])(\d\d):(\d\d))", re.ASCII
+)
+
+
+@lru_cache(maxsize=65536)
+def parse_time_ns(text: str) -> int:
+    """Return the nanoseconds since 1970 (UTC) of an RFC 3339 timestamp; digits past nanoseconds are cut off.
+
+    Raises:
+        InputError: the text is not an RFC 3339 timestamp, or names a day or time that does not exist.
+    """
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise InputError("timestamp", wanted="an RFC 3339 timestamp", got=repr(text), hint="'2026-01-31T12:00:00Z'")
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    fraction, _, sign, offset_hours, offset_minutes = match.groups()[6:]
+    try:
+        date(year, month, day)
+    except ValueError as problem:
+        raise InputError("timestamp", wanted="a day of the calendar", got=repr(text)) from problem
+    if hour > 23 or minute > 59 or second > 59 or int(offset_hours or 0) > 24 or int(offset_minutes or 0) > 60:
+        raise InputError("timestamp", wanted="a time of day", got=repr(text))
+    seconds = timegm((year, month, day, hour, minute, second))
+    if sign:
+        offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
+        seconds -= offset if sign == "+" else -offset
+    return seconds * 1_000_000_000 + int((fraction or "")[:9].ljust(9, "0"))

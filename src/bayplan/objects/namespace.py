@@ -1,0 +1,22 @@
+"""Namespaces: their labels are what namespace selectors of pod affinity read."""
+
+from bayplan.objects.meta import ApiStruct, KubernetesObject
+
+
+class NamespaceSpec(ApiStruct, frozen=True, kw_only=True):
+    """Who must let go of a namespace before it is gone."""
+
+    finalizers: tuple[str, ...] = ()
+
+
+class NamespaceStatus(ApiStruct, frozen=True, kw_only=True):
+    """Whether a namespace is being deleted. Phase: Active, Terminating."""
+
+    phase: str = ""
+
+
+class Namespace(KubernetesObject, frozen=True, kw_only=True):
+    """A namespace."""
+
+    spec: NamespaceSpec = NamespaceSpec()
+    status: NamespaceStatus = NamespaceStatus()

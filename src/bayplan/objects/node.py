@@ -1,0 +1,91 @@
+"""Nodes: what they offer, what keeps pods away from them, and the images they hold."""
+
+# ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
+
+from msgspec import field
+
+from bayplan.objects.meta import ApiStruct, Int64, KubernetesObject, ResourceList
+
+
+class Taint(ApiStruct, frozen=True, kw_only=True):
+    """A mark that keeps away pods without a matching toleration. Effect: NoSchedule, PreferNoSchedule, NoExecute."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class NodeSpec(ApiStruct, frozen=True, kw_only=True):
+    """What an administrator decides about a node."""
+
+    pod_cidr: str = field(name="podCIDR", default="")
+    pod_cidrs: tuple[str, ...] = field(name="podCIDRs", default=())
+    provider_id: str = field(name="providerID", default="")
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeCondition(ApiStruct, frozen=True, kw_only=True):
+    """One condition of a node."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_heartbeat_time: str | None = None
+    last_transition_time: str | None = None
+
+
+class ContainerImage(ApiStruct, frozen=True, kw_only=True):
+    """An image that a node holds, under all its names."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: Int64 = 0
+
+
+class AttachedVolume(ApiStruct, frozen=True, kw_only=True):
+    """A volume that is attached to a node."""
+
+    name: str = ""
+    device_path: str = ""
+
+
+class NodeAddress(ApiStruct, frozen=True, kw_only=True):
+    """An address of a node."""
+
+    type: str = ""
+    address: str = ""
+
+
+class NodeSystemInfo(ApiStruct, frozen=True, kw_only=True):
+    """What runs on a node, as its kubelet tells."""
+
+    kernel_version: str = ""
+    os_image: str = ""
+    container_runtime_version: str = ""
+    kubelet_version: str = ""
+    operating_system: str = ""
+    architecture: str = ""
+
+
+class NodeStatus(ApiStruct, frozen=True, kw_only=True):
+    """What a node offers (`allocatable`) and how it does."""
+
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    phase: str = ""
+    conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
+    images: tuple[ContainerImage, ...] = ()
+    volumes_in_use: tuple[str, ...] = ()
+    volumes_attached: tuple[AttachedVolume, ...] = ()
+    declared_features: tuple[str, ...] = ()
+
+
+class Node(KubernetesObject, frozen=True, kw_only=True):
+    """A node."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

@@ -1,0 +1,307 @@
+"""Pods: the spec that scheduling reads, and the status that says what became of it.
+
+Affinity, tolerations and spreading constraints stand in `bayplan.objects.affinity`, volumes in
+`bayplan.objects.volumes`; their names are re-exported here, so that one import has the whole pod.
+"""
+
+# ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
+
+from msgspec import field
+
+from bayplan.objects.affinity import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PreferredSchedulingTerm,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from bayplan.objects.meta import ApiStruct, Int32, Int64, KubernetesObject, ResourceList
+from bayplan.objects.volumes import Volume
+
+__all__ = [
+    "Pod",
+    "PodSpec",
+    "PodStatus",
+    "Container",
+    "ContainerPort",
+    "ContainerStatus",
+    "ContainerState",
+    "ContainerExtendedResourceRequest",
+    "NodeAllocatableResourceClaimStatus",
+    "PodCondition",
+    "PodExtendedResourceClaimStatus",
+    "PodOS",
+    "PodReadinessGate",
+    "PodResourceClaim",
+    "PodResourceClaimStatus",
+    "PodSchedulingGate",
+    "PodSchedulingGroup",
+    "ResourceClaimReference",
+    "ResourceRequirements",
+    "Affinity",
+    "NodeAffinity",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodAntiAffinity",
+    "PreferredSchedulingTerm",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "Volume",
+    "WeightedPodAffinityTerm",
+]
+
+
+class ContainerPort(ApiStruct, frozen=True, kw_only=True):
+    """A port of a container; `host_port` 0 asks for no port of the node."""
+
+    name: str = ""
+    host_port: Int32 = 0
+    container_port: Int32 = 0
+    protocol: str = ""
+    host_ip: str = field(name="hostIP", default="")
+
+
+class ResourceClaimReference(ApiStruct, frozen=True, kw_only=True):
+    """A claim of the pod that a container uses (upstream's core/v1 ResourceClaim)."""
+
+    name: str = ""
+    request: str = ""
+
+
+class ResourceRequirements(ApiStruct, frozen=True, kw_only=True):
+    """What a container or a pod asks for."""
+
+    limits: ResourceList = {}
+    requests: ResourceList = {}
+    claims: tuple[ResourceClaimReference, ...] = ()
+
+
+class ContainerStateRunning(ApiStruct, frozen=True, kw_only=True):
+    """Since when a container runs."""
+
+    started_at: str | None = None
+
+
+class ContainerStateTerminated(ApiStruct, frozen=True, kw_only=True):
+    """How a container ended."""
+
+    exit_code: Int32 = 0
+    reason: str = ""
+    message: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class ContainerStateWaiting(ApiStruct, frozen=True, kw_only=True):
+    """Why a container does not run yet."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(ApiStruct, frozen=True, kw_only=True):
+    """What a container does: one of three."""
+
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class VolumeMount(ApiStruct, frozen=True, kw_only=True):
+    """Where a container sees a volume of the pod."""
+
+    name: str = ""
+    read_only: bool = False
+    mount_path: str = ""
+    sub_path: str = ""
+
+
+class VolumeDevice(ApiStruct, frozen=True, kw_only=True):
+    """Where a container sees a raw block volume of the pod."""
+
+    name: str = ""
+    device_path: str = ""
+
+
+class ContainerResizePolicy(ApiStruct, frozen=True, kw_only=True):
+    """Whether a container restarts when a resource is resized."""
+
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
+class Container(ApiStruct, frozen=True, kw_only=True):
+    """A container. `restart_policy` "Always" makes an init container a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    ports: tuple[ContainerPort, ...] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+    resize_policy: tuple[ContainerResizePolicy, ...] = ()
+    restart_policy: str | None = None
+    volume_mounts: tuple[VolumeMount, ...] = ()
+    volume_devices: tuple[VolumeDevice, ...] = ()
+    image_pull_policy: str = ""
+
+
+class PodOS(ApiStruct, frozen=True, kw_only=True):
+    """The operating system of a pod's containers."""
+
+    name: str = ""
+
+
+class PodReadinessGate(ApiStruct, frozen=True, kw_only=True):
+    """A condition that must be true before the pod is ready."""
+
+    condition_type: str = ""
+
+
+class PodSchedulingGate(ApiStruct, frozen=True, kw_only=True):
+    """A gate that keeps a pod out of the queue."""
+
+    name: str = ""
+
+
+class PodResourceClaim(ApiStruct, frozen=True, kw_only=True):
+    """A resource claim of the pod: by name, or made from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSchedulingGroup(ApiStruct, frozen=True, kw_only=True):
+    """The pod group that a pod is scheduled with."""
+
+    pod_group_name: str | None = None
+
+
+class PodSpec(ApiStruct, frozen=True, kw_only=True):
+    """What a pod asks for. `node_selector` None and {} are told apart, as upstream does."""
+
+    volumes: tuple[Volume, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    containers: tuple[Container, ...] = ()
+    restart_policy: str = ""
+    termination_grace_period_seconds: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
+    node_selector: dict[str, str] | None = None
+    service_account_name: str = ""
+    node_name: str = ""
+    host_network: bool = False
+    host_pid: bool = field(name="hostPID", default=False)
+    host_ipc: bool = field(name="hostIPC", default=False)
+    hostname: str = ""
+    subdomain: str = ""
+    affinity: Affinity | None = None
+    scheduler_name: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    priority_class_name: str = ""
+    priority: Int32 | None = None
+    readiness_gates: tuple[PodReadinessGate, ...] = ()
+    runtime_class_name: str | None = None
+    preemption_policy: str | None = None
+    overhead: ResourceList = {}
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    os: PodOS | None = None
+    host_users: bool | None = None
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    resources: ResourceRequirements | None = None
+    scheduling_group: PodSchedulingGroup | None = None
+
+
+class PodCondition(ApiStruct, frozen=True, kw_only=True):
+    """One condition of a pod."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: Int64 = 0
+    last_probe_time: str | None = None
+    last_transition_time: str | None = None
+
+
+class ContainerStatus(ApiStruct, frozen=True, kw_only=True):
+    """What became of a container. `resources` is what the kubelet has actuated, None where it did not say."""
+
+    name: str = ""
+    state: ContainerState = ContainerState()
+    ready: bool = False
+    restart_count: Int32 = 0
+    started: bool | None = None
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+
+
+class PodResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
+    """The name of the claim that was made for an entry of `resource_claims`."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(ApiStruct, frozen=True, kw_only=True):
+    """Which request of the special claim stands for which extended resource of which container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
+    """The claim that holds the devices behind a pod's extended resources."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
+class NodeAllocatableResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
+    """Resources of the node that a claim of the pod uses."""
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] = ()
+    resources: ResourceList = {}
+
+
+class PodStatus(ApiStruct, frozen=True, kw_only=True):
+    """What became of a pod."""
+
+    observed_generation: Int64 = 0
+    phase: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    message: str = ""
+    reason: str = ""
+    nominated_node_name: str = ""
+    host_ip: str = field(name="hostIP", default="")
+    pod_ip: str = field(name="podIP", default="")
+    start_time: str | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    qos_class: str = ""
+    resize: str = ""
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
+
+
+class Pod(KubernetesObject, frozen=True, kw_only=True):
+    """A pod."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

@@ -1,0 +1,125 @@
+"""Priority and disruption: priority classes, disruption budgets, pod groups."""
+
+# ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
+
+from bayplan.objects.meta import ApiStruct, Condition, Int32, Int64, IntOrString, KubernetesObject, LabelSelector
+
+
+class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
+    """How many of the selected pods must stay."""
+
+    min_available: IntOrString | None = None
+    selector: LabelSelector | None = None
+    max_unavailable: IntOrString | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class PodDisruptionBudgetStatus(ApiStruct, frozen=True, kw_only=True):
+    """How many of the selected pods may go now. `disrupted_pods` maps names of pods on their way out to timestamps."""
+
+    observed_generation: Int64 = 0
+    disrupted_pods: dict[str, str | None] = {}
+    disruptions_allowed: Int32 = 0
+    current_healthy: Int32 = 0
+    desired_healthy: Int32 = 0
+    expected_pods: Int32 = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class PodDisruptionBudget(KubernetesObject, frozen=True, kw_only=True):
+    """A disruption budget."""
+
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class PriorityClass(KubernetesObject, frozen=True, kw_only=True):
+    """A name for a priority, and whether its pods preempt others."""
+
+    value: Int32 = 0
+    global_default: bool = False
+    description: str = ""
+    preemption_policy: str | None = None
+
+
+class GangSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
+    """All or nothing: at least so many pods of the group are scheduled together."""
+
+    min_count: Int32 = 0
+
+
+class BasicSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
+    """Pods of the group are scheduled one by one."""
+
+
+class PodGroupSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
+    """How the pods of a group are scheduled: one of the two."""
+
+    basic: BasicSchedulingPolicy | None = None
+    gang: GangSchedulingPolicy | None = None
+
+
+class TopologyConstraint(ApiStruct, frozen=True, kw_only=True):
+    """The node label in one value of which all pods of a group run."""
+
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(ApiStruct, frozen=True, kw_only=True):
+    """Where a pod group may run."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class PodGroupResourceClaim(ApiStruct, frozen=True, kw_only=True):
+    """A resource claim that the pods of a group share."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class WorkloadPodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
+    """The workload, and its template, that a pod group was made from."""
+
+    workload_name: str = ""
+    pod_group_template_name: str = ""
+
+
+class PodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
+    """Where a pod group comes from."""
+
+    workload: WorkloadPodGroupTemplateReference | None = None
+
+
+class PodGroupSpec(ApiStruct, frozen=True, kw_only=True):
+    """What a pod group asks for."""
+
+    pod_group_template_ref: PodGroupTemplateReference | None = None
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
+    disruption_mode: str | None = None
+    priority_class_name: str = ""
+    priority: Int32 | None = None
+
+
+class PodGroupResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
+    """The claim that was made for an entry of a group's `resource_claims`."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodGroupStatus(ApiStruct, frozen=True, kw_only=True):
+    """What became of a pod group."""
+
+    conditions: tuple[Condition, ...] = ()
+    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
+
+
+class PodGroup(KubernetesObject, frozen=True, kw_only=True):
+    """Pods that are scheduled together (scheduling.k8s.io/v1alpha2)."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
