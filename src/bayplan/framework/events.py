@@ -1,0 +1,166 @@
+"""Cluster events: what changed, which registrations it concerns, and which events a changed object makes.
+
+A plugin registers the events that may make a pod schedulable that it rejected, each with a hint; the scheduling queue asks the
+hints when an event comes. Source: KEP-4247 (queueing hints).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntFlag, StrEnum
+from typing import NamedTuple, TypeAlias
+
+from bayplan.objects.pod import Pod
+
+
+class ActionType(IntFlag):
+    """What happened to an object. The numbers count: see `ClusterEvent.matches`."""
+
+    ADD = 1 << 0
+    DELETE = 1 << 1
+    UPDATE_NODE_ALLOCATABLE = 1 << 2
+    UPDATE_NODE_LABEL = 1 << 3
+    UPDATE_NODE_TAINT = 1 << 4
+    UPDATE_NODE_CONDITION = 1 << 5
+    UPDATE_NODE_ANNOTATION = 1 << 6
+    UPDATE_NODE_DECLARED_FEATURE = 1 << 7
+    UPDATE_POD_LABEL = 1 << 8
+    UPDATE_POD_SCALE_DOWN = 1 << 9
+    UPDATE_POD_TOLERATION = 1 << 10
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
+    UPDATE = (1 << 13) - 1 - ADD - DELETE
+    ALL = (1 << 13) - 1
+
+    @property
+    def text(self) -> str:
+        """Return upstream's name, e.g. ``UpdateNodeTaint``; empty for a combination that has none."""
+        return _TEXT_BY_ACTION.get(self, "")
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the names of the single actions in the set, in the order of their bits."""
+        return [text for action, text in _TEXT_BY_ACTION.items() if action.bit_count() == 1 and action & self]
+
+
+_TEXT_BY_ACTION: dict[ActionType, str] = {
+    action: "".join(word.capitalize() for word in str(action.name).split("_"))
+    for action in ActionType.__members__.values()
+}
+ACTION_BY_TEXT: Mapping[str, ActionType] = {text: action for action, text in _TEXT_BY_ACTION.items()}
+"""Upstream's names of actions, e.g. in recorded traces."""
+
+
+class EventResource(StrEnum):
+    """What kind of object an event is about. Plugins may register others, as ``plural.version.group``."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULABLE_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    POD_GROUP = "scheduling.k8s.io/PodGroup"
+    WILDCARD = "*"
+
+
+class ClusterEvent(NamedTuple):
+    """An event, registered by a plugin or delivered to the queue.
+
+    Attributes:
+        resource: kind of object; plugins register ``Pod``, the queue is told ``AssignedPod`` or ``UnschedulablePod``.
+        actions: what happened to it; several in a registration.
+        custom_label: name of an event that has one of its own (UnschedulableTimeout, ForceActivate).
+    """
+
+    resource: str
+    actions: ActionType
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return the name in metrics and traces, e.g. ``NodeUpdateNodeTaint``."""
+        return self.custom_label or f"{self.resource}{self.actions.text}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Return whether the event concerns every pod, whoever rejected it."""
+        return self.resource == EventResource.WILDCARD and self.actions == ActionType.ALL
+
+    def matches(self, incoming: ClusterEvent) -> bool:
+        """Return whether this registration concerns an incoming event.
+
+        An incoming general Update does not match a registration for one kind of update: it says that nothing of what has a
+        kind of its own changed. That is why the number of the incoming event must not be the greater one.
+        """
+        if self.is_wildcard:
+            return True
+        if not (
+            self.resource in (incoming.resource, EventResource.WILDCARD)
+            or (self.resource == EventResource.POD and incoming.resource in _POD_RESOURCES)
+        ):
+            return False
+        return bool(self.actions & incoming.actions) and incoming.actions <= self.actions
+
+
+_POD_RESOURCES = (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
+
+NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
+ASSIGNED_POD_UPDATE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE)
+ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
+UNSCHEDULABLE_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE)
+UNSCHEDULABLE_POD_DELETE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.DELETE)
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout")
+FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
+
+SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+"""Label under which a pod that failed goes back into the queue. No plugin can register it."""
+BACKOFF_COMPLETE = "BackoffComplete"
+"""Label under which a pod goes from a backoff queue to the active queue."""
+POP_FROM_BACKOFF_QUEUE = "PopFromBackoffQ"
+"""Label under which a pod is popped although it backs off, because nothing else waits."""
+
+QueueingHint: TypeAlias = Callable[[Pod, object | None, object | None], bool]
+"""Called with the waiting pod and the old and new object of an event; True queues the pod.
+
+A hint that fails must return True: upstream takes an error for Queue, so that no pod is stuck for it.
+"""
+
+Registration: TypeAlias = tuple[ClusterEvent, str, QueueingHint | None]
+"""An event, the plugin that registered it, and its hint; without a hint the answer is always Queue."""
+
+HintTable: TypeAlias = Mapping[str, Sequence[Registration]]
+"""What the plugins of each profile registered, by the profile's scheduler name."""
+
+_NODE_TAINT_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
+
+
+def registrations(
+    plugins: Iterable[tuple[str, Sequence[tuple[ClusterEvent, QueueingHint | None]]]],
+) -> list[Registration]:
+    """Return the registrations of one profile, in the order of its plugins, as the scheduler completes them.
+
+    A plugin that registers added nodes but not their taint updates gets these too, answered with Queue: what the scheduler does
+    so that no pod is stuck for a node that was tainted when it came.
+    """
+    table: list[Registration] = []
+    for name, events in plugins:
+        table += [(event, name, hint) for event, hint in events]
+        node_actions = ActionType(0)
+        for event, _ in events:
+            if event.resource == EventResource.NODE:
+                node_actions |= event.actions
+        if node_actions & ActionType.ADD and not node_actions & ActionType.UPDATE_NODE_TAINT:
+            table.append((_NODE_TAINT_UPDATE, name, None))
+    return table
