@@ -1,0 +1,80 @@
+"""Who answers a recorded case: one function a kind, imported when the first case of that kind comes. Compares nothing.
+
+To answer another kind, write the function and add its line to `ANSWERERS`. It takes the case as decoded JSON and
+returns the answer in the recorded format, with the ``id`` of the case; what it returns must be JSON to the last leaf
+(no NumPy numbers). It may raise: an exception is reported as a failure to answer, which is always a difference.
+"""
+
+import importlib
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from bayplan.conformance.cases import JsonObject, RecordedCase
+
+ANSWERERS: dict[str, tuple[str, str]] = {
+    "cycles": ("bayplan.conformance.cycles", "answer_cycle_case"),
+    "queue": ("bayplan.conformance.queue", "answer_queue_case"),
+    "config": ("bayplan.conformance.config", "answer_config_case"),
+}
+"""Kind of case to the module and the function that answer it."""
+
+Answerer = Callable[[JsonObject], JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What we say to a case.
+
+    Attributes:
+        body: the answer in the recorded format, after a trip through JSON: what is compared is what would be written.
+        failure: why there is no answer; empty when there is one. A failed answer agrees with nothing, not even with a
+            recorded error: that error is the scheduler's verdict, this one is our defect.
+    """
+
+    body: JsonObject
+    failure: str = ""
+
+
+def answer(case: RecordedCase) -> Answer:
+    """Answer a recorded case. Never raises on account of the case or of the engine."""
+    try:
+        answerer = _answerer(case.kind)
+        if answerer is None:
+            return _failed(case, f"this version of Bayplan can't answer {case.kind} cases")
+        body = msgspec.json.decode(msgspec.json.encode(answerer(case.case)))
+    except Exception as error:  # A defect anywhere in the engine is an answer that differs, not the end of the run.
+        return _failed(case, _describe(error))
+    if not isinstance(body, dict) or body.get("id") != case.id:
+        return _failed(case, "the answer is not an object with the id of the case")
+    return Answer(body)
+
+
+@cache
+def _answerer(kind: str) -> Answerer | None:
+    if kind not in ANSWERERS:
+        return None
+    module_name, function_name = ANSWERERS[kind]
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name == module_name:
+            return None
+        raise
+    answerer: Answerer = getattr(module, function_name)
+    return answerer
+
+
+def _failed(case: RecordedCase, reason: str) -> Answer:
+    # Under "failure" and not "error": compare.py takes an error for an answer where the recording has one, too.
+    return Answer({"id": case.id, "failure": reason}, reason)
+
+
+def _describe(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"

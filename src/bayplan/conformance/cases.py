@@ -1,0 +1,176 @@
+"""Recorded cases: reads the files that hold them and tells the kind of each from its content. Compares nothing.
+
+A file holds JSON lines, gzipped or plain, or one JSON object over many lines. Most kinds are ``{"case": ..., "want":
+...}``; recordings of HTTP exchanges and of whole runs are one object that is both.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from bayplan.base.errors import InputError
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+JsonObject: TypeAlias = dict[str, Json]
+
+UNPAIRED_KINDS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("api", frozenset({"request", "response"})),
+    ("api-session", frozenset({"session", "exchanges"})),
+    ("annotations", frozenset({"annotations", "steps"})),
+    ("annotations-api", frozenset({"request", "status", "run"})),
+    ("e2e", frozenset({"observed", "steps"})),
+    ("facts", frozenset({"kubernetes", "constants"})),
+    ("facts", frozenset({"actionTypes", "plugins"})),
+)
+"""Kinds whose records are not ``{"case", "want"}``, and the keys that tell them, the first match winning."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCase:
+    """A question that a real scheduler (or API server) was asked, and its answer.
+
+    Attributes:
+        kind: what is asked: ``cycles``, ``classic``, ``queue``, ``hints``, ``config``, ``api``, ...
+        id: name of the case, unique within its kind.
+        family: group in which the case is counted.
+        note: what the case probes; may be empty.
+        where: file and line, for messages.
+        case: the question.
+        want: the recorded answer.
+    """
+
+    kind: str
+    id: str
+    family: str
+    note: str
+    where: str
+    case: JsonObject
+    want: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFile:
+    """The records of one file, still encoded; iterating decodes them one by one.
+
+    Iterating raises `InputError` for a line that is not JSON or not a record of a kind that is known.
+    """
+
+    path: str
+    records: tuple[tuple[int, bytes], ...]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[RecordedCase]:
+        for line_number, data in self.records:
+            yield _decode(data, f"{self.path}:{line_number}")
+
+
+def read_case_files(paths: Sequence[Path]) -> list[CaseFile]:
+    """Read files of recorded cases in the order given; a folder stands for its ``.jsonl`` and ``.jsonl.gz`` files.
+
+    Raises:
+        InputError: a path that isn't there or can't be read, a broken gzip file, a file without cases.
+    """
+    files = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted((*path.glob("*.jsonl"), *path.glob("*.jsonl.gz")))
+            if not inside:
+                raise InputError("folder", where=str(path), got="none", wanted="files named *.jsonl or *.jsonl.gz")
+            files += [_read(each) for each in inside]
+        else:
+            files.append(_read(path))
+    return files
+
+
+def kind_of(record: JsonObject) -> str:
+    """Tell the kind of a record from its content; an empty string when it is none that is known."""
+    case, want = record.get("case"), record.get("want")
+    if isinstance(case, dict) and isinstance(want, dict):
+        return _kind_of_pair(case, want)
+    for kind, keys in UNPAIRED_KINDS:
+        if keys <= record.keys():
+            return kind
+    return ""
+
+
+def _kind_of_pair(case: JsonObject, want: JsonObject) -> str:
+    release = want.get("kubernetes")
+    # Predicates and priorities gave way to plugins over the releases after 1.16, the recorded one.
+    classic = isinstance(release, str) and release.startswith(("v1.16.", "1.16."))
+    if "cycles" in want and "pods" in case:
+        return "classic" if classic or "policy" in case or "provider" in case else "cycles"
+    if "steps" in want and "ops" in case:
+        return "classic-queue" if classic else "queue"
+    if "yaml" in case:
+        return "config"
+    if "plugin" in case or "list" in case:
+        return "hints"
+    return ""
+
+
+def _read(path: Path) -> CaseFile:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"can't be read ({error.strerror})", where=str(path), wanted="a file of cases") from error
+    if data.startswith(_GZIP_MAGIC):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"broken gzip file ({error})", where=str(path)) from error
+    records = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
+    if not records:
+        raise InputError("file", where=str(path), got="an empty file", wanted="recorded cases, one JSON object a line")
+    if len(records) > 1 and not _is_json(records[0][1]) and _is_json(data):
+        records = [(1, data)]
+    return CaseFile(str(path), tuple(records))
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _decode(data: bytes, where: str) -> RecordedCase:
+    try:
+        record = msgspec.json.decode(data, type=dict[str, object])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not a recorded case: {error}", where=where, wanted="one JSON object a line") from error
+    return _recorded_case(record, where)  # type: ignore[arg-type]  # What JSON decodes to is Json.
+
+
+def _recorded_case(record: JsonObject, where: str) -> RecordedCase:
+    kind = kind_of(record)
+    if not kind:
+        raise InputError(
+            "record of an unknown kind",
+            where=where,
+            got=f"an object with {', '.join(sorted(record)[:6]) or 'no keys'}",
+            wanted='{"case": ..., "want": ...} of a kind that conformance knows',
+        )
+    case, want = record.get("case", record), record.get("want", record)
+    assert isinstance(case, dict)
+    assert isinstance(want, dict)
+    name = next((text for key in ("id", "session", "note") if isinstance(text := case.get(key), str)), where)
+    family, note = case.get("family"), case.get("note")
+    return RecordedCase(
+        kind=kind,
+        id=name,
+        family=family if isinstance(family, str) else (name.split("/")[0] if "/" in name else kind),
+        note=note if isinstance(note, str) else "",
+        where=where,
+        case=case,
+        want=want,
+    )

@@ -1,0 +1,377 @@
+"""Compare an answer of ours with the recorded one, strictly and part by part. Runs nothing, counts over no cases.
+
+Everything is compared exactly, down to the type of a number, but for what the data leaves open:
+
+- reasons of filters and the members of ``best`` have no order;
+- equal preemption candidates: any of ``nominatedNodes`` is right (any candidate, where upstream looks at a random
+  sample); victims that are equal in priority and start time may change places; victims of a candidate that is marked
+  ambiguous are not compared, nor is any later cycle;
+- an error of a hint function, and the wording of YAML syntax and Go type errors: see `_loosened_hints` and
+  `same_decoding_error`.
+
+A part that is right is told from one that is wrong, in every cycle, so that a plugin that is not there yet does not
+hide the others. A cycle builds on the cluster that the cycles before it left behind: it is compared only where those
+left ours as they left the real one, and counted as not followed otherwise.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from bayplan.conformance.answers import Answer
+from bayplan.conformance.cases import Json, JsonObject, RecordedCase
+from bayplan.conformance.victims import victim_ranks
+
+ABSENT = "<absent>"
+"""Stands in a difference for a key that one side does not have."""
+
+FOLLOWED = "followed"
+"""Not a part of an answer: how many of the recorded cycles or steps could be compared."""
+
+_BY_PLUGIN = frozenset({"filterAll", "scores", "predicates", "priorities"})
+_UNORDERED_REASONS = frozenset({"filterAll", "filter", "predicates"})
+_CARRIED = ("chosen", "reserve", "permit", "reserved", "preEnqueue")
+"""Parts of a cycle that later cycles stand on, besides the nominated node."""
+_NOT_COMPARED = frozenset({"id", "kubernetes"})
+_PLACE = re.compile(r"\b(line \d+)\b|\bdecoding \.([\w.\[\]]+\w\]?)|\bGo struct field \w+\.([\w.]+)")
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class Difference(NamedTuple):
+    """One place where the two answers differ: the part, where in it, and what stands there on either side."""
+
+    part: str
+    where: str
+    want: Json
+    got: Json
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often a part of an answer was compared within one case (once a cycle or step), and how often it agreed."""
+
+    checks: int = 0
+    agreed: int = 0
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What came out for one case: the differences, a tally of every part (``scores``) and sub-part (``scores/X``)."""
+
+    differences: list[Difference] = field(default_factory=list)
+    parts: dict[str, Tally] = field(default_factory=dict)
+
+    def count(self, part: str, agreed: bool) -> None:
+        """Count one comparison of a part."""
+        tally = self.parts.setdefault(part, Tally())
+        tally.checks += 1
+        tally.agreed += agreed
+
+    def record(self, part: str, differences: list[Difference], *, at: str = "") -> bool:
+        """Count one comparison of a part, and keep the differences that it gave. Returns whether there were none."""
+        self.count(part, not differences)
+        self.differences += [each._replace(where=f"{at} {each.where}".strip()) for each in differences]
+        return not differences
+
+
+def compare(case: RecordedCase, answer: Answer) -> Comparison:
+    """Compare our answer to a case with the recorded one. The case agrees when the result has no differences."""
+    comparison = Comparison()
+    want, got = case.want, answer.body
+    if answer.failure:
+        comparison.record("answer", [Difference("answer", "", "an answer", answer.failure)])
+        _count_all_as_different(comparison, case)
+    elif bool(want.get("error")) != bool(got.get("error")):
+        comparison.record("error", [Difference("error", "", want.get("error"), got.get("error"))])
+        _count_all_as_different(comparison, case)
+    elif case.kind in ("cycles", "classic"):
+        if want.get("error"):
+            comparison.count("error", True)
+        else:
+            _compare_cycles(comparison, case, _objects(want.get("cycles")), _objects(got.get("cycles")))
+    elif case.kind in ("queue", "classic-queue"):
+        _compare_steps(comparison, _objects(want.get("steps")), _objects(got.get("steps")))
+    else:
+        _compare_whole(comparison, case, want, got)
+    return comparison
+
+
+def differ(part: str, want: Json, got: Json, where: str = "") -> list[Difference]:
+    """Return where two values differ, walking into objects so that each difference is short."""
+    if _same(want, got):
+        return []
+    if isinstance(want, dict) and isinstance(got, dict):
+        found = []
+        for key in sorted(want.keys() | got.keys()):
+            inner = f"{where}.{key}" if where else key
+            found += differ(part, want.get(key, ABSENT), got.get(key, ABSENT), inner)
+        return found
+    return [Difference(part, where, want, got)]
+
+
+def _same(want: Json, got: Json) -> bool:
+    # The encoding tells 1, 1.0 and true apart, which Python's own comparison does not.
+    return want == got and (
+        msgspec.json.encode(want, order="deterministic") == msgspec.json.encode(got, order="deterministic")
+    )
+
+
+def _compare_cycles(comparison: Comparison, case: RecordedCase, want: list[JsonObject], got: list[JsonObject]) -> None:
+    if len(want) != len(got):
+        comparison.record("cycles", [Difference("cycles", "length", len(want), len(got))])
+    followed = True
+    for number, left in enumerate(want):
+        if not followed or number >= len(got):
+            comparison.count(FOLLOWED, False)
+            continue
+        comparison.count(FOLLOWED, True)
+        right, found = got[number], len(comparison.differences)
+        at = f"cycle {number} {left.get('pod', '')}".strip()
+        for part in sorted(left.keys() | right.keys()):
+            if part in left or not _is_empty(right[part]):
+                _compare_part(comparison, case, part, left.get(part, ABSENT), right.get(part, ABSENT), at)
+        followed = len(comparison.differences) == found or _leaves_the_same_cluster(left, right)
+        if _is_ambiguous(left):
+            return
+
+
+def _compare_part(comparison: Comparison, case: RecordedCase, part: str, want: Json, got: Json, at: str) -> None:
+    if part == "preemption":
+        _compare_preemption(comparison, case, want, got, at)
+        return
+    if part in _UNORDERED_REASONS:
+        want, got = _sorted_reasons(want), _sorted_reasons(got)
+    elif part == "best":
+        want, got = _sorted_names(want), _sorted_names(got)
+    elif got == ABSENT and want is None:
+        got = None
+    if part in _BY_PLUGIN and isinstance(want, dict):
+        ours = got if isinstance(got, dict) else {}
+        for plugin in sorted(want.keys() | ours.keys()):
+            comparison.count(
+                f"{part}/{plugin}", plugin in want and plugin in ours and _same(want[plugin], ours[plugin])
+            )
+    comparison.record(part, differ(part, want, got), at=at)
+
+
+def _compare_preemption(comparison: Comparison, case: RecordedCase, want: Json, got: Json, at: str) -> None:
+    part = "preemption"
+    if not isinstance(want, dict) or not isinstance(got, dict):
+        got = None if got == ABSENT else got
+        comparison.record(part, differ(part, None if want == ABSENT else want, got), at=at)
+        if isinstance(want, dict):
+            for name in ("code", "reasons", "candidates", "victims", "nominatedNode"):
+                if name in want:
+                    comparison.count(f"{part}/{name}", False)
+        return
+    sub_parts: dict[str, list[Difference]] = {
+        name: differ(part, want[name], got.get(name, ABSENT), name) for name in ("code", "reasons") if name in want
+    }
+    ranks = _Ranks(case)
+    theirs, ours = _object(want.get("candidates")), _object(got.get("candidates"))
+    sub_parts["candidates"] = differ(part, _sorted_names(list(theirs)), _sorted_names(list(ours)), "candidates")
+    sub_parts["victims"] = []
+    for node in sorted(theirs.keys() & ours.keys()):
+        sub_parts["victims"] += _compare_candidate(
+            _object(theirs[node]), _object(ours[node]), f"candidates.{node}", ranks
+        )
+    key = "nominatedNode" if "nominatedNode" in want else "node"
+    sub_parts[key] = _compare_nominated_node(key, want, got)
+    if not sub_parts[key]:
+        sub_parts["victims"] += _compare_victims(key, want, got, ranks)
+    for name, differences in sub_parts.items():
+        comparison.count(f"{part}/{name}", not differences)
+    comparison.record(part, [each for differences in sub_parts.values() for each in differences], at=at)
+
+
+def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_Ranks") -> list[Difference]:
+    """Compare what is recorded of a candidate (its victims, the budgets they violate) with the same keys of ours."""
+    found: list[Difference] = []
+    if want.get("ambiguous"):
+        return found
+    for key in sorted(want):
+        left, right = want[key], got.get(key, ABSENT)
+        if (
+            key == "victims"
+            and isinstance(left, list)
+            and isinstance(right, list)
+            and ranks.same_but_for_ties(left, right)
+        ):
+            continue
+        found += differ("preemption", left, right, f"{where}.{key}".strip("."))
+    return found
+
+
+def _compare_victims(key: str, want: JsonObject, got: JsonObject, ranks: "_Ranks") -> list[Difference]:
+    """Compare the victims on our nominated node, which is one of those that are right, or none."""
+    chosen = got.get(key) or None
+    candidate = _object(_object(want.get("candidates")).get(str(chosen)))
+    if candidate.get("ambiguous"):
+        return []
+    if chosen != (want.get(key) or None):
+        return _compare_candidate(_only(candidate, "victims"), got, "", ranks)
+    return _compare_candidate(_only(want, "victims", "nominatedToClear"), got, "", ranks)
+
+
+def _compare_nominated_node(key: str, want: JsonObject, got: JsonObject) -> list[Difference]:
+    listed = want.get("nominatedNodes") or want.get("nodes")
+    equals: list[Json] = listed if isinstance(listed, list) else [want[key]] if want.get(key) else []
+    if want.get("sampled"):
+        equals = list(_object(want.get("candidates"))) or equals
+    chosen = got.get(key) or None
+    return [] if chosen in (equals or [None]) else [Difference("preemption", key, equals, chosen)]
+
+
+class _Ranks:
+    """The order of victims, up to ties, of one case; worked out when two lists of victims first differ in order."""
+
+    def __init__(self, case: RecordedCase) -> None:
+        self._case = case
+
+    def same_but_for_ties(self, want: list[Json], got: list[Json]) -> bool:
+        if want == got:
+            return True
+        # The classic scheduler's answers have victims that violate a budget first: those lists are compared exactly.
+        if self._case.kind != "cycles" or sorted(map(str, want)) != sorted(map(str, got)):
+            return False
+        ranks = victim_ranks(self._case.case)
+        return [ranks.get(str(pod)) for pod in want] == [ranks.get(str(pod)) for pod in got]
+
+
+def _leaves_the_same_cluster(want: JsonObject, got: JsonObject) -> bool:
+    if any(not _same(want.get(part), got.get(part)) for part in _CARRIED):
+        return False
+    left, right = _object(want.get("preemption")), _object(got.get("preemption"))
+    return all((left.get(key) or None) == (right.get(key) or None) for key in ("nominatedNode", "node"))
+
+
+def _is_ambiguous(cycle: JsonObject) -> bool:
+    candidates = _object(_object(cycle.get("preemption")).get("candidates"))
+    return any(_object(candidate).get("ambiguous") for candidate in candidates.values())
+
+
+def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[JsonObject]) -> None:
+    """Compare a trace operation by operation, up to the first whose state differs: all later ones stand on it."""
+    if len(want) != len(got):
+        comparison.record("steps", [Difference("steps", "length", len(want), len(got))])
+    followed = True
+    for number, left in enumerate(want):
+        if not followed or number >= len(got):
+            comparison.count(FOLLOWED, False)
+            continue
+        comparison.count(FOLLOWED, True)
+        theirs, ours = _flat_step(left), _flat_step(got[number])
+        for part in sorted(theirs.keys() | ours.keys()):
+            found = differ(part, theirs.get(part, ABSENT), ours.get(part, ABSENT))
+            followed &= comparison.record(part, found, at=f"step {number}")
+
+
+def _flat_step(step: JsonObject) -> JsonObject:
+    """Return a step with the parts of its state beside its result, so that each is counted by itself."""
+    state = step.get("state")
+    if not isinstance(state, dict):
+        return step
+    return {**{key: value for key, value in step.items() if key != "state"}, **state}
+
+
+def _compare_whole(comparison: Comparison, case: RecordedCase, want: JsonObject, got: JsonObject) -> None:
+    for part in sorted((want.keys() | got.keys()) - _NOT_COMPARED):
+        left, right = want.get(part), got.get(part)
+        if part == "error" and case.kind == "config" and same_decoding_error(left, right):
+            right = left
+        if part == "events" and case.kind == "hints":
+            left, right = _loosened_hints(left), _loosened_hints(right)
+        comparison.record(part, differ(part, left, right))
+
+
+def same_decoding_error(want: Json, got: Json) -> bool:
+    """Say whether two texts name the same place of a configuration that could not be decoded.
+
+    Only YAML syntax errors and Go type errors are that free (``yaml: line 3: ...``, ``json: cannot unmarshal string
+    into Go struct field PluginSet.profiles.plugins.score.enabled of type ...``): ours must name the line, or the path
+    (with or without indices). All other texts must be equal.
+    """
+    if not isinstance(want, str) or not isinstance(got, str) or want == got:
+        return want == got
+    if not got or not (want.startswith("yaml: ") or "cannot unmarshal" in want):
+        return False
+    # A Go field is named Struct.path; the struct is theirs, the path is the user's.
+    places = [_INDEX.sub("", line or path or field) for line, path, field in _PLACE.findall(want)]
+    return all(re.search(rf"\b{re.escape(place)}\b", _INDEX.sub("", got)) for place in places)
+
+
+def _loosened_hints(events: Json) -> Json:
+    """Return the events of a hint case with errors as true or false: only whether there is one counts."""
+    if not isinstance(events, list):
+        return events
+    return [
+        {
+            key: [{**_object(hint), "error": bool(_object(hint).get("error"))} for hint in value]
+            if key == "hints" and isinstance(value, list)
+            else value
+            for key, value in _object(event).items()
+        }
+        for event in events
+    ]
+
+
+def _count_all_as_different(comparison: Comparison, case: RecordedCase) -> None:
+    """Count every recorded part of a case that was not answered as compared and different."""
+    for part, value in _recorded_parts(case):
+        comparison.count(part, False)
+        if part in _BY_PLUGIN and isinstance(value, dict):
+            for plugin in sorted(value):
+                comparison.count(f"{part}/{plugin}", False)
+
+
+def _recorded_parts(case: RecordedCase) -> Iterator[tuple[str, Json]]:
+    if case.kind in ("cycles", "classic"):
+        for cycle in _objects(case.want.get("cycles")):
+            yield FOLLOWED, None
+            yield from cycle.items()
+    elif case.kind in ("queue", "classic-queue"):
+        for step in _objects(case.want.get("steps")):
+            yield FOLLOWED, None
+            yield from _flat_step(step).items()
+    else:
+        yield from ((part, value) for part, value in case.want.items() if part not in _NOT_COMPARED | {"error"})
+
+
+def _sorted_reasons(value: Json) -> Json:
+    """Return a map of failures with every list of reasons sorted; nothing at all is the empty map."""
+    if value is None or value == ABSENT:
+        return {}
+    return _with_lists(value, sorted_by=str)
+
+
+def _with_lists(value: Json, *, sorted_by: Callable[[Json], str]) -> Json:
+    if isinstance(value, Mapping):
+        return {key: _with_lists(inner, sorted_by=sorted_by) for key, inner in value.items()}
+    if isinstance(value, list):
+        return sorted(value, key=sorted_by)
+    return value
+
+
+def _sorted_names(value: Json) -> Json:
+    if value is None or value == ABSENT:
+        return []
+    return sorted(value, key=str) if isinstance(value, list) else value
+
+
+def _is_empty(value: Json) -> bool:
+    return value is None or value is False or value == [] or value == {}
+
+
+def _only(value: JsonObject, *keys: str) -> JsonObject:
+    return {key: value[key] for key in keys if key in value}
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Json) -> list[JsonObject]:
+    return [_object(item) for item in value] if isinstance(value, list) else []
