@@ -1,0 +1,105 @@
+"""Why a pod fits nowhere: the verdict of every node, and the text that upstream's event carries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.framework.status import Status
+from bayplan.state.arrays import Bools, Codes, Index
+
+NO_NODES_AVAILABLE = "no nodes available to schedule pods"
+
+
+@dataclass
+class Diagnosis:
+    """The outcome of filtering where no node was feasible.
+
+    Attributes:
+        num_all_nodes: nodes in the cluster.
+        pre_filter_status: the rejection by PreFilter, or None where filters ran.
+        examined: bool[rows], nodes that filters looked at.
+        first: intp[rows], per row the number of the first filter that failed (its place in `filters`); -1 elsewhere.
+        verdicts: uint16[rows], that filter's verdict.
+        filters: names of the filters that ran, in order.
+        explain: returns the status of a (filter number, verdict).
+        absent_status: the status of nodes that PreFilter narrowed away, or None.
+        overrides: statuses of single nodes that are not packed verdicts: those of extenders, by row.
+        unschedulable_plugins: who rejected the pod; decides which events bring it back.
+        post_filter_message: what PostFilter adds to the text.
+    """
+
+    num_all_nodes: int
+    pre_filter_status: Status | None
+    examined: Bools
+    first: Index
+    verdicts: Codes
+    filters: tuple[str, ...]
+    explain: Callable[[int, int], Status]
+    absent_status: Status | None = None
+    overrides: dict[int, Status] = field(default_factory=dict)
+    unschedulable_plugins: tuple[str, ...] = ()
+    post_filter_message: str = ""
+
+    def status_of(self, row: int) -> Status | None:
+        """Return the status of one node, or None where nothing rejected it."""
+        if self.pre_filter_status is not None:
+            return self.pre_filter_status
+        if row in self.overrides:
+            return self.overrides[row]
+        if self.examined[row]:
+            return self.explain(int(self.first[row]), int(self.verdicts[row])) if self.first[row] >= 0 else None
+        return self.absent_status
+
+    def groups(self) -> Iterator[tuple[Status, int]]:
+        """Yield each distinct status of examined nodes with the number of nodes that have it."""
+        rows = self.examined & (self.first >= 0)
+        for row in self.overrides:
+            rows[row] = False
+        if rows.any():
+            packed = (self.first[rows].astype(np.int64) << 16) | self.verdicts[rows]
+            values, counts = np.unique(packed, return_counts=True)
+            for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+                yield self.explain(value >> 16, value & 0xFFFF), count
+        for status in self.overrides.values():
+            yield status, 1
+
+    def message(self) -> str:
+        """Return the text of upstream's FitError, with what PostFilter added."""
+        text = f"0/{self.num_all_nodes} nodes are available:"
+        if self.pre_filter_status is not None:
+            if self.pre_filter_status.message:
+                text += f" {self.pre_filter_status.message}."
+        else:
+            parts = sorted(f"{count} {reason}" for reason, count in self._histogram().items())
+            if parts:
+                text += f" {', '.join(parts)}."
+        return f"{text} {self.post_filter_message}" if self.post_filter_message else text
+
+    def _histogram(self) -> Counter[str]:
+        reasons: Counter[str] = Counter()
+        known = 0
+        for status, count in self.groups():
+            known += count
+            for reason in status.reasons:
+                reasons[reason] += count
+        if self.absent_status is not None and known < self.num_all_nodes:
+            for reason in self.absent_status.reasons:
+                reasons[reason] += self.num_all_nodes - known
+        return reasons
+
+
+@dataclass(frozen=True)
+class PostFilterResult:
+    """What PostFilter proposes.
+
+    Attributes:
+        nominated_node_name: where the pod should go once there is room; the empty text clears its nomination, None keeps it.
+        victims: keys of the pods to evict, the most important first.
+    """
+
+    nominated_node_name: str | None = None
+    victims: tuple[str, ...] = ()

@@ -1,0 +1,116 @@
+"""The easy door for plugin authors: plain Python, one node at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from bayplan.base.errors import PluginError
+from bayplan.framework.node_info import NodeInfo
+from bayplan.framework.plugin import FilterPlugin, Handle, NormalizePlugin, Params
+from bayplan.framework.status import ERROR_BIT, MAX_PLUGIN_CODE, UNRESOLVABLE_BIT, Code, Status
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Codes, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+
+
+@dataclass(frozen=True)
+class PerNodeSpec:
+    """The pod itself; `key` is its signature."""
+
+    key: Hashable
+    pod: Pod
+
+
+class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
+    """A filter and score plugin written a node at a time.
+
+    Override `filter_node`, `score_node`, or both. Called once for each node in every cycle: fine up to some thousand nodes;
+    declare `reads = Reads.NODES` where the answer depends on the pod and on what describes the node alone, and each pair is asked once.
+    """
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._texts: list[tuple[str, ...]] = [()]
+        self._verdicts: dict[tuple[Code, tuple[str, ...]], int] = {}
+
+    @classmethod
+    def extension_points(cls) -> tuple[str, ...]:
+        """Return those whose method was overridden: a plugin that only filters does not count as one that scores."""
+        plain = {
+            "filter": cls.filter_node is PerNodePlugin.filter_node,
+            "score": cls.score_node is PerNodePlugin.score_node,
+        }
+        return tuple(point for point in super().extension_points() if not plain.get(point, False))
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | Status | None:
+        """Return None where the node can hold the pod, else the reason (a Status where preemption can't help: `unresolvable(...)`)."""
+        return None
+
+    def score_node(self, pod: Pod, node: NodeInfo) -> int:
+        """Return how well the node suits the pod, from 0 to 100 unless `normalize` is overridden."""
+        return 0
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """Return all of the metadata: nothing is known about what the methods read. Override it to share answers between pods."""
+        return msgspec.msgpack.encode(pod.metadata)
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> PerNodeSpec:
+        """Keep the pod."""
+        spec = msgspec.structs.replace(pod.spec, node_name="")
+        return PerNodeSpec((self.sign_pod(pod), msgspec.msgpack.encode(spec)), pod)
+
+    def filter(self, spec: PerNodeSpec, params: Params | None, rows: Rows) -> Codes:
+        """Ask `filter_node` about each row."""
+        asked = (self._verdict(spec.pod, rows.state, row) for row in rows.row_numbers().tolist())
+        return np.fromiter(asked, dtype=np.uint16, count=len(rows))
+
+    def score(self, spec: PerNodeSpec, params: Params | None, rows: Rows) -> Ints:
+        """Ask `score_node` about each row."""
+        state, nodes = rows.state, rows.state.nodes.nodes
+        asked = (
+            self.score_node(spec.pod, NodeInfo(state, row)) if nodes[row] is not None else 0
+            for row in rows.row_numbers().tolist()
+        )
+        return np.fromiter(asked, dtype=np.int64, count=len(rows))
+
+    def scale(self, spec: PerNodeSpec, params: Params | None, raw: Ints) -> Params:
+        """Leave scores as they are."""
+        return ()
+
+    def normalize(self, spec: PerNodeSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        """Leave scores as they are."""
+        return raw
+
+    def reasons(self, spec: PerNodeSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return what `filter_node` said."""
+        return self._texts[verdict & MAX_PLUGIN_CODE]
+
+    def _verdict(self, pod: Pod, state: ClusterState, row: int) -> int:
+        if state.nodes.nodes[row] is None:
+            return 0
+        answer = self.filter_node(pod, NodeInfo(state, row))
+        if answer is None:
+            return 0
+        if isinstance(answer, str):
+            answer = Status(Code.UNSCHEDULABLE, (answer,))
+        if not isinstance(answer, Status):
+            raise PluginError(f"{self.name}.filter_node", wanted="None, a text or a Status", got=repr(answer))
+        if answer.code is Code.SUCCESS:
+            return 0
+        known = self._verdicts.get((answer.code, answer.reasons))
+        if known is None:
+            known = len(self._texts)
+            if known > MAX_PLUGIN_CODE:
+                raise PluginError(f"{self.name} has given {MAX_PLUGIN_CODE} different reasons", hint="fewer texts")
+            self._texts.append(answer.reasons)
+            if answer.code is Code.ERROR:
+                known |= ERROR_BIT
+            elif answer.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                known |= UNRESOLVABLE_BIT
+            self._verdicts[answer.code, answer.reasons] = known
+        return known

@@ -1,0 +1,274 @@
+"""The extension points of the scheduling framework, as base classes that a plugin inherits from.
+
+A plugin writes each rule once, over a view of rows (`bayplan.state.views`). What it needs of the pod it compiles once for each
+distinct pod signature into a *spec*; what it needs of the whole cluster it computes each cycle into small *params* that compare
+by value. From these and from the columns it reads, and from nothing else, its verdicts and scores must follow: then the engine
+may keep results and refresh only the rows that changed. Source: KEP-624, and docs/architecture.md for the array form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ClusterEvent
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.status import Status
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+
+if TYPE_CHECKING:
+    from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
+
+MAX_NODE_SCORE = 100
+MIN_NODE_SCORE = 0
+
+Params: TypeAlias = tuple[Hashable, ...]
+"""What a plugin computed about the cluster for this cycle; compared by value to decide whether kept results still hold."""
+
+QueueingHint: TypeAlias = Callable[[Pod, object | None, object | None], bool]
+"""Called with the waiting pod and the old and new object of an event; True queues the pod."""
+
+
+class Reads(Flag):
+    """Which columns a rule reads; what it does not declare must not influence it.
+
+    NODES: what describes nodes (labels, taints, allocatable, images, cordons). USAGE: requests, pod counts. PORTS: host ports in use.
+    OBJECTS: the catalog, counters, other nodes: anything else. A rule that reads OBJECTS is evaluated in full in every cycle,
+    unless its params tell all that it reads there.
+    """
+
+    NOTHING = 0
+    NODES = auto()
+    USAGE = auto()
+    PORTS = auto()
+    OBJECTS = auto()
+    EVERYTHING = NODES | USAGE | PORTS | OBJECTS
+
+
+@dataclass(frozen=True)
+class Handle:
+    """What a plugin may know of the scheduler that it is part of.
+
+    Attributes:
+        cluster: the state.
+        feature_gates: settings that change decisions.
+        scheduler_name: the profile's name.
+    """
+
+    cluster: ClusterState
+    feature_gates: FeatureGates
+    scheduler_name: str = "default-scheduler"
+
+
+S = TypeVar("S")
+
+
+class Plugin(Generic[S]):
+    """Base of every plugin. `S` is the type of its spec.
+
+    Class attributes:
+        name: how configurations and messages call it.
+        reads: what `filter` and `score` read; see `Reads`.
+        pre_reads: what `pre_filter` and `pre_score` read. NOTHING: asked once for each spec, not each cycle.
+        scalar: whether its rules can run on plain Python numbers (`bayplan.state.views.Row`).
+    """
+
+    name: ClassVar[str] = ""
+    reads: ClassVar[Reads] = Reads.EVERYTHING
+    pre_reads: ClassVar[Reads] = Reads.EVERYTHING
+    scalar: ClassVar[bool] = False
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        self.arguments = arguments
+        self.handle = handle
+
+    @classmethod
+    def extension_points(cls) -> tuple[str, ...]:
+        """Return the extension points that this class implements, in the order of a cycle."""
+        return tuple(point for point, base in EXTENSION_POINTS.items() if issubclass(cls, base))
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """Return what `compile` reads of a pod beside namespace, labels, controlling owner and spec; pods with equal signatures share specs."""
+        return None
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> S:
+        """Return the spec of a pod: a value with an attribute ``key`` (hashable) that names all it holds. Once per signature."""
+        raise TypeError(f"{type(self).__name__} implements an extension point that needs compile()")
+
+    def observe(self, spec: S, cluster: ClusterState) -> Params:
+        """Return what `score` (or `filter`) reads of the cluster as a whole; for plugins without PreScore (PreFilter), as their params."""
+        return ()
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Return the events that may make a pod schedulable that this plugin rejected, each with its hint."""
+        return ()
+
+
+class PreEnqueuePlugin(Plugin[S]):
+    """Called before a pod is put into the active queue."""
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Return SUCCESS, or the status with which the pod is kept out."""
+        raise TypeError(f"{type(self).__name__} lacks pre_enqueue()")
+
+
+class QueueSortPlugin(Plugin[S]):
+    """Orders the active queue."""
+
+    def sort_key(self, pod: Pod, timestamp_ns: int) -> tuple[int, ...]:
+        """Return the key by which waiting pods are sorted; the smallest goes first. `timestamp_ns` is when it was queued."""
+        raise TypeError(f"{type(self).__name__} lacks sort_key()")
+
+
+@dataclass(frozen=True)
+class PreFilterResult:
+    """What PreFilter found out.
+
+    Attributes:
+        params: handed to `filter`.
+        node_names: the only nodes worth looking at, or None for all. May name nodes that don't exist.
+    """
+
+    params: Params = ()
+    node_names: frozenset[str] | None = None
+
+
+PROCEED = PreFilterResult()
+
+
+class PreFilterPlugin(Plugin[S]):
+    """Called once at the start of a cycle; may reject the pod, or take its own Filter out of the cycle with SKIP."""
+
+    def pre_filter(self, spec: S, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        """Return params for Filter, SKIP, or a rejection."""
+        raise TypeError(f"{type(self).__name__} lacks pre_filter()")
+
+
+class FilterPlugin(Plugin[S]):
+    """Says which nodes can hold the pod."""
+
+    def filter(self, spec: S, params: Params | None, rows: Rows) -> Codes:
+        """Return uint16 verdicts, one a row: 0 passes, the other values are explained by `reasons`.
+
+        `params` is None where the profile does not run this plugin's PreFilter.
+        """
+        raise TypeError(f"{type(self).__name__} lacks filter()")
+
+    def reasons(self, spec: S, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the texts of a verdict other than 0."""
+        raise TypeError(f"{type(self).__name__} lacks reasons()")
+
+
+class PostFilterPlugin(Plugin[S]):
+    """Called when no node can hold the pod: preemption is one."""
+
+    def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
+        """Try to make room; return what was found and the status."""
+        raise TypeError(f"{type(self).__name__} lacks post_filter()")
+
+
+class PreScorePlugin(Plugin[S]):
+    """Called once when the feasible nodes are known; may take its own Score out of the cycle with SKIP."""
+
+    def pre_score(self, spec: S, cluster: ClusterState, feasible: Bools) -> Params | Status:
+        """Return params for Score, SKIP, or an error. `feasible` is bool[rows]."""
+        raise TypeError(f"{type(self).__name__} lacks pre_score()")
+
+
+class ScorePlugin(Plugin[S]):
+    """Ranks the nodes that passed."""
+
+    def score(self, spec: S, params: Params | None, rows: Rows) -> Ints:
+        """Return int64 raw scores, one a row; `params` is None where the profile does not run this plugin's PreScore."""
+        raise TypeError(f"{type(self).__name__} lacks score()")
+
+    def score_error(self, spec: S, params: Params | None) -> str:
+        """Return why this plugin can't score the pod at all, or the empty text. An error ends the cycle."""
+        return ""
+
+
+class NormalizePlugin(ScorePlugin[S]):
+    """A score plugin with NormalizeScore, split into what depends on all feasible nodes and what is elementwise."""
+
+    def scale(self, spec: S, params: Params | None, raw: Ints) -> Params:
+        """Return what normalising needs of the raw scores of the feasible nodes (never empty), e.g. their maximum."""
+        raise TypeError(f"{type(self).__name__} lacks scale()")
+
+    def normalize(self, spec: S, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        """Return scores from 0 to 100, elementwise. `rows` lends its number functions."""
+        raise TypeError(f"{type(self).__name__} lacks normalize()")
+
+
+class ReservePlugin(Plugin[S]):
+    """Told when a pod has been given a node, and when that is taken back."""
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Take what the pod needs beside the node itself."""
+        raise TypeError(f"{type(self).__name__} lacks reserve()")
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Give it back. Must be idempotent, and is called even where `reserve` was not."""
+        raise TypeError(f"{type(self).__name__} lacks unreserve()")
+
+
+class PermitPlugin(Plugin[S]):
+    """Lets a pod go on to binding, refuses it, or makes it wait."""
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
+        """Return the status and, with WAIT, for how many nanoseconds at most."""
+        raise TypeError(f"{type(self).__name__} lacks permit()")
+
+
+class PreBindPlugin(Plugin[S]):
+    """Prepares what binding needs."""
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Return SUCCESS, or why the pod can't be bound."""
+        raise TypeError(f"{type(self).__name__} lacks pre_bind()")
+
+
+class BindPlugin(Plugin[S]):
+    """Binds the pod, or leaves that to the next bind plugin with SKIP."""
+
+    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Return SUCCESS where this plugin asks the host to bind the pod to the node, SKIP to pass it on."""
+        raise TypeError(f"{type(self).__name__} lacks bind()")
+
+
+class PostBindPlugin(Plugin[S]):
+    """Told when a pod is bound."""
+
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Clean up."""
+        raise TypeError(f"{type(self).__name__} lacks post_bind()")
+
+
+EXTENSION_POINTS: Mapping[str, type[Plugin[object]]] = {
+    "pre_enqueue": PreEnqueuePlugin,
+    "queue_sort": QueueSortPlugin,
+    "pre_filter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "post_filter": PostFilterPlugin,
+    "pre_score": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "pre_bind": PreBindPlugin,
+    "bind": BindPlugin,
+    "post_bind": PostBindPlugin,
+}
+"""The extension points in the order in which a cycle comes to them."""
+
+
+@dataclass(frozen=True)
+class WeightedPlugin:
+    """A score plugin of a profile with its weight."""
+
+    plugin: ScorePlugin[object]
+    weight: int = field(default=1)

@@ -1,0 +1,93 @@
+"""A profile: the plugins that a scheduler name stands for, made and put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from bayplan.base.errors import PluginError
+from bayplan.framework.plugin import (
+    EXTENSION_POINTS,
+    BindPlugin,
+    FilterPlugin,
+    Handle,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+    WeightedPlugin,
+)
+from bayplan.framework.registry import Registry
+
+P = TypeVar("P", bound=Plugin[object])
+
+
+class Profile:
+    """The plugins of one scheduler name, by extension point and in execution order.
+
+    Args:
+        scheduler_name: the name that pods ask for.
+        plugins: per extension point the names and weights, in execution order; weight 0 where none applies.
+        arguments: per plugin its arguments.
+        registry: where plugins come from.
+        handle: what plugins get to know.
+        percentage_of_nodes_to_score: the profile's own setting, or None.
+
+    Raises:
+        PluginError: a plugin is unknown, or stands at an extension point that it does not implement.
+    """
+
+    def __init__(
+        self,
+        scheduler_name: str,
+        plugins: Mapping[str, Sequence[tuple[str, int]]],
+        *,
+        arguments: Mapping[str, object],
+        registry: Registry,
+        handle: Handle,
+        percentage_of_nodes_to_score: int | None = None,
+    ) -> None:
+        self.scheduler_name = scheduler_name
+        self.handle = handle
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.plugins: dict[str, Plugin[object]] = {}
+        for point in EXTENSION_POINTS:
+            for name, _ in plugins.get(point, ()):
+                if name not in self.plugins:
+                    if name not in registry:
+                        raise PluginError(f"profile {scheduler_name}: plugin {name!r} does not exist")
+                    self.plugins[name] = registry.make(name, arguments.get(name), handle)
+        self._ordered = plugins
+        self.pre_enqueue = self._at("pre_enqueue", PreEnqueuePlugin)
+        self.queue_sort = self._at("queue_sort", QueueSortPlugin)
+        self.pre_filter = self._at("pre_filter", PreFilterPlugin)
+        self.filter = self._at("filter", FilterPlugin)
+        self.post_filter = self._at("post_filter", PostFilterPlugin)
+        self.pre_score = self._at("pre_score", PreScorePlugin)
+        score = self._at("score", ScorePlugin)
+        weights = [weight for _, weight in plugins.get("score", ())]
+        self.score = tuple(WeightedPlugin(plugin, weight or 1) for plugin, weight in zip(score, weights, strict=True))
+        self.reserve = self._at("reserve", ReservePlugin)
+        self.permit = self._at("permit", PermitPlugin)
+        self.pre_bind = self._at("pre_bind", PreBindPlugin)
+        self.bind = self._at("bind", BindPlugin)
+        self.post_bind = self._at("post_bind", PostBindPlugin)
+
+    def _at(self, point: str, base: type[P]) -> tuple[P, ...]:
+        found = []
+        for name, _ in self._ordered.get(point, ()):
+            plugin = self.plugins[name]
+            if not isinstance(plugin, base) or point not in plugin.extension_points():
+                raise PluginError(
+                    f"profile {self.scheduler_name}: plugin {name} does not implement {point}",
+                    wanted=f"one of {', '.join(plugin.extension_points())}",
+                )
+            found.append(plugin)
+        return tuple(found)

@@ -1,0 +1,57 @@
+"""Which plugins there are: one value that is handed around, never a global."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from bayplan.base.errors import PluginError
+from bayplan.framework.plugin import Handle, Plugin
+
+PluginFactory = Callable[[object, Handle], Plugin[object]]
+"""Makes a plugin from its arguments and the handle; a plugin class is one."""
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Plugin classes by name.
+
+    In-tree plugins and custom ones have the same rights; a custom one can't take the name of another.
+    """
+
+    plugins: Mapping[str, type[Plugin[object]]]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.plugins
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plugins)
+
+    def with_plugins(self, *plugins: type[Plugin[object]]) -> Registry:
+        """Return a registry that holds these plugins too.
+
+        Raises:
+            PluginError: a name is taken, or a class is no usable plugin.
+        """
+        merged = dict(self.plugins)
+        for plugin in plugins:
+            name = plugin.name or plugin.__name__
+            if name in merged:
+                raise PluginError(f"a plugin named {name} already exists", hint="another `name` in the class")
+            if not plugin.extension_points():
+                raise PluginError(
+                    f"plugin {name} implements no extension point",
+                    wanted="a subclass of bayplan.PerNodePlugin or of one of the extension points",
+                )
+            if not plugin.name:
+                plugin.name = name
+            merged[name] = plugin
+        return Registry(merged)
+
+    def extension_points_of(self, name: str) -> tuple[str, ...]:
+        """Return the extension points that a plugin implements."""
+        return self.plugins[name].extension_points()
+
+    def make(self, name: str, arguments: object, handle: Handle) -> Plugin[object]:
+        """Make a plugin."""
+        return self.plugins[name](arguments, handle)

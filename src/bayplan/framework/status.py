@@ -1,0 +1,110 @@
+"""What a plugin says: `Status` with its `Code`, and how verdicts on nodes are packed into 16 bits.
+
+Names and meanings are those of the scheduling framework (KEP-624).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """Outcome of an extension point."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def text(self) -> str:
+        """Return upstream's spelling, e.g. ``UnschedulableAndUnresolvable``."""
+        return _TEXTS[self]
+
+    @property
+    def rejects(self) -> bool:
+        """Return whether the pod was found unschedulable (here or altogether), as opposed to an error or a success."""
+        return self in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+
+
+_TEXTS = {
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The outcome of an extension point.
+
+    Attributes:
+        code: what happened.
+        reasons: texts for the user, in upstream's words.
+        plugin: who says so; the framework fills it in.
+    """
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Return whether the pod may go on."""
+        return self.code is Code.SUCCESS
+
+    @property
+    def message(self) -> str:
+        """Return the reasons as one text, as upstream joins them."""
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> Status:
+        """Return the same status with the name of the plugin that said it."""
+        return Status(self.code, self.reasons, plugin)
+
+
+SUCCESS = Status(Code.SUCCESS)
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """Return a rejection that other pods' leaving could lift."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """Return a rejection that preemption can't lift."""
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def error(*reasons: str) -> Status:
+    """Return a failure of the plugin or of what it needs; it ends the cycle."""
+    return Status(Code.ERROR, reasons)
+
+
+# Verdicts on nodes: uint16, 0 passes. Fourteen bits are the plugin's own (`FilterPlugin.reasons` explains them).
+
+UNRESOLVABLE_BIT = 0x4000
+"""Set in a verdict that preemption can't lift."""
+
+ERROR_BIT = 0x8000
+"""Set in a verdict that ends the cycle."""
+
+MAX_PLUGIN_CODE = 0x3FFF
+
+
+def verdict_code(verdict: int) -> Code:
+    """Return the code of a packed verdict."""
+    if verdict == 0:
+        return Code.SUCCESS
+    if verdict & ERROR_BIT:
+        return Code.ERROR
+    return Code.UNSCHEDULABLE_AND_UNRESOLVABLE if verdict & UNRESOLVABLE_BIT else Code.UNSCHEDULABLE

@@ -1,0 +1,301 @@
+"""The cluster as columns: nodes, what pods take of them, and the other objects that scheduling reads.
+
+Only this layer writes. Every write is a delta whose inverse goes to the journal while one is kept, so that assume and forget,
+dry runs and what-if questions are one mechanism (`trial`). Whoever caches results follows the logs of changed rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from bayplan.base.errors import InvariantError
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import host_ports, node_info_requests, non_zero_requests
+from bayplan.state.arrays import Ints
+from bayplan.state.host_ports import HostPorts
+from bayplan.state.node_table import NodeTable
+from bayplan.state.object_catalog import ObjectCatalog
+from bayplan.state.pod_info import (
+    FIRST_RESOURCE,
+    NON_ZERO_CPU,
+    NON_ZERO_MEMORY,
+    POD_COUNT,
+    Footprint,
+    HostPort,
+    PodClass,
+    PodInfo,
+)
+from bayplan.state.row_log import RowLog
+
+SMALL = 1 << 46
+"""Below this a product with 100 is exact in float64, and plain Python numbers behave like Go's int64."""
+
+
+class ClusterState:
+    """The cluster as columns of int64, with deltas and undo.
+
+    Attributes:
+        nodes: the columns of the nodes themselves.
+        usage: int64[3 + resources, capacity], what the pods of each node take; rows as in `pod_info`.
+        pods: every pod that is on a node or assumed there, by key.
+        pods_on: per row its pods, by key, in the order in which they came.
+        catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
+        usage_log: rows whose usage changed. node_log: rows whose node changed, came or went.
+        ports_log: rows whose ports in use changed.
+    """
+
+    def __init__(self) -> None:
+        self.nodes = NodeTable()
+        self.usage: Ints = np.zeros((FIRST_RESOURCE + len(self.nodes.allocatable), self.nodes.capacity), dtype=np.int64)
+        self.host_ports = HostPorts()
+        self.pods: dict[str, PodInfo] = {}
+        self.pods_on: list[dict[str, PodInfo]] = []
+        self.catalog = ObjectCatalog()
+        self.usage_log = RowLog()
+        self.node_log = RowLog()
+        self.ports_log = RowLog()
+        self._classes: dict[tuple[str, tuple[tuple[str, str], ...], bool], PodClass] = {}
+        self._journal: list[Callable[[], None]] | None = None
+        self._largest_sum = 0
+        self._small = True
+
+    # Nodes.
+
+    def add_node(self, node: Node) -> int:
+        """Add a node, or replace the one of the same name; return its row."""
+        row = self.nodes.row_of.get(node.metadata.name)
+        if row is not None:
+            self.update_node(node)
+            return row
+        row = self.nodes.add(node)
+        self._fit_usage()
+        while len(self.pods_on) < self.nodes.count:
+            self.pods_on.append({})
+        self._bound(int(np.abs(self.nodes.allocatable[:, row].astype(np.float64)).max()), sums=False)
+        self.node_log.append(row)
+        self._undo(lambda: self.remove_node(node.metadata.name))
+        return row
+
+    def update_node(self, node: Node) -> None:
+        """Replace a node by a newer version of itself; says nothing to the log where scheduling sees no change."""
+        row = self.nodes.row_of[node.metadata.name]
+        old = self.nodes.nodes[row]
+        assert old is not None
+        self.nodes.update(row, node)
+        self._fit_usage()
+        self._bound(int(np.abs(self.nodes.allocatable[:, row].astype(np.float64)).max()), sums=False)
+        if _schedulable_part(old) != _schedulable_part(node):
+            self.node_log.append(row)
+        self._undo(lambda: self.update_node(old))
+
+    def remove_node(self, name: str) -> None:
+        """Remove a node. Pods that are still on it are forgotten with it, as nothing can be said about them any more."""
+        row = self.nodes.row_of[name]
+        for key in list(self.pods_on[row]):
+            self.remove_pod(key)
+        node = self.nodes.nodes[row]
+        assert node is not None
+        self.nodes.remove(row)
+        self.host_ports.clear(row)
+        self.node_log.append(row)
+        self._undo(lambda: _ignore(self.add_node(node)))
+
+    # Pods.
+
+    def footprint(self, pod: Pod) -> Footprint:
+        """Return what a pod takes of its node; the same for all pods with the same spec and resize status."""
+        requests = node_info_requests(pod)
+        numbers = {self.nodes.register_resource(name): amount for name, amount in requests.items()}
+        self._fit_usage()
+        vector = np.zeros(FIRST_RESOURCE + len(self.nodes.resources), dtype=np.int64)
+        vector[POD_COUNT] = 1
+        vector[NON_ZERO_CPU], vector[NON_ZERO_MEMORY] = non_zero_requests(pod)
+        for number, amount in numbers.items():
+            vector[FIRST_RESOURCE + number] = amount
+        return Footprint(vector, tuple(HostPort(*port) for port in host_ports(pod)))
+
+    def pod_class(self, pod: Pod) -> PodClass:
+        """Return the class of a pod: what label selectors can know of it."""
+        metadata = pod.metadata
+        terminating = metadata.deletion_timestamp is not None
+        key = (metadata.namespace, tuple(sorted(metadata.labels.items())), terminating)
+        found = self._classes.get(key)
+        if found is None:
+            found = self._classes[key] = PodClass(len(self._classes), metadata.namespace, metadata.labels, terminating)
+        return found
+
+    def pod_info(self, pod: Pod) -> PodInfo:
+        """Return a record of a pod that is on no node yet."""
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        return PodInfo(key, pod, self.footprint(pod), self.pod_class(pod), pod.spec.priority or 0)
+
+    def place(self, info: PodInfo, row: int) -> None:
+        """Put a pod on a row. The key must not be known yet."""
+        footprint = info.footprint
+        vector = footprint.vector
+        self.usage[: len(vector), row] += vector
+        info.row = row
+        self.pods[info.key] = info
+        self.pods_on[row][info.key] = info
+        nodes = info.pod_class.nodes
+        nodes[row] = nodes.get(row, 0) + 1
+        self._largest_sum += footprint.largest
+        if self._largest_sum >= SMALL:
+            self._measure_sums()
+        self.usage_log.append(row)
+        fresh = None
+        if footprint.host_ports:
+            fresh = self.host_ports.add(row, footprint.host_ports)
+            self.ports_log.append(row)
+        if self._journal is not None:
+            self._journal.append(lambda: self._take_off(info, fresh))
+
+    def remove_pod(self, key: str) -> PodInfo:
+        """Take a pod off its node; return its record."""
+        info = self.pods[key]
+        row = info.row
+        freed = self._take_off(info, None)
+        if self._journal is not None:
+            self._journal.append(lambda: self._put_back(info, row, freed))
+        return info
+
+    def update_pod(self, pod: Pod) -> PodInfo:
+        """Replace a pod on a node by a newer version of itself, on the same node; return the new record."""
+        old = self.remove_pod(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        row = old.row if old.row >= 0 else self.nodes.row_of[pod.spec.node_name]
+        info = self.pod_info(pod)
+        self.place(info, row)
+        return info
+
+    def _take_off(self, info: PodInfo, ports: list[HostPort] | None) -> list[HostPort]:
+        """Undo a placement. `ports` are those to free, None for all of the pod; returns those that were freed."""
+        row, vector = info.row, info.footprint.vector
+        self.usage[: len(vector), row] -= vector
+        del self.pods[info.key]
+        del self.pods_on[row][info.key]
+        nodes = info.pod_class.nodes
+        nodes[row] -= 1
+        if not nodes[row]:
+            del nodes[row]
+        self.usage_log.append(row)
+        if not info.footprint.host_ports:
+            return []
+        self.ports_log.append(row)
+        return self.host_ports.remove(row, info.footprint.host_ports if ports is None else ports)
+
+    def _put_back(self, info: PodInfo, row: int, ports: list[HostPort]) -> None:
+        vector = info.footprint.vector
+        self.usage[: len(vector), row] += vector
+        info.row = row
+        self.pods[info.key] = info
+        self.pods_on[row][info.key] = info
+        nodes = info.pod_class.nodes
+        nodes[row] = nodes.get(row, 0) + 1
+        self.usage_log.append(row)
+        if info.footprint.host_ports:
+            self.host_ports.add(row, tuple(ports))
+            self.ports_log.append(row)
+
+    # Sizes of numbers.
+
+    @property
+    def small(self) -> bool:
+        """Return whether every quantity and sum is below 2^46, so that no arithmetic of a plugin can leave int64."""
+        return self._small
+
+    def _bound(self, largest: int, *, sums: bool) -> None:
+        if largest >= SMALL:
+            self._small = False
+        if sums:
+            self._largest_sum = max(self._largest_sum, largest)
+
+    def _measure_sums(self) -> None:
+        self._largest_sum = int(np.abs(self.usage[:, : self.nodes.count].astype(np.float64)).max(initial=0.0))
+        if self._largest_sum >= SMALL:
+            self._small = False
+
+    def _fit_usage(self) -> None:
+        """Give the usage matrix the shape that the node table has grown to."""
+        wanted = (FIRST_RESOURCE + len(self.nodes.allocatable), self.nodes.capacity)
+        if self.usage.shape != wanted:
+            grown = np.zeros(wanted, dtype=np.int64)
+            grown[: self.usage.shape[0], : self.usage.shape[1]] = self.usage
+            self.usage = grown
+
+    # Deltas.
+
+    @contextmanager
+    def trial(self) -> Iterator[ClusterState]:
+        """Undo, at the end of the block, everything that was written in it. Trials nest."""
+        outer, self._journal = self._journal, []
+        try:
+            yield self
+        finally:
+            journal, self._journal = self._journal, None
+            for inverse in reversed(journal):
+                inverse()
+            self._journal = outer
+
+    def _undo(self, inverse: Callable[[], None]) -> None:
+        if self._journal is not None:
+            self._journal.append(inverse)
+
+    def fork(self) -> ClusterState:
+        """Return an independent copy of the whole state; typed objects, which never change, are shared."""
+        other = ClusterState()
+        other.nodes = self.nodes.copy()
+        other.usage = self.usage.copy()
+        other.host_ports = self.host_ports.copy()
+        other.catalog = self.catalog.copy()
+        other._largest_sum, other._small = self._largest_sum, self._small
+        other.pods_on = [{} for _ in self.pods_on]
+        for info in self.pods.values():
+            twin = PodInfo(info.key, info.pod, info.footprint, other.pod_class(info.pod), info.priority)
+            twin.row = info.row
+            other.pods[info.key] = twin
+            twin.pod_class.nodes[info.row] = twin.pod_class.nodes.get(info.row, 0) + 1
+        for row, pods in enumerate(self.pods_on):
+            other.pods_on[row] = {key: other.pods[key] for key in pods}
+        return other
+
+    def check_invariants(self) -> None:
+        """Raise `InvariantError` where columns, pods and nodes contradict one another."""
+        expected = np.zeros_like(self.usage)
+        for key, info in self.pods.items():
+            if info.key != key or self.pods_on[info.row].get(key) is not info:
+                raise InvariantError(f"pod {key} is not among the pods of its row {info.row}")
+            expected[: len(info.footprint.vector), info.row] += info.footprint.vector
+        if not np.array_equal(expected, self.usage):
+            resource, row = (int(places[0]) for places in np.nonzero(expected != self.usage))
+            raise InvariantError(
+                f"usage[{resource}, {row}] of node {self.nodes.names[row]} is {self.usage[resource, row]}, "
+                f"its pods take {expected[resource, row]}"
+            )
+        if sum(map(len, self.pods_on)) != len(self.pods):
+            raise InvariantError(f"{len(self.pods)} pods, but {sum(map(len, self.pods_on))} on rows")
+        for name, row in self.nodes.row_of.items():
+            if self.nodes.names[row] != name or not self.nodes.alive[row]:
+                raise InvariantError(f"node {name} is not what row {row} holds")
+        if int(self.nodes.alive[: self.nodes.count].sum()) != len(self.nodes):
+            raise InvariantError("rows that live are not as many as nodes")
+        counts = np.zeros(self.nodes.capacity, dtype=np.int64)
+        for pod_class in self._classes.values():
+            for row, count in pod_class.nodes.items():
+                counts[row] += count
+        if not np.array_equal(counts, self.usage[POD_COUNT]):
+            raise InvariantError("the pods of all classes are not the pods on rows")
+
+
+def _schedulable_part(node: Node) -> tuple[object, ...]:
+    """Return what decisions can depend on: all but conditions and versions, which every heartbeat changes."""
+    metadata, status = node.metadata, node.status
+    described = (status.allocatable, status.capacity, status.images, status.declared_features)
+    return (metadata.labels, metadata.annotations, node.spec, *described)
+
+
+def _ignore(_: object) -> None:
+    """Make a call with a result one without."""

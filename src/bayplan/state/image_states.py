@@ -1,0 +1,58 @@
+"""Which node holds which image, and the one size that the scheduler keeps for each image name."""
+
+from bayplan.objects.node import Node
+
+
+class ImageState:
+    """An image name: its size on the first node that was known to hold it, and the rows that hold it."""
+
+    __slots__ = ("rows", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.rows: dict[int, None] = {}
+
+    @property
+    def num_nodes(self) -> int:
+        """Return how many nodes hold the image."""
+        return len(self.rows)
+
+
+class ImageStates:
+    """All image names that nodes report, in the order in which they came to be known."""
+
+    __slots__ = ("_states",)
+
+    def __init__(self) -> None:
+        self._states: dict[str, ImageState] = {}
+
+    def get(self, name: str) -> ImageState | None:
+        """Return the state of an image name as nodes spell it, or None."""
+        return self._states.get(name)
+
+    def add_node(self, row: int, node: Node) -> None:
+        """Note the images of a node."""
+        for image in node.status.images:
+            for name in image.names:
+                state = self._states.get(name)
+                if state is None:
+                    state = self._states[name] = ImageState(image.size_bytes)
+                state.rows[row] = None
+
+    def remove_node(self, row: int, node: Node) -> None:
+        """Forget the images of a node; an image that no node holds is forgotten with its size."""
+        for image in node.status.images:
+            for name in image.names:
+                state = self._states.get(name)
+                if state is not None:
+                    state.rows.pop(row, None)
+                    if not state.rows:
+                        del self._states[name]
+
+    def copy(self) -> "ImageStates":
+        """Return an independent copy."""
+        other = ImageStates()
+        for name, state in self._states.items():
+            twin = other._states[name] = ImageState(state.size_bytes)
+            twin.rows = dict(state.rows)
+        return other

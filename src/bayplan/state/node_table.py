@@ -1,0 +1,163 @@
+"""Nodes as rows: the columns that describe nodes themselves. What pods take of them is in cluster_state.py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.quantity import milli_value, value
+from bayplan.state.arrays import Bools, Index, Ints
+from bayplan.state.image_states import ImageStates
+from bayplan.state.label_column import LabelColumn
+from bayplan.state.resource_table import PODS, ResourceTable
+
+FIRST_CAPACITY = 64
+
+
+class NodeTable:
+    """The columns of nodes. A row keeps its number as long as its node lives; a freed row is given to the next node.
+
+    Attributes:
+        count: rows in use, freed ones among them: columns are read up to here.
+        names, nodes: per row the name and the typed node; None in a freed row.
+        row_of: the row of each node name.
+        alive: bool[capacity], False in freed rows.
+        allocatable: int64[resources, capacity].
+        allowed_pods: int64[capacity].
+        unschedulable: bool[capacity].
+        taint_codes: intp[capacity], positions in `taint_sets`.
+        taint_sets: the distinct taint lists of nodes, in the order in which they came.
+        images: image names on nodes.
+    """
+
+    def __init__(self) -> None:
+        self.resources = ResourceTable()
+        self.count = 0
+        self.capacity = FIRST_CAPACITY
+        self.names: list[str | None] = []
+        self.nodes: list[Node | None] = []
+        self.row_of: dict[str, int] = {}
+        self.free_rows: list[int] = []
+        self.alive: Bools = np.zeros(self.capacity, dtype=np.bool_)
+        self.allocatable: Ints = np.zeros((len(self.resources), self.capacity), dtype=np.int64)
+        self.allowed_pods: Ints = np.zeros(self.capacity, dtype=np.int64)
+        self.unschedulable: Bools = np.zeros(self.capacity, dtype=np.bool_)
+        self.taint_codes: Index = np.zeros(self.capacity, dtype=np.intp)
+        self.taint_sets: list[tuple[Taint, ...]] = [()]
+        self._taint_index: dict[tuple[Taint, ...], int] = {(): 0}
+        self._labels: dict[str, LabelColumn] = {}
+        self.images = ImageStates()
+
+    def __len__(self) -> int:
+        return len(self.row_of)
+
+    def add(self, node: Node) -> int:
+        """Give a node a row and fill it; return the row. The name must be new."""
+        row = self.free_rows.pop() if self.free_rows else self.count
+        if row == self.count:
+            self.count += 1
+            self.names.append(None)
+            self.nodes.append(None)
+            if self.count > self.capacity:
+                self._grow(max(self.capacity * 2, self.count))
+        name = node.metadata.name
+        self.names[row] = name
+        self.row_of[name] = row
+        self.alive[row] = True
+        self._fill(row, node)
+        return row
+
+    def update(self, row: int, node: Node) -> None:
+        """Replace the node of a row by a newer version of itself."""
+        old = self.nodes[row]
+        assert old is not None
+        self.images.remove_node(row, old)
+        self._fill(row, node)
+
+    def remove(self, row: int) -> None:
+        """Free a row."""
+        node = self.nodes[row]
+        name = self.names[row]
+        assert node is not None
+        assert name is not None
+        self.images.remove_node(row, node)
+        del self.row_of[name]
+        self.names[row] = None
+        self.nodes[row] = None
+        self.alive[row] = False
+        self.allocatable[:, row] = 0
+        self.allowed_pods[row] = 0
+        self.unschedulable[row] = False
+        self.taint_codes[row] = 0
+        for column in self._labels.values():
+            column.set(row, None)
+        self.free_rows.append(row)
+
+    def label_column(self, key: str) -> LabelColumn:
+        """Return the column of a label key; made from the nodes when first asked for, then kept up to date."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = LabelColumn(key, self.capacity)
+            for row, node in enumerate(self.nodes):
+                if node is not None:
+                    column.set(row, node.metadata.labels.get(key))
+        return column
+
+    def register_resource(self, name: str) -> int:
+        """Return the number of a resource; a new one gets a row of zeros."""
+        number = self.resources.register(name)
+        if number >= len(self.allocatable):
+            grown = np.zeros((number + 4, self.capacity), dtype=np.int64)
+            grown[: len(self.allocatable)] = self.allocatable
+            self.allocatable = grown
+        return number
+
+    def _fill(self, row: int, node: Node) -> None:
+        self.nodes[row] = node
+        self.allocatable[:, row] = 0
+        self.allowed_pods[row] = 0
+        for name, amount in node.status.allocatable.items():
+            if name == PODS:
+                self.allowed_pods[row] = value(amount)
+            else:
+                number = self.register_resource(name)
+                self.allocatable[number, row] = milli_value(amount) if name == "cpu" else value(amount)
+        self.unschedulable[row] = node.spec.unschedulable
+        taints = node.spec.taints
+        code = self._taint_index.get(taints)
+        if code is None:
+            code = self._taint_index[taints] = len(self.taint_sets)
+            self.taint_sets.append(taints)
+        self.taint_codes[row] = code
+        labels = node.metadata.labels
+        for key, column in self._labels.items():
+            column.set(row, labels.get(key))
+        self.images.add_node(row, node)
+
+    def _grow(self, capacity: int) -> None:
+        def wider(old: Ints) -> Ints:
+            new = np.zeros((*old.shape[:-1], capacity), dtype=old.dtype)
+            new[..., : old.shape[-1]] = old
+            return new
+
+        self.allocatable = wider(self.allocatable)
+        self.allowed_pods = wider(self.allowed_pods)
+        for name in ("alive", "unschedulable", "taint_codes"):
+            setattr(self, name, wider(getattr(self, name)))
+        for column in self._labels.values():
+            column.grow(capacity)
+        self.capacity = capacity
+
+    def copy(self) -> NodeTable:
+        """Return an independent copy; the typed nodes themselves, which never change, are shared."""
+        other = NodeTable()
+        other.resources = self.resources.copy()
+        other.count, other.capacity = self.count, self.capacity
+        other.names, other.nodes = list(self.names), list(self.nodes)
+        other.row_of, other.free_rows = dict(self.row_of), list(self.free_rows)
+        for name in ("alive", "allocatable", "allowed_pods", "unschedulable", "taint_codes"):
+            setattr(other, name, getattr(self, name).copy())
+        other.taint_sets, other._taint_index = list(self.taint_sets), dict(self._taint_index)
+        other._labels = {key: column.copy() for key, column in self._labels.items()}
+        other.images = self.images.copy()
+        return other

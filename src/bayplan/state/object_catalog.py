@@ -1,0 +1,60 @@
+"""The objects that scheduling reads beside nodes and pods: namespaces, services, claims, volumes, classes, budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class ObjectCatalog:
+    """Objects by type, then by ``namespace/name`` (``name`` alone for those of the cluster), in the order in which they came.
+
+    `version` of a type moves with every write, so that whoever compiled something from objects of that type can tell.
+    """
+
+    __slots__ = ("_objects", "_versions")
+
+    def __init__(self) -> None:
+        self._objects: dict[type[msgspec.Struct], dict[str, msgspec.Struct]] = {}
+        self._versions: dict[type[msgspec.Struct], int] = {}
+
+    def put(self, key: str, item: msgspec.Struct) -> msgspec.Struct | None:
+        """Add or replace an object; return the one that was there."""
+        kind = type(item)
+        objects = self._objects.setdefault(kind, {})
+        old = objects.get(key)
+        objects[key] = item
+        self._versions[kind] = self._versions.get(kind, 0) + 1
+        return old
+
+    def remove(self, kind: type[T], key: str) -> T | None:
+        """Remove an object; return it, or None where it was not there."""
+        old = self._objects.get(kind, {}).pop(key, None)
+        self._versions[kind] = self._versions.get(kind, 0) + 1
+        return old if isinstance(old, kind) else None
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object, or None."""
+        found = self._objects.get(kind, {}).get(key)
+        return found if isinstance(found, kind) else None
+
+    def all(self, kind: type[T]) -> Iterator[T]:
+        """Iterate over the objects of one type."""
+        for item in self._objects.get(kind, {}).values():
+            if isinstance(item, kind):
+                yield item
+
+    def version(self, kind: type[msgspec.Struct]) -> int:
+        """Return a number that moves whenever an object of this type is written."""
+        return self._versions.get(kind, 0)
+
+    def copy(self) -> ObjectCatalog:
+        """Return an independent copy; the objects themselves, which never change, are shared."""
+        other = ObjectCatalog()
+        other._objects = {kind: dict(objects) for kind, objects in self._objects.items()}
+        other._versions = dict(self._versions)
+        return other

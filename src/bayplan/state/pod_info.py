@@ -1,0 +1,81 @@
+"""What the state knows of a pod: its footprint on a node, and where it is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Ints
+
+POD_COUNT = 0
+NON_ZERO_CPU = 1
+NON_ZERO_MEMORY = 2
+FIRST_RESOURCE = 3
+"""Rows of the usage matrix: pod count, requests for scoring (with the defaults for containers without), then the resources."""
+
+
+class HostPort(NamedTuple):
+    """A port of the node that a pod takes. `ip` is 0.0.0.0 where the pod does not say."""
+
+    ip: str
+    protocol: str
+    port: int
+
+
+class Footprint:
+    """What a pod takes of a node: shared by all pods with the same spec.
+
+    Attributes:
+        vector: int64[3 + resources], one column of the usage matrix (`POD_COUNT` and following).
+        host_ports: ports of the node.
+        largest: the largest magnitude in `vector`; bounds what sums can reach.
+    """
+
+    __slots__ = ("host_ports", "largest", "vector")
+
+    def __init__(self, vector: Ints, host_ports: tuple[HostPort, ...]) -> None:
+        self.vector = vector
+        self.host_ports = host_ports
+        self.largest = int(np.abs(vector.astype(np.float64)).max())
+
+
+class PodClass:
+    """Pods that no selector can tell apart: same namespace, same labels, terminating or not.
+
+    Attributes:
+        code: its number, in the order in which classes came.
+        nodes: how many such pods each row holds; a counter that is registered late is filled from it.
+    """
+
+    __slots__ = ("code", "labels", "namespace", "nodes", "terminating")
+
+    def __init__(self, code: int, namespace: str, labels: dict[str, str], terminating: bool) -> None:
+        self.code = code
+        self.namespace = namespace
+        self.labels = labels
+        self.terminating = terminating
+        self.nodes: dict[int, int] = {}
+
+
+class PodInfo:
+    """A pod on a node, or one that is about to be.
+
+    Attributes:
+        key: ``namespace/name``.
+        row: the row of its node; -1 while it has none.
+    """
+
+    __slots__ = ("footprint", "key", "pod", "pod_class", "priority", "row")
+
+    def __init__(self, key: str, pod: Pod, footprint: Footprint, pod_class: PodClass, priority: int) -> None:
+        self.key = key
+        self.pod = pod
+        self.footprint = footprint
+        self.pod_class = pod_class
+        self.priority = priority
+        self.row = -1
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.key!r}, row={self.row})"

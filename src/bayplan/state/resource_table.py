@@ -1,0 +1,41 @@
+"""Which resource has which row in the matrices: cpu, memory and ephemeral-storage first, others as they appear."""
+
+CPU = 0
+MEMORY = 1
+EPHEMERAL_STORAGE = 2
+
+FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+PODS = "pods"
+"""Counted apart from the resources: upstream's AllowedPodNumber."""
+
+
+class ResourceTable:
+    """Resource names as small numbers. Amounts are milli-CPU for cpu, and the plain value for all others."""
+
+    __slots__ = ("_index", "names")
+
+    def __init__(self) -> None:
+        self.names: list[str] = list(FIRST_RESOURCES)
+        self._index: dict[str, int] = {name: number for number, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def find(self, name: str) -> int | None:
+        """Return the number of a resource, or None where nothing has ever named it."""
+        return self._index.get(name)
+
+    def register(self, name: str) -> int:
+        """Return the number of a resource, giving it one if it has none."""
+        number = self._index.get(name)
+        if number is None:
+            number = self._index[name] = len(self.names)
+            self.names.append(name)
+        return number
+
+    def copy(self) -> "ResourceTable":
+        """Return an independent copy."""
+        other = ResourceTable()
+        other.names = list(self.names)
+        other._index = dict(self._index)
+        return other

@@ -1,0 +1,278 @@
+"""Views of rows: what a plugin's rule is written over.
+
+`Rows` hands out arrays for many rows, `Row` plain Python numbers for one. Both have the same names, so that one text of a rule
+is the full pass over all nodes, the refresh of a changed row and the debug form. A rule uses comparisons, ``&``, ``|``, ``+ - *``
+and the number functions of its view; never ``~``, ``and``, ``or``, ``if`` on values of rows, and never ``//`` or ``round``,
+which differ from Go's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bayplan.objects.node import Node
+from bayplan.objects.selectors import Requirement
+from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT, HostPort, PodInfo
+
+
+class Rows:
+    """Many rows as arrays: all rows of the table, or those of an index.
+
+    Args:
+        state: the cluster.
+        index: intp row numbers, or None for all rows in use (freed ones among them, which the caller masks).
+    """
+
+    __slots__ = ("_all", "index", "state")
+
+    scalar = False
+
+    def __init__(self, state: ClusterState, index: Index | None = None) -> None:
+        self.state = state
+        self.index = index
+        self._all: slice | Index = slice(0, state.nodes.count) if index is None else index
+
+    def __len__(self) -> int:
+        return self.state.nodes.count if self.index is None else len(self.index)
+
+    # Columns.
+
+    def row_numbers(self) -> Index:
+        """Return the row numbers of this view."""
+        return np.arange(self.state.nodes.count, dtype=np.intp) if self.index is None else self.index
+
+    def allocatable(self, resource: int) -> Ints:
+        """Return what nodes offer of a resource (milli for cpu)."""
+        return self.state.nodes.allocatable[resource, self._all]
+
+    def requested(self, resource: int) -> Ints:
+        """Return the requests of the pods on each node for a resource."""
+        return self.state.usage[FIRST_RESOURCE + resource, self._all]
+
+    def non_zero_requested(self, resource: int) -> Ints:
+        """Return requests of cpu (0) or memory (1), with the scoring defaults for containers without."""
+        return self.state.usage[NON_ZERO_CPU + resource, self._all]
+
+    def pod_count(self) -> Ints:
+        """Return the number of pods on each node."""
+        return self.state.usage[POD_COUNT, self._all]
+
+    def allowed_pods(self) -> Ints:
+        """Return the number of pods that each node allows."""
+        return self.state.nodes.allowed_pods[self._all]
+
+    def unschedulable(self) -> Bools:
+        """Return which nodes are cordoned."""
+        return self.state.nodes.unschedulable[self._all]
+
+    def taints(self) -> Index:
+        """Return each node's position in ``state.nodes.taint_sets``."""
+        return self.state.nodes.taint_codes[self._all]
+
+    def label(self, key: str) -> Index:
+        """Return each node's code in the column of a label key; -1 where it lacks the key."""
+        return self.state.nodes.label_column(key).codes[self._all]
+
+    def matches(self, requirement: Requirement) -> Bools:
+        """Return which nodes' labels meet a requirement of a selector."""
+        column = self.state.nodes.label_column(requirement.key)
+        return column.table(requirement)[column.codes[self._all]]
+
+    def named(self, names: Sequence[str]) -> Bools:
+        """Return which nodes have one of these names."""
+        hit = np.zeros(self.state.nodes.count, dtype=np.bool_)
+        row_of = self.state.nodes.row_of
+        hit[[row_of[name] for name in names if name in row_of]] = True
+        return hit[self._all]
+
+    def has_image(self, name: str) -> Bools:
+        """Return which nodes hold an image, by the name that nodes report."""
+        hit = np.zeros(self.state.nodes.count, dtype=np.bool_)
+        image = self.state.nodes.images.get(name)
+        if image is not None:
+            hit[list(image.rows)] = True
+        return hit[self._all]
+
+    def host_port_conflicts(self, wanted: HostPort) -> Bools:
+        """Return on which nodes a port collides with one in use."""
+        return self.state.host_ports.column(wanted, self.state.nodes.capacity)[self._all]
+
+    # Number functions.
+
+    def where(self, condition: Bools, then: Ints | int, otherwise: Ints | int) -> Ints:
+        """Choose element by element."""
+        return np.where(condition, then, otherwise)
+
+    def where_float(self, condition: Bools, then: Floats | float, otherwise: Floats | float) -> Floats:
+        """Choose element by element between floats."""
+        return np.where(condition, then, otherwise)
+
+    def minimum(self, left: Ints, right: Ints | int) -> Ints:
+        """Return the smaller of both, element by element."""
+        return np.minimum(left, right)
+
+    def maximum(self, left: Ints, right: Ints | int) -> Ints:
+        """Return the larger of both, element by element."""
+        return np.maximum(left, right)
+
+    def quotient(self, dividend: Ints, divisor: Ints | int) -> Ints:
+        """Divide integers as Go does: towards zero. The divisor must not be 0."""
+        if self.state.small:
+            # Both are exact in float64, and so is the truncated quotient (architecture notes on small numbers).
+            return np.trunc(np.true_divide(dividend, divisor)).astype(np.int64)
+        magnitude = np.abs(dividend) // np.abs(divisor)
+        return np.where((dividend < 0) != (np.asarray(divisor) < 0), -magnitude, magnitude)
+
+    def to_float(self, values: Ints) -> Floats:
+        """Convert integers to float64, as Go's float64() does."""
+        return values.astype(np.float64)
+
+    def trunc(self, values: Floats) -> Ints:
+        """Convert float64 to integers, cutting towards zero, as Go's int64() does."""
+        return values.astype(np.int64)
+
+    def sqrt(self, values: Floats) -> Floats:
+        """Return square roots."""
+        return np.sqrt(values)
+
+    def absolute(self, values: Floats) -> Floats:
+        """Return absolute values."""
+        return np.abs(values)
+
+    def fill(self, number: int) -> Ints:
+        """Return the same integer for every row."""
+        return np.full(len(self), number, dtype=np.int64)
+
+    def fill_float(self, number: float) -> Floats:
+        """Return the same float for every row."""
+        return np.full(len(self), number, dtype=np.float64)
+
+    def take(self, table: Ints, codes: Index) -> Ints:
+        """Look codes up in a table; -1 picks its last slot."""
+        return table[codes]
+
+    def codes(self, values: Ints) -> Codes:
+        """Convert verdicts to the type of codes."""
+        return values.astype(np.uint16)
+
+
+class Row(Rows):
+    """One row as plain Python numbers. Reused: set `number` to look at another row.
+
+    Only right while ``state.small``: Python's integers don't wrap. The engine sees to that.
+    """
+
+    __slots__ = ("number",)
+
+    scalar = True
+
+    def __init__(self, state: ClusterState, number: int = -1) -> None:
+        super().__init__(state)
+        self.number = number
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def name(self) -> str:
+        """Return the node's name."""
+        name = self.state.nodes.names[self.number]
+        assert name is not None
+        return name
+
+    @property
+    def node(self) -> Node:
+        """Return the typed node."""
+        node = self.state.nodes.nodes[self.number]
+        assert node is not None
+        return node
+
+    def pods(self) -> list[PodInfo]:
+        """Return the pods on the node."""
+        return list(self.state.pods_on[self.number].values())
+
+    def row_numbers(self) -> Any:
+        return self.number
+
+    def allocatable(self, resource: int) -> Any:
+        return self.state.nodes.allocatable.item(resource, self.number)
+
+    def requested(self, resource: int) -> Any:
+        return self.state.usage.item(FIRST_RESOURCE + resource, self.number)
+
+    def non_zero_requested(self, resource: int) -> Any:
+        return self.state.usage.item(NON_ZERO_CPU + resource, self.number)
+
+    def pod_count(self) -> Any:
+        return self.state.usage.item(POD_COUNT, self.number)
+
+    def allowed_pods(self) -> Any:
+        return self.state.nodes.allowed_pods.item(self.number)
+
+    def unschedulable(self) -> Any:
+        return self.state.nodes.unschedulable.item(self.number)
+
+    def taints(self) -> Any:
+        return self.state.nodes.taint_codes.item(self.number)
+
+    def label(self, key: str) -> Any:
+        return self.state.nodes.label_column(key).codes.item(self.number)
+
+    def matches(self, requirement: Requirement) -> Any:
+        column = self.state.nodes.label_column(requirement.key)
+        return column.table(requirement).item(column.codes.item(self.number))
+
+    def named(self, names: Sequence[str]) -> Any:
+        return self.state.nodes.names[self.number] in names
+
+    def has_image(self, name: str) -> Any:
+        image = self.state.nodes.images.get(name)
+        return image is not None and self.number in image.rows
+
+    def host_port_conflicts(self, wanted: HostPort) -> Any:
+        return self.state.host_ports.conflict_on(self.number, wanted)
+
+    def where(self, condition: Any, then: Any, otherwise: Any) -> Any:
+        return then if condition else otherwise
+
+    def where_float(self, condition: Any, then: Any, otherwise: Any) -> Any:
+        return then if condition else otherwise
+
+    def minimum(self, left: Any, right: Any) -> Any:
+        return left if left < right else right
+
+    def maximum(self, left: Any, right: Any) -> Any:
+        return left if left > right else right
+
+    def quotient(self, dividend: Any, divisor: Any) -> Any:
+        return dividend // divisor if dividend >= 0 and divisor > 0 else int(dividend / divisor)
+
+    def to_float(self, values: Any) -> Any:
+        return float(values)
+
+    def trunc(self, values: Any) -> Any:
+        return int(values)
+
+    def sqrt(self, values: Any) -> Any:
+        return math.sqrt(values)
+
+    def absolute(self, values: Any) -> Any:
+        return abs(values)
+
+    def fill(self, number: int) -> Any:
+        return number
+
+    def fill_float(self, number: float) -> Any:
+        return number
+
+    def take(self, table: Any, codes: Any) -> Any:
+        return table.item(codes)
+
+    def codes(self, values: Any) -> Any:
+        return values
