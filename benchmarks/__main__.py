@@ -1,4 +1,4 @@
-"""Run benchmarks by name (the module without ``bench_``), or all of them: ``python -m benchmarks --size large cycle``."""
+"""Run benchmarks by name (the module without ``bench_``), or all: ``python -m benchmarks --size large cycle``."""
 
 import argparse
 import importlib

@@ -34,9 +34,7 @@ LONG_RUN = 100
 def conformance(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...", help="Recorded cases: JSON lines, gzipped or plain; a folder means all in it."
-        ),
+        typer.Argument(metavar="FILE", help="Recorded cases: JSON lines, gzipped or plain; a folder means all in it."),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     answers: Annotated[
@@ -110,10 +108,12 @@ def _print_report(summary: Summary, show: int) -> None:
     if not console.is_terminal:
         console.width = PIPE_WIDTH
     for kind in dict.fromkeys(family.kind for family in summary.families.values()):
-        console.print(_family_table(summary, kind), "")
-        console.print(_part_table(summary, kind), "")
+        tables = {"family": _family_table(summary, kind), "part": _part_table(summary, kind)}
         if kind in ("cycles", "classic"):
-            console.print(_plugin_table(summary, kind), "")
+            tables["plugin, in cycles"] = _plugin_table(summary, kind)
+        for unit, table in tables.items():
+            console.print(f"{kind}: agreement by {unit}", style="bold")
+            console.print(table, "")
     by_case: dict[str, list[CaseDifference]] = {}
     for each in summary.differences:
         by_case.setdefault(each.case.where, []).append(each)
@@ -127,7 +127,7 @@ def _print_report(summary: Summary, show: int) -> None:
 
 def _family_table(summary: Summary, kind: str) -> Table:
     columns = CYCLE_COLUMNS if kind == "cycles" else ()
-    table = Table(title=f"{kind}: agreement by family", box=None, title_justify="left", padding=(0, 2, 0, 0))
+    table = _plain_table()
     table.add_column("family", no_wrap=True)
     for name in ("cases", "agreed", "", *columns):
         table.add_column(name, justify="right", no_wrap=True)
@@ -141,7 +141,7 @@ def _family_table(summary: Summary, kind: str) -> Table:
 
 def _part_table(summary: Summary, kind: str) -> Table:
     unit = {"cycles": "cycles", "classic": "cycles", "queue": "steps", "classic-queue": "steps"}.get(kind, "checks")
-    table = Table(title=f"{kind}: agreement by part", box=None, title_justify="left", padding=(0, 2, 0, 0))
+    table = _plain_table()
     table.add_column("part", no_wrap=True)
     for name in ("cases", "agreed", "", unit, "agreed", ""):
         table.add_column(name, justify="right", no_wrap=True)
@@ -153,7 +153,7 @@ def _part_table(summary: Summary, kind: str) -> Table:
 
 def _plugin_table(summary: Summary, kind: str) -> Table:
     alone, scores = ("filterAll", "scores") if kind == "cycles" else ("predicates", "priorities")
-    table = Table(title=f"{kind}: agreement by plugin, in cycles", box=None, title_justify="left", padding=(0, 2, 0, 0))
+    table = _plain_table()
     table.add_column("plugin", no_wrap=True)
     for name in (alone, "agreed", "", scores, "agreed", ""):
         table.add_column(name, justify="right", no_wrap=True)
@@ -163,6 +163,10 @@ def _plugin_table(summary: Summary, kind: str) -> Table:
         cells = [_counts(parts.get(f"{part}/{plugin}"))[3:] for part in (alone, scores)]
         table.add_row(plugin, *cells[0], *cells[1])
     return table
+
+
+def _plain_table() -> Table:
+    return Table(box=None, padding=(0, 2, 0, 0))
 
 
 def _counts(part: PartSummary | None) -> list[str]:

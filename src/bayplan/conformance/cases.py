@@ -163,12 +163,14 @@ def _recorded_case(record: JsonObject, where: str) -> RecordedCase:
     case, want = record.get("case", record), record.get("want", record)
     assert isinstance(case, dict)
     assert isinstance(want, dict)
-    name = next((text for key in ("id", "session", "note") if isinstance(text := case.get(key), str)), where)
-    family, note = case.get("family"), case.get("note")
+    number, family, note = case.get("id"), case.get("family"), case.get("note")
+    name = number if isinstance(number, str) else where
+    if not isinstance(family, str):
+        family = name.split("/")[0] if "/" in name and number == name else kind
     return RecordedCase(
         kind=kind,
         id=name,
-        family=family if isinstance(family, str) else (name.split("/")[0] if "/" in name else kind),
+        family=family,
         note=note if isinstance(note, str) else "",
         where=where,
         case=case,

@@ -1,0 +1,45 @@
+"""Write the command line reference (docs/cli.md) from the program's own help: ``python -m bayplan.cli.reference FILE``."""
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from bayplan.cli.main import VERBS, main
+
+WIDTH = 100
+"""Columns of the help as printed in the reference."""
+
+HEAD = """# Command line
+
+Written by `make docs-cli` from the program's own help; don't edit. Exit codes: 0 is success, 1 is an answer that scripts
+want to see as a failure (see each verb), 2 is bad input, told in one line on standard error.
+"""
+
+
+def reference() -> str:
+    """Return the reference as Markdown: the help of the program, then that of every verb."""
+    sections = [HEAD, _section("bayplan", ["--help"])]
+    sections += [_section(f"bayplan {verb.name}", [verb.name, "--help"]) for verb in VERBS]
+    return "\n".join(sections)
+
+
+def _section(title: str, arguments: Sequence[str]) -> str:
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(WIDTH)
+    try:
+        with redirect_stdout(io.StringIO()) as printed:
+            main(arguments)
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+    text = "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
+    return f"## {title}\n\n```text\n{text}\n```\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(reference(), encoding="utf-8")

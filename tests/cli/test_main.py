@@ -1,0 +1,124 @@
+"""The program itself: verbs, laziness, exit codes."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import bayplan.cli.main as program
+from bayplan.base.errors import InputError
+from bayplan.base.version import KUBERNETES_VERSION, __version__
+from bayplan.cli.main import VERBS, Verb, load, main
+
+HEAVY = (
+    "numpy",
+    "pyarrow",
+    "rich",
+    "yaml",
+    "msgspec",
+    "asyncio",
+    "socket",
+    "bayplan.engine",
+    "bayplan.app",
+    "bayplan.sim",
+)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []], ids=["--help", "--version", "nothing"])
+def test_the_program_alone_imports_no_engine(arguments: list[str]) -> None:
+    code = f"from bayplan.cli.main import main; import sys; main({arguments}); print('loaded', *sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    loaded = set(out.rpartition("loaded ")[2].split())
+    assert not loaded & {*HEAVY, *(f"bayplan.cli.{verb.name}" for verb in VERBS)}
+
+
+def test_help_lists_every_verb_with_its_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {verb.name}" in out and verb.summary in out for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=[verb.name for verb in VERBS])
+def test_every_verb_has_a_function_whose_first_sentence_is_its_summary(verb: Verb) -> None:
+    assert (load(verb.name).__doc__ or "").splitlines()[0] == verb.summary
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=[verb.name for verb in VERBS])
+def test_every_verb_explains_itself(verb: Verb, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb.name, "--help"]) == 0
+    assert f"Usage: bayplan {verb.name}" in capsys.readouterr().out
+
+
+def test_version_names_the_release_it_decides_as(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"bayplan {__version__} (decides as kube-scheduler {KUBERNETES_VERSION})\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        (["simulat"], "got 'simulat'; try 'simulate'"),
+        (["zzz"], "got 'zzz'; try bayplan --help"),
+        (["--bogus"], "No such option: --bogus"),
+        (["conformance", "--shw", "1"], "No such option: --shw"),
+    ],
+    ids=["a verb misspelt", "no verb at all", "an unknown option", "an unknown option of a verb"],
+)
+def test_wrong_words_are_exit_code_2_and_one_message(
+    arguments: list[str], want: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert want in capsys.readouterr().err
+
+
+def _verb_that(does: Callable[[], None]) -> Callable[[str], Callable[..., None]]:
+    def verb() -> None:
+        """Do it."""
+        does()
+
+    return lambda name: verb
+
+
+def _raises(error: Exception) -> Callable[[], None]:
+    def do() -> None:
+        raise error
+
+    return do
+
+
+@pytest.mark.parametrize(
+    ("error", "want"),
+    [
+        (
+            InputError("image", where="a.yaml:3", got="5", wanted="text"),
+            "bayplan: a.yaml:3 image: expected text, got 5\n",
+        ),
+        (FileNotFoundError(2, "No such file or directory", "/x/y"), "bayplan: /x/y: No such file or directory\n"),
+    ],
+    ids=["bad input", "a path that is not there"],
+)
+def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(
+    error: Exception, want: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "load", _verb_that(_raises(error)))
+    assert main(["simulate"]) == 2
+    assert capsys.readouterr().err == want
+
+
+def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "load", _verb_that(_raises(ZeroDivisionError("a bug"))))
+    with pytest.raises(ZeroDivisionError):
+        main(["simulate"])
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    code = "import bayplan.cli.main as m\nfor _ in range(1): print('x' * 200000)\nraise SystemExit(m.main(['--help']))"
+    code = "from bayplan.cli.main import main; import sys; sys.exit(main(['--help']))"
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run([sys.executable, "-c", code], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert "Traceback" not in ended.stderr
