@@ -43,7 +43,8 @@ _KEY_EXAMPLES = ("MyName", "my.name", "123-abc")
 
 def _format_text(text: str, pattern: str, *examples: str) -> str:
     """Return upstream's text for a value that does not have a format; its odd commas are upstream's."""
-    return f"{text} (e.g. {' or '.join(f"'{name}', " for name in examples)}regex used for validation is '{pattern}')"
+    names = " or ".join(f"'{name}', " for name in examples)
+    return f"{text} (e.g. {names}regex used for validation is '{pattern}')"
 
 
 def _bytes(value: str) -> int:
