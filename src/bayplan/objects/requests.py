@@ -1,0 +1,363 @@
+"""What pods ask of nodes: requests in the numbers that the scheduler compares, host ports, images.
+
+Which function is for what:
+
+- `fit_requests`: NodeResourcesFit's filter, of the pod that is being scheduled.
+- `fit_score_requests`: NodeResourcesFit's score, of the pod that is being scheduled.
+- `balance_requests`: NodeResourcesBalancedAllocation's score, of the pod that is being scheduled.
+- `accounted_requests`: what a bound, assumed or nominated pod takes from its node.
+- `node_amounts`: what a node offers (allocatable), counted in the same way.
+- `pod_requests`: exact quantities under any options, for everything else.
+
+All `dict[str, int]` here have CPU in milli-CPU and every other resource in its unit (bytes, devices), as int64.
+
+Source: KEP-753 (sidecars), KEP-1287 (resize), KEP-2837 (pod-level resources) and the behaviour of
+k8s.io/component-helpers/resource v0.36.3 and k8s.io/kubernetes/pkg/scheduler/framework v1.36.3.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+from bayplan.objects.pod import Container, ContainerStatus, Pod, ResourceRequirements
+from bayplan.objects.quantity import Quantity, QuantityLike, milli_value, nano_value, parse_quantity, value
+from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_pod_level, is_scalar
+
+DEFAULT_CPU_MILLI = 100
+"""What a container without a CPU request counts as in scores."""
+DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
+"""What a container without a memory request counts as in scores."""
+
+Amounts = dict[str, int]
+Quantities = Mapping[str, QuantityLike]
+Number = TypeVar("Number", int, Quantity)
+
+_MAX_INT64 = 2**63 - 1
+_NON_ZERO: Quantities = {CPU: f"{DEFAULT_CPU_MILLI}m", MEMORY: DEFAULT_MEMORY_BYTES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestGates:
+    """The feature gates that change the arithmetic, at their defaults in v1.36."""
+
+    pod_level_resources: bool = True
+    in_place_pod_vertical_scaling: bool = True
+    in_place_pod_level_resources_vertical_scaling: bool = True
+    dra_node_allocatable_resources: bool = False
+
+
+DEFAULT_GATES = RequestGates()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestOptions:
+    """How requests are summed up; the names are those of upstream's PodResourcesOptions.
+
+    Attributes:
+        use_status_resources: containers with a resize in progress count with the largest of what they ask for, what
+            they were given and what is in force.
+        pod_level_vertical_scaling: the same for pod-level resources.
+        exclude_overhead: leave the pod's overhead out.
+        skip_pod_level_resources: leave pod-level resources out.
+        skip_container_level_resources: count pod-level resources (and overhead) only.
+        use_node_allocatable_claims: add what claims take from the node, as the pod's status says.
+        missing_requests: what a container counts with where it says nothing about a resource (0 is something).
+    """
+
+    use_status_resources: bool = False
+    pod_level_vertical_scaling: bool = False
+    exclude_overhead: bool = False
+    skip_pod_level_resources: bool = False
+    skip_container_level_resources: bool = False
+    use_node_allocatable_claims: bool = False
+    missing_requests: Quantities | None = None
+
+
+class AccountedRequests(NamedTuple):
+    """What a pod takes from its node.
+
+    Attributes:
+        requests: resources that nodes count, without `pods`.
+        non_zero_cpu_milli, non_zero_memory_bytes: the same with `DEFAULT_CPU_MILLI` and `DEFAULT_MEMORY_BYTES` for
+            containers that ask for nothing; scores read these.
+    """
+
+    requests: Amounts
+    non_zero_cpu_milli: int
+    non_zero_memory_bytes: int
+
+
+def fit_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
+    """Return what NodeResourcesFit's filter compares with the free amounts of a node.
+
+    Resizes are not looked at (the pod has not run yet). Negative sums count as 0. A scalar resource that is asked for
+    with 0 stays in: upstream then goes through the comparison instead of only counting pods.
+    """
+    options = RequestOptions(
+        skip_pod_level_resources=not gates.pod_level_resources,
+        use_node_allocatable_claims=False,
+    )
+    requests = pod_amounts(pod, options)
+    return {
+        name: max(0, amount)
+        for name, amount in requests.items()
+        if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
+    }
+
+
+def fit_score_requests(pod: Pod) -> Amounts:
+    """Return what NodeResourcesFit's score adds to a node, whatever the gates say.
+
+    Containers that ask for nothing count with the defaults; pod-level resources and resizes are not looked at.
+    """
+    return pod_amounts(pod, RequestOptions(skip_pod_level_resources=True, missing_requests=_NON_ZERO))
+
+
+def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
+    """Return what NodeResourcesBalancedAllocation adds to a node: no defaults, pod-level resources, resizes."""
+    return pod_amounts(
+        pod,
+        RequestOptions(
+            use_status_resources=gates.in_place_pod_vertical_scaling,
+            pod_level_vertical_scaling=gates.in_place_pod_level_resources_vertical_scaling,
+            skip_pod_level_resources=not gates.pod_level_resources,
+        ),
+    )
+
+
+def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> AccountedRequests:
+    """Return what a pod takes from the node it runs on (or is assumed or nominated to run on)."""
+    options = RequestOptions(
+        use_status_resources=gates.in_place_pod_vertical_scaling,
+        pod_level_vertical_scaling=gates.in_place_pod_level_resources_vertical_scaling,
+        skip_pod_level_resources=not gates.pod_level_resources,
+        use_node_allocatable_claims=gates.dra_node_allocatable_resources,
+    )
+    amounts = pod_amounts(pod, options)
+    missing = _NON_ZERO
+    if gates.pod_level_resources and has_pod_level_requests(pod):
+        missing = {name: quantity for name, quantity in _NON_ZERO.items() if name not in amounts}
+    non_zero = pod_amounts(pod, replace(options, missing_requests=missing)) if missing else amounts
+    requests = {
+        name: amount
+        for name, amount in amounts.items()
+        if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or (name != PODS and is_scalar(name))
+    }
+    return AccountedRequests(requests, non_zero.get(CPU, 0), non_zero.get(MEMORY, 0))
+
+
+def node_amounts(resources: Quantities) -> Amounts:
+    """Return what a node offers: CPU, memory, ephemeral storage, pods, and resources that are counted by name."""
+    return {
+        name: milli_value(quantity) if name == CPU else value(quantity)
+        for name, quantity in resources.items()
+        if name in (CPU, MEMORY, EPHEMERAL_STORAGE, PODS) or is_scalar(name)
+    }
+
+
+def is_scaled_down(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -> bool:
+    """Say whether an update of a pod lowers or drops one of its requests (the event UpdatePodScaleDown)."""
+    options = RequestOptions(
+        use_status_resources=gates.in_place_pod_vertical_scaling,
+        pod_level_vertical_scaling=gates.in_place_pod_level_resources_vertical_scaling,
+    )
+    after = pod_requests(new, options)
+    for name, quantity in pod_requests(old, options).items():
+        if name not in after or quantity.milli_value() > after[name].milli_value():
+            return True
+    return False
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+def pod_amounts(pod: Pod, options: RequestOptions) -> Amounts:
+    """Return a pod's requests as int64 (CPU in milli), rounded up once, after all sums.
+
+    The sums are made in whole nanos, which is exact. Where an amount is negative or leaves int64, upstream's answer
+    depends on how it keeps numbers, and the sums are made again with quantities that do the same.
+    """
+    amounts: Amounts = {}
+    for name, nanos in _sum_requests(pod, options, nano_value).items():
+        amount = -(-nanos // (1_000_000 if name == CPU else 1_000_000_000))
+        if nanos < 0 or amount > _MAX_INT64:
+            return {
+                name: quantity.milli_value() if name == CPU else quantity.value()
+                for name, quantity in pod_requests(pod, options).items()
+            }
+        amounts[name] = amount
+    return amounts
+
+
+def pod_requests(pod: Pod, options: RequestOptions) -> dict[str, Quantity]:
+    """Return a pod's requests as quantities."""
+    return _sum_requests(pod, options, parse_quantity)
+
+
+def _sum_requests(pod: Pod, options: RequestOptions, read: Callable[[QuantityLike], Number]) -> dict[str, Number]:
+    """Sum up a pod's requests in the numbers that `read` makes of quantities."""
+    spec = pod.spec
+    total: dict[str, Number] = {}
+    if not options.skip_container_level_resources:
+        total = _sum_containers(pod, options, read)
+    if not options.skip_pod_level_resources and spec.resources is not None:
+        resources = spec.resources
+        effective: dict[str, Number] | None = None
+        actuated = pod.status.resources
+        if options.pod_level_vertical_scaling and options.use_status_resources and actuated is not None:
+            effective = _effective_requests(pod, resources, actuated, pod.status.allocated_resources, read)
+        for name, quantity in resources.requests.items():
+            if is_pod_level(name):
+                total[name] = read(quantity) if effective is None else effective.get(name, read(0))
+    if not options.exclude_overhead and spec.overhead:
+        _add(total, spec.overhead, read)
+    return total
+
+
+def _sum_containers(pod: Pod, options: RequestOptions, read: Callable[[QuantityLike], Number]) -> dict[str, Number]:
+    """Sum up the requests of all containers.
+
+    Containers run together. Init containers run one after the other, each beside the sidecars that started before it:
+    the pod needs the largest of these moments.
+    """
+    spec = pod.spec
+    status = pod.status
+    statuses: dict[str, ContainerStatus] = {}
+    if options.use_status_resources and (status.container_statuses or status.init_container_statuses):
+        for item in (*status.container_statuses, *status.init_container_statuses):
+            statuses[item.name] = item
+    total: dict[str, Number] = {}
+    for container in spec.containers:
+        _merge_add(total, _container_requests(pod, container, statuses.get(container.name), options, read))
+    sidecars: dict[str, Number] = {}
+    largest: dict[str, Number] = {}
+    for container in spec.init_containers:
+        is_sidecar = container.restart_policy == "Always"
+        item_status = statuses.get(container.name) if is_sidecar else None
+        requests = _container_requests(pod, container, item_status, options, read)
+        if is_sidecar:
+            _merge_add(total, requests)
+            _merge_add(sidecars, requests)
+            _merge_max(largest, sidecars)
+        else:
+            _merge_add(requests, sidecars)
+            _merge_max(largest, requests)
+    _merge_max(total, largest)
+    if options.use_node_allocatable_claims:
+        for claim in status.node_allocatable_resource_claim_statuses:
+            _add(total, claim.resources, read)
+    return total
+
+
+def _container_requests(
+    pod: Pod,
+    container: Container,
+    status: ContainerStatus | None,
+    options: RequestOptions,
+    read: Callable[[QuantityLike], Number],
+) -> dict[str, Number]:
+    """Return what one container counts with, in a dict of the caller's own."""
+    resources = container.resources
+    if status is not None and status.resources is not None:
+        requests = _effective_requests(pod, resources, status.resources, status.allocated_resources, read)
+    else:
+        requests = {name: read(quantity) for name, quantity in resources.requests.items()}
+    if options.missing_requests:
+        for name, quantity in options.missing_requests.items():
+            if name not in requests:
+                requests[name] = read(quantity)
+    return requests
+
+
+def _effective_requests(
+    pod: Pod,
+    wanted: ResourceRequirements,
+    actuated: ResourceRequirements,
+    allocated: Quantities,
+    read: Callable[[QuantityLike], Number],
+) -> dict[str, Number]:
+    """Return the largest of what is asked for, what is in force and what was given; an infeasible ask is left out."""
+    sources: list[Quantities] = [actuated.requests, allocated]
+    if not is_resize_infeasible(pod):
+        sources.insert(0, wanted.requests)
+    effective: dict[str, Number] = {}
+    for source in sources:
+        _merge_max(effective, {name: read(quantity) for name, quantity in source.items()})
+    return effective
+
+
+def _add(total: dict[str, Number], more: Quantities, read: Callable[[QuantityLike], Number]) -> None:
+    _merge_add(total, {name: read(quantity) for name, quantity in more.items()})
+
+
+def _merge_add(total: dict[str, Number], more: dict[str, Number]) -> None:
+    for name, number in more.items():
+        total[name] = total[name] + number if name in total else number
+
+
+def _merge_max(total: dict[str, Number], more: dict[str, Number]) -> None:
+    for name, number in more.items():
+        if name not in total or number > total[name]:
+            total[name] = number
+
+
+def has_pod_level_requests(pod: Pod) -> bool:
+    """Say whether the pod as a whole asks for CPU, memory or huge pages."""
+    return pod.spec.resources is not None and any(is_pod_level(name) for name in pod.spec.resources.requests)
+
+
+def is_resize_infeasible(pod: Pod) -> bool:
+    """Say whether the kubelet found the pod's pending resize infeasible; the first such condition decides."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def pod_priority(pod: Pod) -> int:
+    """Return the pod's priority; a pod without one has 0."""
+    return pod.spec.priority or 0
+
+
+# --- ports and images -------------------------------------------------------------------------------------------------
+
+
+class HostPort(NamedTuple):
+    """A port of the node that a pod takes, as NodePorts compares it."""
+
+    ip: str
+    protocol: str
+    port: int
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """Return the node ports that a pod takes: of its sidecars, then of its containers.
+
+    An empty address is 0.0.0.0 and an empty protocol TCP. Pods on the host network take all their container ports,
+    but only once they are defaulted (`bayplan.objects.defaults`).
+    """
+    spec = pod.spec
+    return tuple(
+        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        for container in _running_containers(spec.init_containers, spec.containers)
+        if container.ports
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+def _running_containers(init: tuple[Container, ...], containers: tuple[Container, ...]) -> Iterable[Container]:
+    return (*(item for item in init if item.restart_policy == "Always"), *containers) if init else containers
+
+
+def container_images(pod: Pod) -> tuple[str, ...]:
+    """Return the normalised names of a pod's images: init containers, containers, image volumes; repeats stay in."""
+    spec = pod.spec
+    names = [normalized_image_name(container.image) for container in (*spec.init_containers, *spec.containers)]
+    names.extend(normalized_image_name(volume.image.reference) for volume in spec.volumes if volume.image is not None)
+    return tuple(names)
+
+
+def normalized_image_name(name: str) -> str:
+    """Add `:latest` to an image name without tag or digest."""
+    return f"{name}:latest" if name.rfind(":") <= name.rfind("/") else name
