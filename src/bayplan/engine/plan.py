@@ -25,7 +25,7 @@ from bayplan.framework.plugin import (
     Reads,
 )
 from bayplan.framework.profile import Profile
-from bayplan.framework.status import ERROR_BIT, Code, Status, error, unresolvable
+from bayplan.framework.status import ERROR_BIT, Code, Status, error, unresolvable, verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -55,6 +55,7 @@ class Plan:
         filter_parts: the filters that take part, in order. score_parts: likewise, with their weights in `weights`.
         feasible: bool[capacity]; feasible_count: how many are.
         total: int64[capacity], the weighted sum of normalised scores; -1 where not feasible.
+        keyframe: free for the records: what they last wrote whole of this plan.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
     """
 
@@ -93,6 +94,8 @@ class Plan:
         self._static_feasible: Bools = self.feasible
         self._base: Ints = self.total
         self._stale_rows: dict[int, None] | None = None
+        self.keyframe: object | None = None
+        self._recorded_rows: dict[int, None] | None = None
         self._has_errors = False
         self._has_custom_scores = False
         self._has_dynamic_scales = False
@@ -101,6 +104,16 @@ class Plan:
         self._ports_position = -1
         self._filter_epochs: list[int] = []
         self._score_epochs: list[int] = []
+
+    def take_changes(self) -> dict[int, None] | None:
+        """Return the rows whose verdicts or scores may have changed since the last call, or None for all; for records."""
+        rows, self._recorded_rows = self._recorded_rows, {}
+        return rows
+
+    def keep_changes(self, rows: dict[int, None]) -> None:
+        """Give rows back that `take_changes` returned, to be returned again."""
+        if self._recorded_rows is not None:
+            self._recorded_rows.update(rows)
 
     # PreFilter.
 
@@ -154,7 +167,10 @@ class Plan:
         if self._refresh_filter_parts(rows) or rows is None:
             self._fuse_filters()
             self._stale_rows = None
+            self._recorded_rows = None
         elif rows:
+            if self._recorded_rows is not None:
+                self._recorded_rows.update(dict.fromkeys(rows))
             flipped = self._fuse_filter_rows(rows)
             if flipped and not self._scales_hold():
                 self._stale_rows = None
@@ -196,13 +212,14 @@ class Plan:
         for number, part in enumerate(self.filter_parts):
             if part.static and self._pre_static and not whole:
                 continue
-            part.bring_up_to_date(state, self._filter_params(part), self._row_view)
+            part.bring_up_to_date(state, self.filter_params(part), self._row_view)
             if part.epoch != self._filter_epochs[number]:
                 self._filter_epochs[number] = part.epoch
                 whole = True
         return whole
 
-    def _filter_params(self, part: FilterPart) -> Params | None:
+    def filter_params(self, part: FilterPart) -> Params | None:
+        """Return what a filter gets as params now: None where the profile leaves out its PreFilter."""
         if part.name in self._ran_pre_filter:
             return self.pre.params.get(part.name, ())
         return None if isinstance(part.plugin, PreFilterPlugin) else part.plugin.observe(part.spec, self.state)
@@ -249,9 +266,17 @@ class Plan:
         rows = np.flatnonzero((verdicts >= ERROR_BIT) & self.examined())
         if len(rows):
             row = min(rows.tolist(), key=lambda number: state.nodes.names[number] or "")
-            part = self.filter_parts[int(first[row])]
-            texts = part.plugin.reasons(part.spec, part.params, int(verdicts[row]))
-            self.failure = error(f'running "{part.name}" filter plugin: {", ".join(texts)}').by(part.name)
+            self.failure = self.filter_error(int(first[row]), int(verdicts[row]))
+
+    def filter_error(self, number: int, verdict: int) -> Status:
+        """Return the Error with which a filter's verdict ends the cycle."""
+        status = self.explain(number, verdict)
+        return error(f'running "{status.plugin}" filter plugin: {status.message}').by(status.plugin)
+
+    def explain(self, number: int, verdict: int) -> Status:
+        """Return the status of a verdict of the filter part with this number."""
+        part = self.filter_parts[number]
+        return Status(verdict_code(verdict), part.plugin.reasons(part.spec, part.params, verdict), part.name)
 
     def examined(self) -> Bools:
         """Return bool[capacity]: the nodes that PreFilter left for the filters to look at."""
@@ -291,6 +316,7 @@ class Plan:
             part.bring_up_to_date(state, self._score_params(part), self._row_view)
             if part.epoch != self._score_epochs[number]:
                 self._score_epochs[number] = part.epoch
+                self._recorded_rows = None
                 whole = True
         if whole or rows is None or (self._has_dynamic_scales and not self._scales_hold()):
             self._fuse_scores()
@@ -343,11 +369,14 @@ class Plan:
 
     def normalized(self, number: int, scale: Params | None) -> Ints:
         """Return the normalised scores of one part over all rows."""
+        raw = self.score_parts[number].values[: self.state.nodes.count]
+        return raw if scale is None else self.normalize_values(number, scale, raw)
+
+    def normalize_values(self, number: int, scale: Params, raw: Ints) -> Ints:
+        """Return raw scores of one part, normalised by a scale."""
         part = self.score_parts[number]
-        count = self.state.nodes.count
-        if scale is None or not isinstance(part.plugin, NormalizePlugin):
-            return part.values[:count]
-        return part.plugin.normalize(part.spec, scale, part.values[:count], Rows(self.state))
+        assert isinstance(part.plugin, NormalizePlugin)
+        return part.plugin.normalize(part.spec, scale, raw, Rows(self.state))
 
     def _scales_hold(self) -> bool:
         """Return whether normalising over the nodes that are feasible now gives what it gave when scores were last fused."""

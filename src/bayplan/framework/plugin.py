@@ -164,6 +164,14 @@ class FilterPlugin(Plugin[S]):
         """Return the texts of a verdict other than 0."""
         raise TypeError(f"{type(self).__name__} lacks reasons()")
 
+    def params_after_changes(self, spec: S, params: Params | None, cluster: ClusterState) -> Params | None:
+        """Return the params for a state to which pods were added, or from which some were taken, since PreFilter.
+
+        This is PreFilterExtensions (AddPod, RemovePod): called inside a trial for nominated pods and dry runs. Only plugins
+        whose params count pods override it. What PreFilter decided once, to skip or to reject, stays decided.
+        """
+        return params
+
 
 class PostFilterPlugin(Plugin[S]):
     """Called when no node can hold the pod: preemption is one."""

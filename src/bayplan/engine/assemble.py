@@ -1,0 +1,96 @@
+"""Assemble a scheduler from a configuration: the whole of it in reading order."""
+
+from __future__ import annotations
+
+from bayplan.base.random_streams import RandomStreams
+from bayplan.engine.queue import QueueOptions, SchedulingQueue
+from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey, priority_sort
+from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.select_host import Pick, seeded_pick
+from bayplan.framework.configuration import SchedulerConfiguration
+from bayplan.framework.events import registrations
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import Handle, QueueSortPlugin
+from bayplan.framework.profile import Profile
+from bayplan.framework.registry import Registry
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+
+SECOND_NS = 1_000_000_000
+
+
+def assemble_scheduler(
+    configuration: SchedulerConfiguration,
+    registry: Registry,
+    *,
+    feature_gates: FeatureGates,
+    seed: int = 0,
+    start_ns: int = 0,
+    record_level: RecordLevel = RecordLevel.SUMMARY,
+    pick: Pick | None = None,
+) -> Scheduler:
+    """Return a scheduler for an empty cluster.
+
+    Args:
+        configuration: profiles and settings, defaulted and validated.
+        registry: where plugins come from.
+        feature_gates: settings that change decisions.
+        seed: of the stream that chooses among equally good nodes.
+        start_ns: when the scheduler starts; its timers are aligned to it.
+        record_level: how much is recorded.
+        pick: how one of several best nodes is chosen; the seeded stream where it is not given.
+
+    Raises:
+        PluginError: a plugin is unknown or stands where it can't.
+    """
+    # The columns come first: every plugin gets to know them through its handle.
+    state = ClusterState()
+    profiles = {}
+    for profile in configuration.profiles:
+        handle = Handle(state, feature_gates, profile.scheduler_name)
+        profiles[profile.scheduler_name] = Profile(
+            profile.scheduler_name,
+            profile.plugins,
+            arguments=profile.plugin_arguments,
+            registry=registry,
+            handle=handle,
+            percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+        )
+    # Events are registered by all plugins of a profile, so that the queue wakes whoever one of them rejected.
+    hints = {
+        name: registrations([(plugin.name, plugin.events_to_register()) for plugin in profile.plugins.values()])
+        for name, profile in profiles.items()
+    }
+    gates = {
+        name: [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue] for name, profile in profiles.items()
+    }
+    # The queue asks for the newest version of a pod when one fails: the same pods that the event handlers keep.
+    pods: dict[str, Pod] = {}
+    queue = SchedulingQueue(
+        hints,
+        gates,
+        pods.get,
+        sort_key=_sort_key(next(iter(profiles.values()))),
+        options=QueueOptions(
+            initial_backoff_ns=configuration.pod_initial_backoff_seconds * SECOND_NS,
+            max_backoff_ns=configuration.pod_max_backoff_seconds * SECOND_NS,
+            pop_from_backoff=feature_gates.enabled("SchedulerPopFromBackoffQ"),
+            start_ns=start_ns,
+        ),
+    )
+    # Ties are upstream's only random choice, and so ours.
+    chooser = pick if pick is not None else seeded_pick(RandomStreams(seed).stream("select_host").random)
+    return Scheduler(state, profiles, queue, pods, pick=chooser, record_level=record_level)
+
+
+def _sort_key(profile: Profile) -> KeyFunction:
+    """Return the order of the active queue; upstream wants all profiles to agree on it."""
+    plugin: QueueSortPlugin[object] = profile.queue_sort[0]
+    if plugin.name == "PrioritySort":
+        return priority_sort
+
+    def sort_key(queued: QueuedPod) -> SortKey:
+        return (*plugin.sort_key(queued.pod, queued.timestamp_ns), queued.sequence)
+
+    return sort_key

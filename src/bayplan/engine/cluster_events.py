@@ -1,0 +1,227 @@
+"""What a change of the cluster means to the scheduler: columns to write, pods to queue, waiting pods to wake.
+
+The cases are those of kube-scheduler's event handlers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bayplan.engine.actions import Action
+from bayplan.engine.queued_pod import key_of
+from bayplan.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_DELETE,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    node_update_events,
+    pod_update_events,
+)
+from bayplan.framework.status import Code, Status
+from bayplan.objects.kinds import KubernetesObject, kind_of
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from bayplan.engine.scheduler import Scheduler
+
+FINISHED = ("Succeeded", "Failed")
+"""Phases of pods that the scheduler does not watch: to it they don't exist."""
+
+RESOURCES = {
+    "PersistentVolume": EventResource.PERSISTENT_VOLUME,
+    "PersistentVolumeClaim": EventResource.PERSISTENT_VOLUME_CLAIM,
+    "CSINode": EventResource.CSI_NODE,
+    "CSIDriver": EventResource.CSI_DRIVER,
+    "CSIStorageCapacity": EventResource.CSI_STORAGE_CAPACITY,
+    "StorageClass": EventResource.STORAGE_CLASS,
+    "VolumeAttachment": EventResource.VOLUME_ATTACHMENT,
+    "ResourceClaim": EventResource.RESOURCE_CLAIM,
+    "ResourceSlice": EventResource.RESOURCE_SLICE,
+    "DeviceClass": EventResource.DEVICE_CLASS,
+}
+"""Other kinds whose changes can make pods schedulable."""
+
+
+class ClusterEvents:
+    """Applies changes of the cluster to a scheduler."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def handle(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> list[Action]:
+        """Apply one change; return what the host is to do."""
+        if isinstance(old, Pod) or isinstance(new, Pod):
+            before = old if isinstance(old, Pod) and old.status.phase not in FINISHED else None
+            after = new if isinstance(new, Pod) and new.status.phase not in FINISHED else None
+            return self._pod(before, after, now_ns)
+        if isinstance(old, Node) or isinstance(new, Node):
+            self._node(old if isinstance(old, Node) else None, new if isinstance(new, Node) else None, now_ns)
+        else:
+            self._other(old, new, now_ns)
+        return []
+
+    # Pods.
+
+    def _pod(self, old: Pod | None, new: Pod | None, now_ns: int) -> list[Action]:
+        scheduler = self._scheduler
+        if new is None:
+            if old is None:
+                return []
+            scheduler.pods.pop(key_of(old), None)
+            return self._delete_pod(old, now_ns)
+        key = key_of(new)
+        scheduler.pods[key] = new
+        if old is not None and old.spec.node_name:
+            self._update_assigned_pod(old, new, key, now_ns)
+        elif new.spec.node_name:
+            self._add_assigned_pod(new, key, now_ns)
+            if old is not None and old.spec.scheduler_name in scheduler.profiles:
+                scheduler.queue.delete(old)
+        elif new.spec.scheduler_name in scheduler.profiles:
+            if old is None:
+                scheduler.queue.add(new, now_ns)
+            else:
+                return self._update_pending_pod(old, new, key, now_ns)
+        return []
+
+    def _add_assigned_pod(self, pod: Pod, key: str, now_ns: int) -> None:
+        """Take in a pod with a node: the confirmation of an assumed pod, or one that somebody else bound."""
+        scheduler, state = self._scheduler, self._scheduler.state
+        known = state.pods.get(key)
+        row = state.nodes.row_of.get(pod.spec.node_name)
+        if known is not None and key in scheduler.assumed:
+            del scheduler.assumed[key]
+            if known.row == row:
+                known.pod = pod
+                scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now_ns)
+                return
+        if known is not None:
+            state.remove_pod(key)
+        if row is not None:
+            state.place(state.pod_info(pod), row)
+        scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now_ns)
+
+    def _update_assigned_pod(self, old: Pod, new: Pod, key: str, now_ns: int) -> None:
+        state = self._scheduler.state
+        if key in state.pods:
+            if _takes_the_same(old, new):
+                state.pods[key].pod = new
+            else:
+                state.update_pod(new)
+        for event in pod_update_events(old, new):
+            self._scheduler.queue.move_all(event, old, new, now_ns)
+
+    def _update_pending_pod(self, old: Pod, new: Pod, key: str, now_ns: int) -> list[Action]:
+        scheduler = self._scheduler
+        if old.metadata.resource_version and old.metadata.resource_version == new.metadata.resource_version:
+            return []
+        if key in scheduler.assumed:
+            if new.metadata.deletion_timestamp is not None and old.metadata.deletion_timestamp is None:
+                return self._delete_assumed_pod(new, now_ns)
+            return []
+        scheduler.queue.update(old, new, now_ns)
+        if old.status.nominated_node_name and old.status.nominated_node_name != new.status.nominated_node_name:
+            self._nomination_left(old, now_ns)
+        return []
+
+    def _delete_pod(self, pod: Pod, now_ns: int) -> list[Action]:
+        scheduler, key = self._scheduler, key_of(pod)
+        if pod.spec.node_name:
+            scheduler.assumed.pop(key, None)
+            if key in scheduler.state.pods:
+                scheduler.state.remove_pod(key)
+            return self.assigned_pod_left(pod, now_ns)
+        if pod.spec.scheduler_name not in scheduler.profiles:
+            return []
+        scheduler.queue.delete(pod)
+        if key in scheduler.assumed:
+            return self._delete_assumed_pod(pod, now_ns)
+        if pod.status.nominated_node_name:
+            self._nomination_left(pod, now_ns)
+        return []
+
+    def _delete_assumed_pod(self, pod: Pod, now_ns: int) -> list[Action]:
+        """Stop a pod that has a node here but is not bound yet; one that waits for a permit gets none."""
+        scheduler, key = self._scheduler, key_of(pod)
+        if scheduler.waiting_pods.get(key) is not None:
+            status = Status(Code.UNSCHEDULABLE, ("assumed pod is deleted",))
+            return list(scheduler.reject_waiting_pod(key, status, now_ns))
+        return []
+
+    def assigned_pod_left(self, pod: Pod, now_ns: int) -> list[Action]:
+        """Wake the pods that a node's pod leaving may help."""
+        self._scheduler.queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_ns)
+        return []
+
+    def _nomination_left(self, pod: Pod, now_ns: int) -> None:
+        """Wake the pods that counted a nominated pod as if it were on its node."""
+        priority = pod.spec.priority or 0
+        self._scheduler.queue.move_all(
+            ASSIGNED_POD_DELETE, pod, None, now_ns, lambda other: (other.spec.priority or 0) <= priority
+        )
+
+    # Nodes and the rest.
+
+    def _node(self, old: Node | None, new: Node | None, now_ns: int) -> None:
+        scheduler, state = self._scheduler, self._scheduler.state
+        if new is None:
+            assert old is not None
+            name = old.metadata.name
+            if name in state.nodes.row_of:
+                for key in list(state.pods_on[state.nodes.row_of[name]]):
+                    scheduler.assumed.pop(key, None)
+                state.remove_node(name)
+            scheduler.queue.move_all(NODE_DELETE, old, None, now_ns)
+            return
+        known = new.metadata.name in state.nodes.row_of
+        state.add_node(new)
+        if old is None or not known:
+            self._place_waiting_for(new)
+            scheduler.queue.move_all(NODE_ADD, None, new, now_ns)
+            return
+        for event in node_update_events(old, new):
+            scheduler.queue.move_all(event, old, new, now_ns)
+
+    def _place_waiting_for(self, node: Node) -> None:
+        """Place the pods that were bound to this node before it was known."""
+        state, name = self._scheduler.state, node.metadata.name
+        if len(state.pods) + len(self._scheduler.queue) == len(self._scheduler.pods):
+            return
+        row = state.nodes.row_of[name]
+        for key, pod in self._scheduler.pods.items():
+            if pod.spec.node_name == name and key not in state.pods:
+                state.place(state.pod_info(pod), row)
+
+    def _other(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
+        item = new if new is not None else old
+        if item is None:
+            return
+        metadata = item.metadata
+        key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+        catalog = self._scheduler.state.catalog
+        if new is None:
+            catalog.remove(type(item), key)
+        else:
+            catalog.put(key, new)
+        resource = RESOURCES.get(kind_of(type(item)).kind)
+        if resource is not None:
+            action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
+            self._scheduler.queue.move_all(ClusterEvent(resource, action), old, new, now_ns)
+
+
+def _takes_the_same(old: Pod, new: Pod) -> bool:
+    """Return whether nothing that the columns hold of a pod differs between two versions."""
+    if old.spec is not new.spec and old.spec != new.spec:
+        return False
+    before, after = old.metadata, new.metadata
+    if before.labels != after.labels or (before.deletion_timestamp is None) != (after.deletion_timestamp is None):
+        return False
+    # A resize in progress shows in the status of containers.
+    return (old.status.container_statuses, old.status.init_container_statuses) == (
+        new.status.container_statuses,
+        new.status.init_container_statuses,
+    )

@@ -1,0 +1,131 @@
+"""Evaluate filters and scores in full, keeping nothing: the reference for the kept results of a plan, and the way for what plans don't keep.
+
+That is: scores over a set of feasible nodes that is not the plan's own (nominated pods, extenders), and the one feasible node
+that upstream does not score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayplan.engine.plan import Plan
+from bayplan.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, NormalizePlugin, Params, PreScorePlugin
+from bayplan.framework.status import Code, Status, error
+from bayplan.state.arrays import Bools, Codes, Index, Ints
+from bayplan.state.views import Rows
+
+
+@dataclass
+class PluginScores:
+    """What one score plugin said: its weight, int64[rows] raw and normalised scores, meaningful where feasible."""
+
+    weight: int
+    raw: Ints
+    normalized: Ints
+
+
+@dataclass
+class ScoreTable:
+    """Scores of all plugins over a set of feasible nodes.
+
+    Attributes:
+        scores: per plugin, in order; skipped ones are not in it.
+        total: int64[rows], -1 where not feasible.
+        skipped: plugins whose PreScore returned Skip.
+        failure: the Error that ended scoring, or None.
+    """
+
+    scores: dict[str, PluginScores] = field(default_factory=dict)
+    total: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    skipped: list[str] = field(default_factory=list)
+    failure: Status | None = None
+
+
+def score_over(plan: Plan, feasible: Bools) -> ScoreTable:
+    """Score a plan's pod over the feasible rows (bool[rows], at least one true), evaluating everything anew."""
+    state, profile = plan.state, plan.profile
+    table = ScoreTable()
+    feasible = feasible[: state.nodes.count]
+    params: dict[str, Params] = {}
+    for plugin in profile.pre_score:
+        answer = plugin.pre_score(plan.specs[plugin.name], state, feasible)
+        if not isinstance(answer, Status):
+            params[plugin.name] = answer
+        elif answer.code is Code.SKIP:
+            table.skipped.append(plugin.name)
+        else:
+            table.failure = error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)
+            return table
+    rows = Rows(state)
+    total = np.zeros(len(rows), dtype=np.int64)
+    if not profile.score:
+        total[:] = 1
+    for entry in profile.score:
+        scorer: Any = entry.plugin
+        if scorer.name in table.skipped:
+            continue
+        spec = plan.specs[scorer.name]
+        mine = params.get(scorer.name)
+        if mine is None and not isinstance(scorer, PreScorePlugin):
+            mine = scorer.observe(spec, state)
+        text = scorer.score_error(spec, mine)
+        if text:
+            table.failure = error(f'running Score plugins: plugin "{scorer.name}" failed with: {text}').by(scorer.name)
+            return table
+        raw = scorer.score(spec, mine, rows)
+        normalized = raw
+        if isinstance(scorer, NormalizePlugin):
+            normalized = scorer.normalize(spec, scorer.scale(spec, mine, raw[feasible]), raw, rows)
+        table.scores[scorer.name] = PluginScores(entry.weight, raw, normalized)
+        total += entry.weight * normalized
+    total[~feasible] = -1
+    table.total = total
+    table.failure = invalid_score(plan, table, feasible)
+    return table
+
+
+def invalid_score(plan: Plan, table: ScoreTable, feasible: Bools) -> Status | None:
+    """Return the Error for the first feasible node, by name, with a normalised score outside of 0 to 100."""
+    worst: tuple[str, str, int] | None = None
+    names = plan.state.nodes.names
+    for plugin, scores in table.scores.items():
+        normalized = scores.normalized
+        bad = np.flatnonzero(feasible & ((normalized > MAX_NODE_SCORE) | (normalized < MIN_NODE_SCORE)))
+        for row in bad.tolist():
+            name = names[row] or ""
+            if worst is None or name < worst[0]:
+                worst = (name, plugin, int(normalized[row]))
+    if worst is None:
+        return None
+    return error(
+        f'applying score defaultWeights on Score plugins: plugin "{worst[1]}" returns an invalid score {worst[2]}, '
+        f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+    ).by(worst[1])
+
+
+def filter_over(plan: Plan, index: Index, *, changed: bool = False) -> tuple[Index, Codes]:
+    """Run the filters of a plan, in order, over some rows as the state is now.
+
+    Args:
+        plan: its PreFilter must have been run.
+        index: intp row numbers.
+        changed: whether pods were added or removed since PreFilter (a trial).
+
+    Returns:
+        Per row of `index` the number of the first filter part that failed (-1: none), and its verdict (uint16).
+    """
+    rows = Rows(plan.state, index)
+    first = np.full(len(index), -1, dtype=np.intp)
+    verdicts = np.zeros(len(index), dtype=np.uint16)
+    for number, part in enumerate(plan.filter_parts):
+        params = plan.filter_params(part)
+        if changed:
+            params = part.plugin.params_after_changes(part.spec, params, plan.state)
+        codes = part.plugin.filter(part.spec, params, rows)
+        fresh = (codes != 0) & (first < 0)
+        first[fresh] = number
+        verdicts[fresh] = codes[fresh]
+    return first, verdicts

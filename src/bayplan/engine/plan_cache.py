@@ -1,0 +1,102 @@
+"""Plans by pod signature: found by the identity of a pod's parts, then by their bytes, and kept within a budget of memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import msgspec
+
+from bayplan.engine.part_store import PartStore
+from bayplan.engine.plan import Plan
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.profile import Profile
+from bayplan.objects.meta import OwnerReference
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+
+BYTES_PER_ROW = 48
+"""About what a plan and the parts that only it needs hold per row."""
+
+PROBATION = 16
+"""Plans that were seen once only: kept briefly, so that pods that all differ don't push out templates."""
+
+IDENTITIES = 4096
+
+
+class PlanCache:
+    """Finds or makes the plan of a pod.
+
+    Args:
+        state: the cluster.
+        budget_bytes: about how much memory plans may hold together.
+    """
+
+    def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:
+        self._state = state
+        self._budget_bytes = budget_bytes
+        self._parts = PartStore(state)
+        self._plans: OrderedDict[bytes, Plan] = OrderedDict()
+        self._probation: OrderedDict[bytes, Plan] = OrderedDict()
+        self._identities: OrderedDict[tuple[int, int, int, str, str], tuple[object, object, object, Plan]] = (
+            OrderedDict()
+        )
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._signing: dict[str, list[Plugin[object]]] = {}
+
+    def plan_for(self, profile: Profile, pod: Pod) -> Plan:
+        """Return the plan of a pod under a profile, compiling it where none is kept."""
+        metadata, spec = pod.metadata, pod.spec
+        signing = self._signing.get(profile.scheduler_name)
+        if signing is None:
+            signing = self._signing[profile.scheduler_name] = _signing_plugins(profile)
+        labels, owners = metadata.labels, metadata.owner_references
+        identity = (id(spec), id(labels), id(owners), metadata.namespace, profile.scheduler_name)
+        if not signing:
+            known = self._identities.get(identity)
+            # The entry holds what its key is made of, so that no address is reused while it is here.
+            if known is not None:
+                return known[3]
+        controller = _controller_of(owners)
+        signature = self._encode((profile.scheduler_name, metadata.namespace, labels, controller, spec))
+        for plugin in signing:
+            signature += self._encode((plugin.name, repr(plugin.sign_pod(pod))))
+        plan = self._find(signature, profile, pod)
+        if not signing:
+            self._identities[identity] = (spec, labels, owners, plan)
+            if len(self._identities) > IDENTITIES:
+                self._identities.popitem(last=False)
+        return plan
+
+    def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
+        plan = self._plans.get(signature)
+        if plan is not None:
+            self._plans.move_to_end(signature)
+            return plan
+        plan = self._probation.pop(signature, None)
+        if plan is None:
+            plan = self._probation[signature] = Plan(profile, pod, self._state, self._parts)
+            if len(self._probation) > PROBATION:
+                self._probation.popitem(last=False)
+            return plan
+        self._plans[signature] = plan
+        room = max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
+        while len(self._plans) > room:
+            _, gone = self._plans.popitem(last=False)
+            self._forget(gone)
+        return plan
+
+    def _forget(self, plan: Plan) -> None:
+        for identity in [key for key, entry in self._identities.items() if entry[3] is plan]:
+            del self._identities[identity]
+
+
+def _signing_plugins(profile: Profile) -> list[Plugin[object]]:
+    """Return the plugins whose specs depend on more of a pod than its labels, owner and spec."""
+    return [plugin for plugin in profile.plugins.values() if type(plugin).sign_pod is not Plugin.sign_pod]
+
+
+def _controller_of(owners: tuple[OwnerReference, ...]) -> tuple[str, str, str] | None:
+    for owner in owners:
+        if owner.controller:
+            return (owner.api_version, owner.kind, owner.name)
+    return None

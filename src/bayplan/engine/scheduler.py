@@ -1,0 +1,365 @@
+"""The scheduler as a state machine: events of the cluster go in, pods are scheduled one by one, actions come out.
+
+It has no clock: every call says what time it is. `bayplan.engine.assemble` makes one from a configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
+from bayplan.engine.cluster_events import ClusterEvents
+from bayplan.engine.cycle import ScheduleResult, schedule_pod
+from bayplan.engine.nominator import NominatingInfo, NominatingMode
+from bayplan.engine.plan import Plan
+from bayplan.engine.plan_cache import PlanCache
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.queued_pod import QueuedPod
+from bayplan.engine.records import Outcome, RecordLevel, Records
+from bayplan.engine.select_host import Pick
+from bayplan.engine.waiting_pods import WaitingPod, WaitingPods
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
+from bayplan.framework.profile import Profile
+from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
+from bayplan.objects.kinds import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import PodInfo
+
+MAX_EVENT_NOTE = 1024
+"""Longer notes of events are cut off by upstream, with three dots."""
+
+
+@dataclass(frozen=True)
+class CycleReport:
+    """What `schedule_one` did: the pod, how the cycle ended, and what the host is to do."""
+
+    pod: Pod
+    outcome: Outcome
+    node_name: str
+    message: str
+    actions: Sequence[Action]
+
+
+class Scheduler:
+    """One kube-scheduler: its state, queue, profiles and records.
+
+    Args:
+        state: the cluster as columns; written by this object alone.
+        profiles: by scheduler name.
+        queue: the scheduling queue; its pod lister must be `pods.get`.
+        pods: all pods of the cluster that are not finished, by key; shared with the queue.
+        pick: how one of several best nodes is chosen.
+        record_level: how much is recorded.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        profiles: Mapping[str, Profile],
+        queue: SchedulingQueue,
+        pods: dict[str, Pod],
+        *,
+        pick: Pick,
+        record_level: RecordLevel = RecordLevel.SUMMARY,
+    ) -> None:
+        self.state = state
+        self.profiles = profiles
+        self.queue = queue
+        self.pods = pods
+        self.plans = PlanCache(state)
+        self.records = Records(record_level)
+        self.waiting_pods = WaitingPods()
+        self.assumed: dict[str, None] = {}
+        self._pick = pick
+        self._events = ClusterEvents(self)
+
+    # Events in.
+
+    def handle(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> list[Action]:
+        """Take in a change of the cluster: an addition (no `old`), an update, or a deletion (no `new`)."""
+        return self._events.handle(old, new, now_ns)
+
+    def next_wakeup_ns(self, now_ns: int) -> int | None:
+        """Return the earliest instant at which `tick` would do something, or None."""
+        instants = (self.queue.next_flush_ns(now_ns), self.waiting_pods.next_deadline_ns())
+        return min((instant for instant in instants if instant is not None), default=None)
+
+    def tick(self, now_ns: int) -> list[Action]:
+        """Run the timers: backoff, unschedulable time-out, Permit time-outs."""
+        self.queue.flush_backoff(now_ns)
+        self.queue.flush_unschedulable(now_ns)
+        actions: list[Action] = []
+        for key, _, plugin in self.waiting_pods.expired(now_ns):
+            text = f'rejected due to timeout after waiting for a permit from plugin "{plugin}"'
+            actions += self.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, (text,), plugin), now_ns)
+        return actions
+
+    # A pod is scheduled.
+
+    def schedule_one(self, now_ns: int) -> CycleReport | None:
+        """Schedule the next pod of the queue; None where none is ready."""
+        queued = self.queue.pop()
+        if queued is None:
+            return None
+        pod = queued.pod
+        profile = self.profiles.get(pod.spec.scheduler_name)
+        if profile is None or self._skip_pod_schedule(queued):
+            return self._skipped(queued, profile, now_ns)
+        cycle_state = CycleState(now_ns)
+        plan = self.plans.plan_for(profile, pod)
+        result = schedule_pod(plan, pod, cycle_state, self.nominated_pods, self._pick)
+        if result.row < 0:
+            return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
+        node_name = self.state.nodes.names[result.row] or ""
+        self._record(queued, Outcome.SCHEDULED, plan, result, now_ns, node=node_name)
+        self._assume(plan, pod, queued.key, result.row)
+        status = self._reserve_and_permit(queued, profile, cycle_state, node_name, now_ns)
+        if status.code is Code.WAIT:
+            return CycleReport(pod, Outcome.SCHEDULED, node_name, "", ())
+        if not status.ok:
+            return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns)
+        return CycleReport(pod, Outcome.SCHEDULED, node_name, "", self._bind(queued, profile, cycle_state, node_name, now_ns))
+
+    def _skip_pod_schedule(self, queued: QueuedPod) -> bool:
+        return queued.pod.metadata.deletion_timestamp is not None or queued.key in self.assumed
+
+    def _skipped(self, queued: QueuedPod, profile: Profile | None, now_ns: int) -> CycleReport:
+        """End the cycle of a pod that nobody is responsible for, that is being deleted or has a node already."""
+        pod, actions, message = queued.pod, list[Action](), ""
+        self.queue.done(queued.uid)
+        if profile is None:
+            message = f'no profile for scheduler name "{pod.spec.scheduler_name}"'
+        elif pod.metadata.deletion_timestamp is not None:
+            message = f"skip schedule deleting pod: {queued.key}"
+            actions.append(Emit(pod, "Warning", "FailedScheduling", "Scheduling", message))
+        self._record(queued, Outcome.SKIPPED, None, None, now_ns, message=message)
+        return CycleReport(pod, Outcome.SKIPPED, "", message, actions)
+
+    def _assume(self, plan: Plan, pod: Pod, key: str, row: int) -> None:
+        self.state.place(PodInfo(key, pod, plan.footprint, plan.pod_class, plan.priority), row)
+        self.assumed[key] = None
+        if len(self.queue.nominator):
+            self.queue.unnominate(pod)
+
+    def _reserve_and_permit(
+        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
+    ) -> Status:
+        pod = queued.pod
+        for reserver in profile.reserve:
+            status = reserver.reserve(cycle_state, pod, node_name)
+            if not status.ok:
+                return _rejected_or_error(status, reserver.name, "Reserve")
+        deadlines: dict[str, int] = {}
+        for permitter in profile.permit:
+            status, timeout_ns = permitter.permit(cycle_state, pod, node_name)
+            if status.code is Code.WAIT:
+                deadlines[permitter.name] = now_ns + timeout_ns
+            elif not status.ok:
+                return _rejected_or_error(status, permitter.name, "Permit")
+        if deadlines:
+            self.waiting_pods.add(queued.key, WaitingPod(queued, pod, node_name, cycle_state, deadlines))
+            return Status(Code.WAIT)
+        return SUCCESS
+
+    def _bind(
+        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
+    ) -> Sequence[Action]:
+        pod = queued.pod
+        for binder in profile.pre_bind:
+            status = binder.pre_bind(cycle_state, pod, node_name)
+            if not status.ok:
+                failed = _rejected_or_error(status, binder.name, "PreBind")
+                return self._rolled_back(queued, profile, cycle_state, node_name, failed, now_ns).actions
+        status = error("no bind plugin bound the pod")
+        for bind_plugin in profile.bind:
+            status = bind_plugin.bind(cycle_state, pod, node_name)
+            if status.code is not Code.SKIP:
+                break
+        if not status.ok:
+            return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns).actions
+        self.queue.done(queued.uid)
+        for told in profile.post_bind:
+            told.post_bind(cycle_state, pod, node_name)
+        return (Bind(pod, node_name),)
+
+    # A pod is not scheduled.
+
+    def _unschedulable(
+        self,
+        queued: QueuedPod,
+        profile: Profile,
+        plan: Plan,
+        result: ScheduleResult,
+        cycle_state: CycleState,
+        now_ns: int,
+    ) -> CycleReport:
+        """End a cycle that found no node: try PostFilter, record, and give the pod back to the queue."""
+        failure = result.failure or error("no node was chosen")
+        found: PostFilterResult | None = PostFilterResult("")
+        if result.diagnosis is not None:
+            if profile.post_filter:
+                found = self._run_post_filter_plugins(profile, queued.pod, result.diagnosis, cycle_state)
+            failure = replace(failure, reasons=(result.diagnosis.message(),))
+        outcome = Outcome.UNSCHEDULABLE if failure.code.rejects else Outcome.ERROR
+        nominated = (found.nominated_node_name or "") if found is not None else ""
+        self._record(queued, outcome, plan, result, now_ns, message=failure.message, nominated=nominated)
+        rejecting = result.diagnosis.unschedulable_plugins if result.diagnosis is not None else ()
+        actions = self._handle_scheduling_failure(queued, failure, rejecting, found, now_ns)
+        return CycleReport(queued.pod, outcome, "", failure.message, actions)
+
+    def _run_post_filter_plugins(
+        self, profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState
+    ) -> PostFilterResult | None:
+        """Ask the PostFilter plugins until one makes room or says that nothing helps (upstream's RunPostFilterPlugins)."""
+        found: PostFilterResult | None = None
+        reasons: list[str] = []
+        for plugin in profile.post_filter:
+            answer, status = plugin.post_filter(pod, diagnosis, cycle_state)
+            if status.ok:
+                diagnosis.post_filter_message = status.message
+                return answer
+            if not status.code.rejects:
+                diagnosis.post_filter_message = status.message
+                return None
+            if answer is not None and answer.nominated_node_name is not None:
+                found = answer
+            reasons += status.reasons
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                break
+        diagnosis.post_filter_message = ", ".join(reasons)
+        return found
+
+    def _handle_scheduling_failure(
+        self,
+        queued: QueuedPod,
+        failure: Status,
+        rejecting: Sequence[str],
+        found: PostFilterResult | None,
+        now_ns: int,
+    ) -> list[Action]:
+        pod = queued.pod
+        nominating = None
+        if found is not None and found.nominated_node_name is not None:
+            nominating = NominatingInfo(NominatingMode.OVERRIDE, found.nominated_node_name)
+        self.queue.fail(queued, now_ns, unschedulable_plugins=frozenset(rejecting), nominating=nominating)
+        actions: list[Action] = []
+        if found is not None:
+            for key in found.victims:
+                victim = self.pods.get(key)
+                if victim is not None:
+                    actions.append(Evict(victim, pod, found.nominated_node_name or ""))
+        note = failure.message
+        if len(note) > MAX_EVENT_NOTE:
+            note = note[: MAX_EVENT_NOTE - 4] + " ..."
+        actions.append(Emit(pod, "Warning", "FailedScheduling", "Scheduling", note))
+        reason = "Unschedulable" if failure.code.rejects else "SchedulerError"
+        actions.append(SetCondition(pod, reason, failure.message))
+        if nominating is not None and nominating.node_name != pod.status.nominated_node_name:
+            actions.append(Nominate(pod, nominating.node_name))
+        return actions
+
+    def _rolled_back(
+        self,
+        queued: QueuedPod,
+        profile: Profile,
+        cycle_state: CycleState,
+        node_name: str,
+        status: Status,
+        now_ns: int,
+    ) -> CycleReport:
+        """Take an assumed pod off its node again, after Reserve, Permit, PreBind or Bind failed."""
+        for reserver in reversed(profile.reserve):
+            reserver.unreserve(cycle_state, queued.pod, node_name)
+        self.forget(queued.key)
+        rejecting = (status.plugin,) if status.code.rejects else ()
+        message = f"0/1 nodes are available: 1 {status.message}." if status.code.rejects else status.message
+        failure = Status(status.code, (message,), status.plugin)
+        outcome = Outcome.UNSCHEDULABLE if status.code.rejects else Outcome.ERROR
+        self._record(queued, outcome, None, None, now_ns, message=message)
+        actions = self._handle_scheduling_failure(queued, failure, rejecting, PostFilterResult(""), now_ns)
+        actions += self._events.assigned_pod_left(queued.pod, now_ns)
+        return CycleReport(queued.pod, outcome, "", message, actions)
+
+    def forget(self, key: str) -> None:
+        """Take an assumed pod off its node, where it still is there."""
+        if self.assumed.pop(key, 0) is None and key in self.state.pods:
+            self.state.remove_pod(key)
+
+    # Permit.
+
+    def allow_waiting_pod(self, key: str, plugin: str, now_ns: int) -> Sequence[Action]:
+        """Note that a Permit plugin lets a waiting pod go on; bind it when all have."""
+        waiting = self.waiting_pods.get(key)
+        if waiting is None:
+            return ()
+        waiting.deadlines.pop(plugin, None)
+        if waiting.deadlines:
+            return ()
+        self.waiting_pods.remove(key)
+        profile = self.profiles[waiting.pod.spec.scheduler_name]
+        return self._bind(waiting.queued, profile, waiting.cycle_state, waiting.node_name, now_ns)
+
+    def reject_waiting_pod(self, key: str, status: Status, now_ns: int) -> Sequence[Action]:
+        """Refuse a waiting pod: it gives its node back and returns to the queue."""
+        waiting = self.waiting_pods.remove(key)
+        if waiting is None:
+            return ()
+        profile = self.profiles[waiting.pod.spec.scheduler_name]
+        if not status.reasons:
+            status = unschedulable("pod was rejected while waiting on permit")
+        return self._rolled_back(waiting.queued, profile, waiting.cycle_state, waiting.node_name, status, now_ns).actions
+
+    # Nominations.
+
+    def nominated_pods(self, pod: Pod) -> Sequence[tuple[int, Sequence[PodInfo]]]:
+        """Return the rows that hold nominations of other pods of at least this pod's priority, with those pods."""
+        nominator = self.queue.nominator
+        if not len(nominator):
+            return ()
+        key, priority = f"{pod.metadata.namespace}/{pod.metadata.name}", pod.spec.priority or 0
+        found = []
+        for node_name in nominator:
+            row = self.state.nodes.row_of.get(node_name)
+            if row is None:
+                continue
+            others = []
+            for nominated in nominator.on_node(node_name):
+                other = self.pods.get(nominated.key)
+                if other is not None and nominated.key != key and (other.spec.priority or 0) >= priority:
+                    others.append(self.state.pod_info(other))
+            if others:
+                found.append((row, others))
+        return found
+
+    def _record(
+        self,
+        queued: QueuedPod,
+        outcome: Outcome,
+        plan: Plan | None,
+        result: ScheduleResult | None,
+        now_ns: int,
+        *,
+        node: str = "",
+        message: str = "",
+        nominated: str = "",
+    ) -> None:
+        self.records.add(
+            time_ns=now_ns,
+            pod=queued.key,
+            attempt=queued.attempts,
+            outcome=outcome,
+            node=node,
+            message=message,
+            nominated_node=nominated,
+            plan=plan,
+            result=result,
+        )
+
+
+def _rejected_or_error(status: Status, plugin: str, point: str) -> Status:
+    if status.code.rejects:
+        return status.by(plugin)
+    return error(f'running {point} plugin "{plugin}": {status.message}').by(plugin)

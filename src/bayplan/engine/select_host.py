@@ -1,0 +1,38 @@
+"""Choose among the nodes with the highest total: the tie set, and the seeded pick from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bayplan.state.arrays import Index, Ints
+from bayplan.state.cluster_state import ClusterState
+
+Pick = Callable[[ClusterState, Index], int]
+"""Chooses a row from a tie set (row numbers, ascending, never empty)."""
+
+
+def tie_set(total: Ints, count: int) -> tuple[int, Index]:
+    """Return the highest total of the first `count` rows and the rows that have it; -1 and no rows where none is feasible."""
+    total = total[:count]
+    highest = int(total[total.argmax()]) if count else -1
+    if highest < 0:
+        return -1, np.zeros(0, dtype=np.intp)
+    return highest, (total == highest).nonzero()[0]
+
+
+def seeded_pick(random: Callable[[], float]) -> Pick:
+    """Return a pick that draws from a stream of floats in [0, 1): one draw for each tie set of more than one row."""
+
+    def pick(state: ClusterState, rows: Index) -> int:
+        count = len(rows)
+        return rows.item(int(random() * count)) if count > 1 else rows.item(0)
+
+    return pick
+
+
+def first_by_name(state: ClusterState, rows: Index) -> int:
+    """Pick the node whose name sorts first, as recorded answers do."""
+    names = state.nodes.names
+    return min(rows.tolist(), key=lambda row: names[row] or "")
