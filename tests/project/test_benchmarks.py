@@ -1,0 +1,12 @@
+"""Every benchmark runs small in every test run: figures come out, and decisions are the same from run to run."""
+
+import pytest
+from benchmarks.__main__ import benchmark_names, figures
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_a_small_benchmark_gives_figures_and_the_same_decisions_twice(name: str) -> None:
+    first, second = list(figures(name, "small")), list(figures(name, "small"))
+    assert first
+    assert all(figure.value > 0 and figure.unit for figure in first)
+    assert [each.decisions_hash for each in first] == [each.decisions_hash for each in second]

@@ -1,0 +1,136 @@
+"""The build: what continuous integration runs, what is pinned, and that the documents name what exists."""
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.main import VERBS, main
+from bayplan.cli.reference import reference
+from tests.project.tree import ROOT, documents, name_of
+
+NAME = re.compile(r"^[A-Za-z0-9._-]+")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):(?!=)", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def test_continuous_integration_is_exactly_make_test() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    commands = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
+    assert commands == ["set -eu", 'cd "$(dirname "$0")/.."', "exec make test"]
+
+
+def test_make_test_formats_checks_types_layers_and_runs_the_tests() -> None:
+    plan = subprocess.run(
+        ["make", "--dry-run", "--no-print-directory", "test"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    steps = ["ruff format --check", "ruff check", "mypy", "lint-imports", "pytest -n 2"]
+    places = [plan.index(step) for step in steps]
+    assert places == sorted(places)
+
+
+def test_every_target_is_listed_with_what_it_does() -> None:
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {line.split()[1] for line in listed.splitlines()} == targets()
+
+
+def test_every_dependency_is_pinned_to_one_version() -> None:
+    pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert [line for line in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.+]*", line)] == []
+    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in pins}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needs = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    needs += [need for extra in project["project"]["optional-dependencies"].values() for need in extra]
+    names = {match.group().lower().replace("_", "-") for need in needs if (match := NAME.match(need))}
+    assert names - pinned == set()
+
+
+def test_every_dependency_has_a_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"].values()
+    needs = [*project["project"]["dependencies"], *(need for extra in extras for need in extra)]
+    text = (ROOT / "docs" / "dependencies.md").read_text()
+    assert [need for need in needs if (match := NAME.match(need)) and f"| {match.group()} |" not in text] == []
+
+
+def commands(path: Path) -> list[str]:
+    """Return what a document tells people to type: lines of shell blocks, and commands between backticks."""
+    text = path.read_text()
+    blocks = [block for language, block in FENCE.findall(text) if language in ("sh", "shell", "bash", "console")]
+    lines = [line.removeprefix("$ ").partition("#")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines + INLINE.findall(FENCE.sub("", text)) if re.match(r"(make|bayplan)( |$)", line)]
+
+
+@pytest.mark.parametrize("path", documents(), ids=name_of)
+def test_documents_name_targets_and_verbs_that_exist(path: Path) -> None:
+    verbs = {verb.name for verb in VERBS}
+    wrong = []
+    for command in commands(path):
+        program, *words = command.split()
+        names = [word for word in words if not word.startswith("-") and "=" not in word]
+        if program == "make" and names and names[0] not in targets():
+            wrong.append(command)
+        if program == "bayplan" and names and names[0] not in verbs and not re.fullmatch(r"[A-Z]+|\W+", names[0]):
+            wrong.append(command)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", documents(), ids=name_of)
+def test_documents_name_options_that_exist(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = []
+    for command in commands(path):
+        program, *words = command.split()
+        verb = next((word for word in words if not word.startswith("-")), None)
+        if program == "bayplan" and verb in {each.name for each in VERBS}:
+            main([verb, "--help"])
+            known = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", capsys.readouterr().out))
+            wrong += [command for word in words if word.startswith("-") and word.partition("=")[0] not in known | {"-"}]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", documents(), ids=name_of)
+def test_links_lead_somewhere(path: Path) -> None:
+    broken = []
+    for link in LINK.findall(FENCE.sub("", path.read_text())):
+        target, _, anchor = link.partition("#")
+        if "://" in target:
+            continue
+        file = (path.parent / target).resolve() if target else path
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+            broken.append(link)
+    assert broken == []
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of a document's headings, as code hosting sites make them."""
+    heads = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_the_command_line_reference_is_current() -> None:
+    written = (ROOT / "docs" / "cli.md").read_text()
+    assert written == reference(), "run: make docs-cli"
+
+
+def python_blocks() -> list[tuple[str, str]]:
+    return [
+        (f"{name_of(path)}:{number}", block)
+        for path in documents()
+        for number, (language, block) in enumerate(FENCE.findall(path.read_text()), 1)
+        if language == "python"
+    ]
+
+
+@pytest.mark.parametrize("block", [block for _, block in python_blocks()], ids=[name for name, _ in python_blocks()])
+def test_python_in_documents_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    exec(compile(block, "document", "exec"), {"__name__": "document"})

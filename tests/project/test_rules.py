@@ -1,0 +1,138 @@
+"""The shape of the code: the house rules that a machine can check."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.project.tree import name_of, python_files, text_files
+
+LONGEST_FILE = 500
+LONGEST_FUNCTION = 70
+
+LONG_FILES: dict[str, int] = {}
+"""Files that are longer for a reason, and how long they may be. A ratchet: numbers only go down, lines only go away."""
+
+LONG_FUNCTIONS: dict[str, int] = {}
+"""Functions that are longer for a reason (``path::name``), and how long they may be. A ratchet, too."""
+
+FORBIDDEN_MODULES = frozenset({"utils", "util", "helpers", "helper", "common", "misc", "shared_code", "tools"})
+
+# Written apart, so that this file does not trip over itself.
+UNFINISHED = re.compile(
+    r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "NotImplemented" + "Error"]) + r")\b"
+)
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(work|root|Users|home/[a-z]\w*)/|\bbash_jobs\b")
+REGISTRIES = re.compile(
+    r"\bpypi\.|python"
+    + r"hosted|npm"
+    + r"js\.org|crates\.io/|proxy\.gol"
+    + r"ang|--(extra-)?index-"
+    + r"url|--find-"
+    + r"links"
+)
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield each function of a file (``path::Class.name``) and its length in lines, docstring included."""
+
+    def walk(node: ast.AST, inside: str) -> Iterator[tuple[str, int]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                name = f"{inside}{child.name}"
+                if not isinstance(child, ast.ClassDef):
+                    yield f"{name_of(path)}::{name}", (child.end_lineno or child.lineno) - child.lineno + 1
+                yield from walk(child, f"{name}.")
+            else:
+                yield from walk(child, inside)
+
+    yield from walk(ast.parse(path.read_bytes()), "")
+
+
+def too_long(lengths: dict[str, int], limit: int, allowed: dict[str, int]) -> list[str]:
+    found = [f"{name}: {lines} lines, not over {allowed.get(name, limit)}" for name, lines in lengths.items()]
+    over = [
+        text for text, (name, lines) in zip(found, lengths.items(), strict=True) if lines > allowed.get(name, limit)
+    ]
+    done = [f"{name} needs no exception any more" for name in allowed if lengths.get(name, 0) <= limit]
+    return over + done
+
+
+def test_files_are_short() -> None:
+    lengths = {name_of(path): len(path.read_bytes().splitlines()) for path in python_files()}
+    assert too_long(lengths, LONGEST_FILE, LONG_FILES) == []
+
+
+def test_functions_are_short() -> None:
+    lengths = dict(found for path in python_files() for found in functions(path))
+    assert too_long(lengths, LONGEST_FUNCTION, LONG_FUNCTIONS) == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [
+        name_of(path)
+        for path in python_files("src", "benchmarks", "scripts", "tests")
+        if path.stat().st_size and ast.get_docstring(ast.parse(path.read_bytes())) is None
+    ]
+    assert silent == []
+
+
+def test_first_sentences_of_modules_end() -> None:
+    endless = []
+    for path in python_files("src"):
+        first = (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n\n")[0]
+        if not re.search(r"[.:]$", first):
+            endless.append(name_of(path))
+    assert endless == []
+
+
+def test_modules_are_named_after_the_noun_they_own() -> None:
+    assert [name_of(path) for path in python_files() if path.stem in FORBIDDEN_MODULES] == []
+
+
+def test_nobody_inside_imports_the_facade() -> None:
+    found = []
+    for path in python_files("src"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import) and any(alias.name == "bayplan" for alias in node.names):
+                found.append(f"{name_of(path)}:{node.lineno}")
+            if isinstance(node, ast.ImportFrom) and node.module == "bayplan" and not node.level:
+                found.append(f"{name_of(path)}:{node.lineno}")
+    assert found == []
+
+
+def test_imports_are_absolute() -> None:
+    relative = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in python_files()
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert relative == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [UNFINISHED, MACHINE_PATHS, REGISTRIES],
+    ids=["nothing is left for later", "no path of a machine", "no address of a package index"],
+)
+def test_no_file_holds(pattern: re.Pattern[str]) -> None:
+    found = []
+    for path in text_files():
+        if path == Path(__file__):
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if pattern.search(line):
+                found.append(f"{name_of(path)}:{number} {line.strip()[:80]}")
+    assert found == []
+
+
+def test_text_files_end_with_one_newline_and_have_no_trailing_blanks() -> None:
+    untidy = []
+    for path in text_files():
+        text = path.read_text(encoding="utf-8")
+        if text and (not text.endswith("\n") or text.endswith("\n\n") or re.search(r"[ \t]+$", text, re.MULTILINE)):
+            untidy.append(name_of(path))
+    assert untidy == []
