@@ -22,3 +22,14 @@ Codes: TypeAlias = npt.NDArray[np.uint16]
 
 Index: TypeAlias = npt.NDArray[np.intp]
 """Row numbers and codes that gather: always intp, an int32 gather is three times slower."""
+
+SMALL = 1 << 46
+"""Below this a product with 100 is exact in float64, and plain Python numbers behave like Go's int64."""
+
+
+def largest_amount(amounts: Ints) -> int:
+    """Return the largest of some amounts, at least `SMALL` where one is negative: such amounts are not small either."""
+    floats = amounts.astype(np.float64)
+    if len(floats) == 0:
+        return 0
+    return int(floats.max()) if floats.min() >= 0 else max(SMALL, int(floats.max()))

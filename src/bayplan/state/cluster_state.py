@@ -14,8 +14,8 @@ import numpy as np
 from bayplan.base.errors import InvariantError
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.requests import host_ports, node_info_requests, non_zero_requests
-from bayplan.state.arrays import Ints
+from bayplan.objects.requests import DEFAULT_GATES, HostPort, RequestGates, accounted_requests, host_ports
+from bayplan.state.arrays import SMALL, Ints, largest_amount
 from bayplan.state.host_ports import HostPorts
 from bayplan.state.node_table import NodeTable
 from bayplan.state.object_catalog import ObjectCatalog
@@ -25,18 +25,17 @@ from bayplan.state.pod_info import (
     NON_ZERO_MEMORY,
     POD_COUNT,
     Footprint,
-    HostPort,
     PodClass,
     PodInfo,
 )
 from bayplan.state.row_log import RowLog
 
-SMALL = 1 << 46
-"""Below this a product with 100 is exact in float64, and plain Python numbers behave like Go's int64."""
-
 
 class ClusterState:
     """The cluster as columns of int64, with deltas and undo.
+
+    Args:
+        request_gates: the feature gates that change what a pod takes of its node.
 
     Attributes:
         nodes: the columns of the nodes themselves.
@@ -46,9 +45,11 @@ class ClusterState:
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         usage_log: rows whose usage changed. node_log: rows whose node changed, came or went.
         ports_log: rows whose ports in use changed.
+        request_gates: the feature gates that decide how requests of pods are summed up.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, request_gates: RequestGates = DEFAULT_GATES) -> None:
+        self.request_gates = request_gates
         self.nodes = NodeTable()
         self.usage: Ints = np.zeros((FIRST_RESOURCE + len(self.nodes.allocatable), self.nodes.capacity), dtype=np.int64)
         self.host_ports = HostPorts()
@@ -75,7 +76,7 @@ class ClusterState:
         self._fit_usage()
         while len(self.pods_on) < self.nodes.count:
             self.pods_on.append({})
-        self._bound(int(np.abs(self.nodes.allocatable[:, row].astype(np.float64)).max()), sums=False)
+        self._bound(row)
         self.node_log.append(row)
         self._undo(lambda: self.remove_node(node.metadata.name))
         return row
@@ -87,7 +88,7 @@ class ClusterState:
         assert old is not None
         self.nodes.update(row, node)
         self._fit_usage()
-        self._bound(int(np.abs(self.nodes.allocatable[:, row].astype(np.float64)).max()), sums=False)
+        self._bound(row)
         if _schedulable_part(old) != _schedulable_part(node):
             self.node_log.append(row)
         self._undo(lambda: self.update_node(old))
@@ -108,15 +109,14 @@ class ClusterState:
 
     def footprint(self, pod: Pod) -> Footprint:
         """Return what a pod takes of its node; the same for all pods with the same spec and resize status."""
-        requests = node_info_requests(pod)
-        numbers = {self.nodes.register_resource(name): amount for name, amount in requests.items()}
-        self._fit_usage()
+        requests, cpu_milli, memory_bytes = accounted_requests(pod, self.request_gates)
+        numbers = {self.register_resource(name): amount for name, amount in requests.items()}
         vector = np.zeros(FIRST_RESOURCE + len(self.nodes.resources), dtype=np.int64)
         vector[POD_COUNT] = 1
-        vector[NON_ZERO_CPU], vector[NON_ZERO_MEMORY] = non_zero_requests(pod)
+        vector[NON_ZERO_CPU], vector[NON_ZERO_MEMORY] = cpu_milli, memory_bytes
         for number, amount in numbers.items():
             vector[FIRST_RESOURCE + number] = amount
-        return Footprint(vector, tuple(HostPort(*port) for port in host_ports(pod)))
+        return Footprint(vector, host_ports(pod))
 
     def pod_class(self, pod: Pod) -> PodClass:
         """Return the class of a pod: what label selectors can know of it."""
@@ -145,6 +145,7 @@ class ClusterState:
         nodes[row] = nodes.get(row, 0) + 1
         self._largest_sum += footprint.largest
         if self._largest_sum >= SMALL:
+            self._small &= footprint.largest < SMALL
             self._measure_sums()
         self.usage_log.append(row)
         fresh = None
@@ -152,7 +153,7 @@ class ClusterState:
             fresh = self.host_ports.add(row, footprint.host_ports)
             self.ports_log.append(row)
         if self._journal is not None:
-            self._journal.append(lambda: self._take_off(info, fresh))
+            self._journal.append(lambda: _ignore(self._take_off(info, fresh)))
 
     def remove_pod(self, key: str) -> PodInfo:
         """Take a pod off its node; return its record."""
@@ -204,19 +205,23 @@ class ClusterState:
 
     @property
     def small(self) -> bool:
-        """Return whether every quantity and sum is below 2^46, so that no arithmetic of a plugin can leave int64."""
+        """Return whether all amounts and sums are from 0 to below 2^46, so that no arithmetic on them leaves int64."""
         return self._small
 
-    def _bound(self, largest: int, *, sums: bool) -> None:
-        if largest >= SMALL:
+    def _bound(self, row: int) -> None:
+        if largest_amount(self.nodes.allocatable[:, row]) >= SMALL:
             self._small = False
-        if sums:
-            self._largest_sum = max(self._largest_sum, largest)
 
     def _measure_sums(self) -> None:
-        self._largest_sum = int(np.abs(self.usage[:, : self.nodes.count].astype(np.float64)).max(initial=0.0))
+        self._largest_sum = largest_amount(self.usage[:, : self.nodes.count].ravel())
         if self._largest_sum >= SMALL:
             self._small = False
+
+    def register_resource(self, name: str) -> int:
+        """Return the number of a resource; a new one gets its row in every matrix."""
+        number = self.nodes.register_resource(name)
+        self._fit_usage()
+        return number
 
     def _fit_usage(self) -> None:
         """Give the usage matrix the shape that the node table has grown to."""
@@ -246,7 +251,7 @@ class ClusterState:
 
     def fork(self) -> ClusterState:
         """Return an independent copy of the whole state; typed objects, which never change, are shared."""
-        other = ClusterState()
+        other = ClusterState(request_gates=self.request_gates)
         other.nodes = self.nodes.copy()
         other.usage = self.usage.copy()
         other.host_ports = self.host_ports.copy()

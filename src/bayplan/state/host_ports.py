@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from bayplan.objects.requests import HostPort
 from bayplan.state.arrays import Bools
-from bayplan.state.pod_info import HostPort
 
 ANY_IP = "0.0.0.0"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.objects.node import Node, Taint
-from bayplan.objects.quantity import milli_value, value
+from bayplan.objects.requests import node_amounts
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.image_states import ImageStates
 from bayplan.state.label_column import LabelColumn
@@ -116,12 +116,12 @@ class NodeTable:
         self.nodes[row] = node
         self.allocatable[:, row] = 0
         self.allowed_pods[row] = 0
-        for name, amount in node.status.allocatable.items():
+        for name, amount in node_amounts(node.status.allocatable).items():
             if name == PODS:
-                self.allowed_pods[row] = value(amount)
+                self.allowed_pods[row] = amount
             else:
                 number = self.register_resource(name)
-                self.allocatable[number, row] = milli_value(amount) if name == "cpu" else value(amount)
+                self.allocatable[number, row] = amount
         self.unschedulable[row] = node.spec.unschedulable
         taints = node.spec.taints
         code = self._taint_index.get(taints)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Ints
+from bayplan.objects.requests import HostPort
+from bayplan.state.arrays import Ints, largest_amount
 
 POD_COUNT = 0
 NON_ZERO_CPU = 1
@@ -16,21 +13,13 @@ FIRST_RESOURCE = 3
 """Rows of the usage matrix: pod count, requests for scoring (with the defaults for containers without), then the resources."""
 
 
-class HostPort(NamedTuple):
-    """A port of the node that a pod takes. `ip` is 0.0.0.0 where the pod does not say."""
-
-    ip: str
-    protocol: str
-    port: int
-
-
 class Footprint:
     """What a pod takes of a node: shared by all pods with the same spec.
 
     Attributes:
         vector: int64[3 + resources], one column of the usage matrix (`POD_COUNT` and following).
         host_ports: ports of the node.
-        largest: the largest magnitude in `vector`; bounds what sums can reach.
+        largest: the largest amount in `vector` (see `largest_amount`); bounds what sums can reach.
     """
 
     __slots__ = ("host_ports", "largest", "vector")
@@ -38,7 +27,7 @@ class Footprint:
     def __init__(self, vector: Ints, host_ports: tuple[HostPort, ...]) -> None:
         self.vector = vector
         self.host_ports = host_ports
-        self.largest = int(np.abs(vector.astype(np.float64)).max())
+        self.largest = largest_amount(vector)
 
 
 class PodClass:

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from bayplan.objects.node import Node
+from bayplan.objects.quantity import wrap_int64
+from bayplan.objects.requests import HostPort
 from bayplan.objects.selectors import Requirement
 from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT, HostPort, PodInfo
+from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT, PodInfo
 
 
 class Rows:
@@ -122,20 +124,39 @@ class Rows:
         return np.maximum(left, right)
 
     def quotient(self, dividend: Ints, divisor: Ints | int) -> Ints:
-        """Divide integers as Go does: towards zero. The divisor must not be 0."""
+        """Divide integers as Go does: towards zero. The divisor must not be 0; where ``small``, both are below 2^53."""
         if self.state.small:
-            # Both are exact in float64, and so is the truncated quotient (architecture notes on small numbers).
-            return np.trunc(np.true_divide(dividend, divisor)).astype(np.int64)
-        magnitude = np.abs(dividend) // np.abs(divisor)
-        return np.where((dividend < 0) != (np.asarray(divisor) < 0), -magnitude, magnitude)
+            # Both are exact in float64, and so is the quotient once it is cut (architecture notes on small numbers).
+            return np.true_divide(dividend, divisor).astype(np.int64)
+        quotient = np.floor_divide(dividend, divisor)
+        inexact = quotient * divisor != dividend
+        return quotient + (inexact & ((np.asarray(dividend) < 0) != (np.asarray(divisor) < 0)))
+
+    def wrap(self, values: Ints) -> Ints:
+        """Return what Go's int64 keeps of sums and products: arrays have wrapped by themselves."""
+        return values
+
+    def nowhere(self, condition: Bools) -> bool:
+        """Return whether a condition holds on no row of this view."""
+        return not condition.any()
+
+    def verdicts(self, *cases: tuple[Bools, int]) -> Codes:
+        """Return per row the union of the verdicts whose condition holds there."""
+        union = np.zeros(len(self), dtype=np.uint16)
+        for condition, verdict in cases:
+            union |= condition * np.uint16(verdict)
+        return union
 
     def to_float(self, values: Ints) -> Floats:
         """Convert integers to float64, as Go's float64() does."""
         return values.astype(np.float64)
 
     def trunc(self, values: Floats) -> Ints:
-        """Convert float64 to integers, cutting towards zero, as Go's int64() does."""
-        return values.astype(np.int64)
+        """Convert float64 to integers, cutting towards zero, as Go's int64() does on amd64."""
+        if self.state.small:
+            return values.astype(np.int64)
+        fits = np.abs(values) < 2.0**63
+        return np.where(fits, np.where(fits, values, 0.0).astype(np.int64), np.iinfo(np.int64).min)
 
     def sqrt(self, values: Floats) -> Floats:
         """Return square roots."""
@@ -252,6 +273,19 @@ class Row(Rows):
 
     def quotient(self, dividend: Any, divisor: Any) -> Any:
         return dividend // divisor if dividend >= 0 and divisor > 0 else int(dividend / divisor)
+
+    def wrap(self, values: Any) -> Any:
+        return wrap_int64(values)
+
+    def nowhere(self, condition: Any) -> Any:
+        return not condition
+
+    def verdicts(self, *cases: Any) -> Any:
+        union = 0
+        for condition, verdict in cases:
+            if condition:
+                union |= verdict
+        return union
 
     def to_float(self, values: Any) -> Any:
         return float(values)
