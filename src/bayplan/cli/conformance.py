@@ -56,6 +56,8 @@ def conformance(
     """
     case_files = read_case_files(files)
     summary = Summary()
+    if answers is not None:
+        _check_answer_file(answers, case_files)
     with _answer_file(answers) as write:
         for case in _with_progress(case_files, only):
             ours = answer(case)
@@ -70,6 +72,13 @@ def conformance(
         _print_report(summary, show)
     if summary.agreed != summary.cases:
         raise typer.Exit(1)
+
+
+def _check_answer_file(path: Path, case_files: list[CaseFile]) -> None:
+    if not path.parent.is_dir():
+        raise InputError("folder isn't there", where=str(path.parent), wanted="a folder for the file of --answers")
+    if path.resolve() in {Path(each.path).resolve() for each in case_files}:
+        raise InputError("is a file of recorded cases", where=str(path), wanted="another file for --answers")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Write the command line reference (docs/cli.md) from the program's own help: ``python -m bayplan.cli.reference FILE``."""
+"""Write the command line reference from the program's own help: ``python -m bayplan.cli.reference docs/cli.md``."""
 
 import io
 import os
@@ -14,8 +14,8 @@ WIDTH = 100
 
 HEAD = """# Command line
 
-Written by `make docs-cli` from the program's own help; don't edit. Exit codes: 0 is success, 1 is an answer that scripts
-want to see as a failure (see each verb), 2 is bad input, told in one line on standard error.
+Written by `make docs-cli` from the program's own help; don't edit. Exit codes: 0 is success, 1 is an answer that
+scripts want to see as a failure (see each verb), 2 is bad input, told in one line on standard error.
 """
 
 
