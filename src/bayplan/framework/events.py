@@ -1,14 +1,14 @@
 """Cluster events: what changed, which registrations it concerns, and which events a changed object makes.
 
-A plugin registers the events that may make a pod schedulable that it rejected, each with a hint; the scheduling queue asks the
-hints when an event comes. Source: KEP-4247 (queueing hints).
+A plugin registers the events that may make a pod schedulable that it rejected, each with a hint; the scheduling queue
+asks the hints when an event comes. Source: KEP-4247 (queueing hints).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import IntFlag, StrEnum
-from typing import NamedTuple, TypeAlias
+from enum import IntEnum, IntFlag, StrEnum
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from bayplan.objects.pod import Pod
 
@@ -98,8 +98,8 @@ class ClusterEvent(NamedTuple):
     def matches(self, incoming: ClusterEvent) -> bool:
         """Return whether this registration concerns an incoming event.
 
-        An incoming general Update does not match a registration for one kind of update: it says that nothing of what has a
-        kind of its own changed. That is why the number of the incoming event must not be the greater one.
+        An incoming general Update does not match a registration for one kind of update: it says that nothing of what
+        has a kind of its own changed. That is why the number of the incoming event must not be the greater one.
         """
         if self.is_wildcard:
             return True
@@ -131,11 +131,18 @@ BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF_QUEUE = "PopFromBackoffQ"
 """Label under which a pod is popped although it backs off, because nothing else waits."""
 
-QueueingHint: TypeAlias = Callable[[Pod, object | None, object | None], bool]
-"""Called with the waiting pod and the old and new object of an event; True queues the pod.
 
-A hint that fails must return True: upstream takes an error for Queue, so that no pod is stuck for it.
-"""
+class HintAnswer(IntEnum):
+    """What a hint says about a waiting pod and an event. True where the pod is to be queued, so a plain bool does as well."""
+
+    SKIP = 0
+    QUEUE = 1
+    ERROR = 2
+    """The hint could not tell; upstream takes it for QUEUE, so that no pod is stuck for it."""
+
+
+QueueingHint: TypeAlias = Callable[[Pod, object | None, object | None], HintAnswer | bool]
+"""Called with the waiting pod and the old and new object of an event; what is true queues the pod."""
 
 Registration: TypeAlias = tuple[ClusterEvent, str, QueueingHint | None]
 """An event, the plugin that registered it, and its hint; without a hint the answer is always Queue."""
@@ -151,8 +158,8 @@ def registrations(
 ) -> list[Registration]:
     """Return the registrations of one profile, in the order of its plugins, as the scheduler completes them.
 
-    A plugin that registers added nodes but not their taint updates gets these too, answered with Queue: what the scheduler does
-    so that no pod is stuck for a node that was tainted when it came.
+    A plugin that registers added nodes but not their taint updates gets these too, answered with Queue: what the
+    scheduler does so that no pod is stuck for a node that was tainted when it came.
     """
     table: list[Registration] = []
     for name, events in plugins:
@@ -164,3 +171,13 @@ def registrations(
         if node_actions & ActionType.ADD and not node_actions & ActionType.UPDATE_NODE_TAINT:
             table.append((_NODE_TAINT_UPDATE, name, None))
     return table
+
+
+T = TypeVar("T")
+
+
+def objects_of(kind: type[T], old: object | None, new: object | None) -> tuple[T | None, T | None] | None:
+    """Return the objects of an event as what a hint expects them to be; None where one is something else: an error."""
+    if (old is None or isinstance(old, kind)) and (new is None or isinstance(new, kind)):
+        return old, new
+    return None

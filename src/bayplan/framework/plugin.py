@@ -8,13 +8,13 @@ may keep results and refresh only the rows that changed. Source: KEP-624, and do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ClusterEvent
+from bayplan.framework.events import ClusterEvent, QueueingHint
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
@@ -30,9 +30,6 @@ MIN_NODE_SCORE = 0
 
 Params: TypeAlias = tuple[Hashable, ...]
 """What a plugin computed about the cluster for this cycle; compared by value to decide whether kept results still hold."""
-
-QueueingHint: TypeAlias = Callable[[Pod, object | None, object | None], bool]
-"""Called with the waiting pod and the old and new object of an event; True queues the pod."""
 
 
 class Reads(Flag):

@@ -128,9 +128,11 @@ class Rows:
         if self.state.small:
             # Both are exact in float64, and so is the quotient once it is cut (architecture notes on small numbers).
             return np.true_divide(dividend, divisor).astype(np.int64)
-        quotient = np.floor_divide(dividend, divisor)
+        with np.errstate(over="ignore"):
+            quotient: Ints = np.floor_divide(dividend, divisor)
         inexact = quotient * divisor != dividend
-        return quotient + (inexact & ((np.asarray(dividend) < 0) != (np.asarray(divisor) < 0)))
+        quotient += inexact & ((np.asarray(dividend) < 0) != (np.asarray(divisor) < 0))
+        return quotient
 
     def wrap(self, values: Ints) -> Ints:
         """Return what Go's int64 keeps of sums and products: arrays have wrapped by themselves."""
