@@ -48,17 +48,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Called by the console script and by tests. Writes to standard output and standard error.
     """
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        code = _run(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output (head, less) has gone; what is still buffered must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def _run(words: list[str]) -> int:
     try:
         build_app(words)(args=words, prog_name="bayplan")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except InputError as error:
         return _refuse(str(error))
-    except BrokenPipeError:
-        # Whoever read our output (head, less) has gone; what is still buffered must not raise again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         if error.filename is None:
             raise
