@@ -215,38 +215,65 @@ def _sum_requests(pod: Pod, options: RequestOptions, read: Callable[[QuantityLik
 
 
 def _sum_containers(pod: Pod, options: RequestOptions, read: Callable[[QuantityLike], Number]) -> dict[str, Number]:
-    """Sum up the requests of all containers.
-
-    Containers run together. Init containers run one after the other, each beside the sidecars that started before it:
-    the pod needs the largest of these moments.
-    """
-    spec = pod.spec
-    status = pod.status
-    statuses: dict[str, ContainerStatus] = {}
-    if options.use_status_resources and (status.container_statuses or status.init_container_statuses):
-        for item in (*status.container_statuses, *status.init_container_statuses):
-            statuses[item.name] = item
-    total: dict[str, Number] = {}
-    for container in spec.containers:
-        _merge_add(total, _container_requests(pod, container, statuses.get(container.name), options, read))
-    sidecars: dict[str, Number] = {}
-    largest: dict[str, Number] = {}
-    for container in spec.init_containers:
-        is_sidecar = container.restart_policy == "Always"
-        item_status = statuses.get(container.name) if is_sidecar else None
-        requests = _container_requests(pod, container, item_status, options, read)
-        if is_sidecar:
-            _merge_add(total, requests)
-            _merge_add(sidecars, requests)
-            _merge_max(largest, sidecars)
-        else:
-            _merge_add(requests, sidecars)
-            _merge_max(largest, requests)
-    _merge_max(total, largest)
+    """Sum up the requests of all containers."""
+    statuses = _statuses_by_name(pod) if options.use_status_resources else {}
+    total = _fold(
+        (_container_requests(pod, item, statuses.get(item.name), options, read) for item in pod.spec.containers),
+        (
+            (
+                is_sidecar(item),
+                _container_requests(pod, item, statuses.get(item.name) if is_sidecar(item) else None, options, read),
+            )
+            for item in pod.spec.init_containers
+        ),
+    )
     if options.use_node_allocatable_claims:
-        for claim in status.node_allocatable_resource_claim_statuses:
+        for claim in pod.status.node_allocatable_resource_claim_statuses:
             _add(total, claim.resources, read)
     return total
+
+
+def sum_container_limits(pod: Pod) -> dict[str, Quantity]:
+    """Return the limits of all containers together, as quantities; resizes are not looked at."""
+    return _fold(
+        (_read_all(item.resources.limits, parse_quantity) for item in pod.spec.containers),
+        ((is_sidecar(item), _read_all(item.resources.limits, parse_quantity)) for item in pod.spec.init_containers),
+    )
+
+
+def _fold(
+    containers: Iterable[dict[str, Number]], init_containers: Iterable[tuple[bool, dict[str, Number]]]
+) -> dict[str, Number]:
+    """Fold what containers need into what the pod needs at its most demanding moment.
+
+    Containers run together. Init containers run one after the other, each beside the sidecars (the flag) that started
+    before it.
+    """
+    total: dict[str, Number] = {}
+    for needs in containers:
+        _merge_add(total, needs)
+    sidecars: dict[str, Number] = {}
+    largest: dict[str, Number] = {}
+    for runs_on, needs in init_containers:
+        if runs_on:
+            _merge_add(total, needs)
+            _merge_add(sidecars, needs)
+            _merge_max(largest, sidecars)
+        else:
+            _merge_add(needs, sidecars)
+            _merge_max(largest, needs)
+    _merge_max(total, largest)
+    return total
+
+
+def _statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
+    status = pod.status
+    return {item.name: item for item in (*status.container_statuses, *status.init_container_statuses)}
+
+
+def is_sidecar(container: Container) -> bool:
+    """Say whether an init container keeps running beside the containers."""
+    return container.restart_policy == "Always"
 
 
 def _container_requests(
@@ -261,7 +288,7 @@ def _container_requests(
     if status is not None and status.resources is not None:
         requests = _effective_requests(pod, resources, status.resources, status.allocated_resources, read)
     else:
-        requests = {name: read(quantity) for name, quantity in resources.requests.items()}
+        requests = _read_all(resources.requests, read)
     if options.missing_requests:
         for name, quantity in options.missing_requests.items():
             if name not in requests:
@@ -282,12 +309,16 @@ def _effective_requests(
         sources.insert(0, wanted.requests)
     effective: dict[str, Number] = {}
     for source in sources:
-        _merge_max(effective, {name: read(quantity) for name, quantity in source.items()})
+        _merge_max(effective, _read_all(source, read))
     return effective
 
 
 def _add(total: dict[str, Number], more: Quantities, read: Callable[[QuantityLike], Number]) -> None:
-    _merge_add(total, {name: read(quantity) for name, quantity in more.items()})
+    _merge_add(total, _read_all(more, read))
+
+
+def _read_all(resources: Quantities, read: Callable[[QuantityLike], Number]) -> dict[str, Number]:
+    return {name: read(quantity) for name, quantity in resources.items()}
 
 
 def _merge_add(total: dict[str, Number], more: dict[str, Number]) -> None:
@@ -347,7 +378,7 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 
 def _running_containers(init: tuple[Container, ...], containers: tuple[Container, ...]) -> Iterable[Container]:
-    return (*(item for item in init if item.restart_policy == "Always"), *containers) if init else containers
+    return (*filter(is_sidecar, init), *containers) if init else containers
 
 
 def container_images(pod: Pod) -> tuple[str, ...]:
