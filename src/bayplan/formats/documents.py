@@ -1,0 +1,328 @@
+"""Turn the bytes of a file into documents: YAML or JSON, lists taken apart, each with the place it came from.
+
+What is read:
+
+- YAML: several documents between `---` lines, block and flow style (KYAML), anchors, aliases and merge keys, with the
+  meaning that kubectl gives it (see `bayplan.formats.yaml_text`).
+- JSON: one object, or several one after the other or a line each.
+- In both, `List` objects as `kubectl get -o yaml` and `-o json` print them, and typed lists (`PodList`) whose items may
+  lack `apiVersion` and `kind`.
+
+A text is JSON where its name ends in .json or .jsonl, or where it starts with `{` and reads as JSON; else it is YAML.
+"""
+
+import codecs
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from bayplan.base.errors import InputError
+from bayplan.formats import json_text, yaml_text
+
+_JSON_SUFFIXES = (".json", ".jsonl")
+_SPLIT_ABOVE = 1_000_000
+"""Lists in YAML of more characters than this are taken apart as text: composed whole, 50 MB would need gigabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a document came from: file, and the line it starts on, counted from 1."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(slots=True)
+class Document:
+    """One document, or one item of a list.
+
+    Attributes:
+        source: where it starts.
+        value: plain data; an object where the file is what it should be.
+        raw: the value as compact JSON; what a host keeps, because it is small and can't be changed by mistake.
+        list_type: (apiVersion, kind) of the typed list it was an item of, e.g. `("v1", "PodList")`, or None.
+        duplicates: (place, name) of fields that stand twice in one object; the last one counts.
+    """
+
+    source: Source
+    value: object
+    raw: bytes
+    list_type: tuple[str, str] | None = None
+    duplicates: list[tuple[str, str]] = field(default_factory=list)
+    _text: str | bytes = ""
+    _first_line: int = 0
+    _index: int = 0
+    _inside: str = "$"
+
+    def line_of(self, path: str) -> int:
+        """Return the line, counted from 1, of the field at a JSON path such as `$.spec.containers[0].image`.
+
+        The text is read a second time, with marks. A path that leads nowhere gives the line where it ends; a text
+        that can't be read again, the line of the document.
+        """
+        text = self._text.decode("utf-8", "replace") if isinstance(self._text, bytes) else self._text
+        try:
+            for index, node in enumerate(yaml_text.compose(text)):
+                if index == self._index:
+                    return self._first_line + _line(node, self._inside.removeprefix("$") + path.removeprefix("$")) + 1
+        except yaml_text.YamlError:
+            pass
+        return self.source.line
+
+    def where(self, path: str = "$") -> str:
+        """Return `file:line` of the field at a path."""
+        return f"{self.source.file}:{self.line_of(path)}"
+
+
+def read_documents(data: bytes, name: str, *, suffix: str = "") -> Iterator[Document]:
+    """Yield the documents of a file, one by one, in the order of the file. Empty ones are left out.
+
+    Args:
+        data: what is in the file, unpacked.
+        name: the file's name, for errors.
+        suffix: `.json` or `.jsonl` where the name says that it must be JSON.
+
+    Raises:
+        InputError: broken YAML or JSON, with its line.
+    """
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if suffix in _JSON_SUFFIXES or data[:1024].lstrip().startswith(b"{"):
+        try:
+            parsed = json_text.parse(data) if data.strip() else []
+        except json_text.JsonError as problem:
+            if suffix in _JSON_SUFFIXES:
+                where = f"{name}:{problem.line + 1}"
+                raise InputError("JSON", where=where, wanted="well-formed JSON", got=problem.problem) from None
+        else:
+            yield from _json_documents(parsed, name)
+            return
+    for text, first_line in _pieces(_decode(data, name)):
+        yield from _yaml_documents(text, first_line, name)
+
+
+def _encode(value: object, where: str) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except (ValueError, OverflowError, RecursionError) as problem:
+        raise InputError("document", where=where, wanted="what JSON can say", got=str(problem)) from None
+
+
+def _expand(document: Document, item_lines: Sequence[int] = ()) -> Iterator[Document]:
+    """Yield the items of a list object, or the document itself where it is something else."""
+    value = document.value
+    items = value.get("items") if isinstance(value, dict) else None
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if not isinstance(items, list) or not isinstance(kind, str) or not kind.endswith("List"):
+        yield document
+        return
+    list_type = _list_type(value.get("apiVersion"), kind) if isinstance(value, dict) else None
+    file = document.source.file
+    for index, item in enumerate(items):
+        line = document._first_line + item_lines[index] + 1 if index < len(item_lines) else document.source.line
+        child = replace(
+            document,
+            source=Source(file, line),
+            value=item,
+            raw=_encode(item, f"{file}:{line}"),
+            list_type=list_type,
+            duplicates=document.duplicates if index == 0 else [],
+            _inside=f"{document._inside}.items[{index}]",
+        )
+        yield from _expand(child)
+
+
+def _list_type(api_version: object, kind: str) -> tuple[str, str] | None:
+    """Return what the items of a list are when they don't say so themselves; None for the general `List`."""
+    return (api_version, kind) if isinstance(api_version, str) and kind != "List" else None
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def _json_documents(
+    parsed: json_text.Value | json_text.ItemList | list[json_text.Value], name: str
+) -> Iterator[Document]:
+    if isinstance(parsed, json_text.ItemList):
+        values, list_type = parsed.items, _list_type(parsed.api_version, parsed.kind)
+    else:
+        values, list_type = parsed if isinstance(parsed, list) else [parsed], None
+    for value in values:
+        where = f"{name}:{value.line + 1}"
+        raw = _encode(value.value, where)
+        duplicates = [(where, key) for key in json_text.duplicate_keys(value, raw)]
+        source = Source(name, value.line + 1)
+        if value.value is not None:
+            yield from _expand(Document(source, value.value, raw, list_type, duplicates, value.text, value.line))
+
+
+# --- YAML -------------------------------------------------------------------------------------------------------------
+
+
+def _decode(data: bytes, name: str) -> str:
+    encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        got = f"byte 0x{data[problem.start]:02x}"
+        raise InputError("text", where=f"{name}:{line}", wanted="UTF-8", got=got) from None
+
+
+def _pieces(text: str) -> list[tuple[str, int]]:
+    """Cut a text at its `---` lines; return the pieces and the lines they start on (counted from 0).
+
+    A text with directives or `...` lines stays whole: there a document can end in other ways.
+    """
+    if text.startswith(("%", "...")) or "\n%" in text or "\n..." in text:
+        return [(text, 0)]
+    pieces: list[tuple[str, int]] = []
+    start = line = position = 0
+    while (position := text.find("\n---", position)) >= 0:
+        position += 1
+        if text[position + 3 : position + 4] in ("", " ", "\t", "\n", "\r"):
+            pieces.append((text[start:position], line))
+            line += text.count("\n", start, position)
+            start = position
+    pieces.append((text[start:], line))
+    return pieces
+
+
+def _yaml_documents(text: str, first_line: int, name: str) -> Iterator[Document]:
+    big = _Slices.of(text) if len(text) > _SPLIT_ABOVE else None
+    try:
+        if big is not None:
+            yield from _yaml_items(big, text, first_line, name)
+            return
+        for index, parsed in enumerate(yaml_text.parse(text)):
+            yield from _yaml_document(parsed, name, text, first_line, index)
+    except yaml_text.YamlError as problem:
+        raise _yaml_error(problem, first_line, name) from None
+
+
+def _yaml_error(problem: yaml_text.YamlError, first_line: int, name: str) -> InputError:
+    where = f"{name}:{first_line + problem.line + 1}"
+    return InputError("YAML", where=where, wanted="well-formed YAML", got=problem.problem, hint=problem.hint)
+
+
+def _yaml_document(
+    parsed: yaml_text.Parsed,
+    name: str,
+    text: str,
+    first_line: int,
+    index: int,
+    list_type: tuple[str, str] | None = None,
+) -> Iterator[Document]:
+    if parsed.value is None:
+        return
+    source = Source(name, first_line + parsed.line + 1)
+    duplicates = [(f"{name}:{first_line + line + 1}", key) for line, key in parsed.duplicates]
+    raw = _encode(parsed.value, str(source))
+    document = Document(source, parsed.value, raw, list_type, duplicates, text, first_line, index)
+    yield from _expand(document, parsed.item_lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    """A list object in block style, cut into its items as text.
+
+    Attributes:
+        kind, api_version: of the list, as written.
+        items: the text of each item, its dash made a space, and its first line (counted from 0).
+    """
+
+    kind: str
+    api_version: object
+    items: list[tuple[str, int]]
+
+    @classmethod
+    def of(cls, text: str) -> "_Slices | None":
+        """Cut a text, or return None where it is no list of that form."""
+        head = _ITEMS.search(text)
+        dash = _DASH.match(text, head.end()) if head else None
+        if head is None or dash is None:
+            return None
+        tail = _TAIL.search(text, head.end())
+        end = tail.start() + 1 if tail else len(text)
+        try:
+            outside = [parsed.value for parsed in yaml_text.parse(text[: head.start()] + text[end:])]
+        except yaml_text.YamlError:
+            return None
+        envelope = outside[0] if len(outside) == 1 else None
+        kind = envelope.get("kind") if isinstance(envelope, dict) else None
+        if not isinstance(envelope, dict) or not isinstance(kind, str) or not kind.endswith("List"):
+            return None
+        items: list[tuple[str, int]] = []
+        start, line, marker = head.end(), text.count("\n", 0, head.end()), f"\n{dash[1]}- "
+        while start < end:
+            found = text.find(marker, start, end)
+            stop = found + 1 if found >= 0 else end
+            items.append((text[start:stop].replace("-", " ", 1), line))
+            line += text.count("\n", start, stop)
+            start = stop
+        return cls(kind, envelope.get("apiVersion"), items)
+
+
+_ITEMS = re.compile(r"^items:[ \t]*\r?\n", re.MULTILINE)
+_DASH = re.compile(r"( *)- ")
+_TAIL = re.compile(r"\n(?=[^\s#\-])")
+
+
+def _yaml_items(slices: _Slices, text: str, first_line: int, name: str) -> Iterator[Document]:
+    """Yield the items of a big list, each parsed by itself.
+
+    A cut in the wrong place (a dash at the margin inside a quoted text), and an alias to another item, are errors of
+    the piece in which they start; what came before is right. Then the list is parsed whole, and goes on from there.
+    """
+    list_type = _list_type(slices.api_version, slices.kind)
+    done = 0
+    try:
+        for item, line in slices.items:
+            parsed = list(yaml_text.parse(item))
+            if len(parsed) != 1:
+                break
+            yield from _yaml_document(parsed[0], name, item, first_line + line, 0, list_type)
+            done += 1
+    except yaml_text.YamlError:
+        pass
+    if done == len(slices.items):
+        return
+    for parsed_whole in yaml_text.parse(text):
+        documents = list(_yaml_document(parsed_whole, name, text, first_line, 0))
+        yield from documents[done:]
+
+
+# --- lines of fields --------------------------------------------------------------------------------------------------
+
+_INDEX = re.compile(r"\[(\d+)\]")
+
+
+def _line(node: Node, path: str, line: int | None = None) -> int:
+    """Return the line (counted from 0) of the value that a path such as `.spec.ports[0]` leads to below a node.
+
+    Field names may hold dots and brackets themselves (labels do), so the longest name that fits is taken.
+    """
+    here: int = node.start_mark.line if line is None else line
+    if isinstance(node, SequenceNode):
+        match = _INDEX.match(path)
+        index = int(match[1]) if match else -1
+        if match and index < len(node.value):
+            return _line(node.value[index], path[match.end() :])
+    elif isinstance(node, MappingNode) and path.startswith("."):
+        rest = path[1:]
+        fits = [
+            (key.value, key.start_mark.line, item)
+            for key, item in node.value
+            if isinstance(key, ScalarNode)
+            and rest.startswith(key.value)
+            and rest[len(key.value) :][:1] in ("", ".", "[")
+        ]
+        if fits:
+            name, key_line, item = max(fits, key=lambda fit: len(fit[0]))
+            return _line(item, rest[len(name) :], key_line)
+    return here

@@ -1,0 +1,109 @@
+"""Find and read the files that a user names: paths, folders, patterns, `-` for standard input; gzip or plain."""
+
+import difflib
+import glob
+import gzip
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from bayplan.base.errors import InputError
+
+MANIFEST_SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
+"""What is read from a folder, each also with `.gz`. A file that is named itself may be called anything."""
+
+STANDARD_INPUT = "-"
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file to read; `name` is how errors call it. `path` is None for standard input."""
+
+    name: str
+    path: Path | None
+
+    @property
+    def suffix(self) -> str:
+        """The suffix in lower case, without `.gz`; empty for standard input."""
+        name = self.name.lower().removesuffix(".gz")
+        return os.path.splitext(name)[1] if self.path is not None else ""
+
+
+def find_files(paths: Sequence[str]) -> list[InputFile]:
+    """Return the files that `paths` stand for, in the order given.
+
+    A folder stands for all manifests in it and below it, sorted by path; a pattern (`*`, `?`, `[...]`, `**`) for what
+    it matches, sorted.
+
+    Raises:
+        InputError: a path that isn't there, a pattern that matches nothing, a folder without manifests.
+    """
+    files: list[InputFile] = []
+    for text in paths:
+        path = Path(text)
+        if text == STANDARD_INPUT:
+            files.append(InputFile("<stdin>", None))
+        elif path.is_dir():
+            files += _files_below(path)
+        elif os.path.lexists(text):
+            files.append(InputFile(text, path))
+        elif glob.has_magic(text):
+            matches = sorted(glob.glob(text, recursive=True))
+            if not matches:
+                raise InputError(text, wanted="a pattern that matches a file", got="no match")
+            for match in matches:
+                if os.path.isdir(match):
+                    continue
+                files.append(InputFile(match, Path(match)))
+        else:
+            raise InputError(text, wanted="a file or folder", got="nothing of that name", hint=_similar(path))
+    return files
+
+
+def _files_below(folder: Path) -> list[InputFile]:
+    found = [
+        os.path.join(where, name)
+        for where, _, names in os.walk(folder)
+        for name in names
+        if name.lower().removesuffix(".gz").endswith(MANIFEST_SUFFIXES)
+    ]
+    if not found:
+        raise InputError(str(folder), wanted=f"a folder with {', '.join(MANIFEST_SUFFIXES)} files", got="none")
+    return [InputFile(name, Path(name)) for name in sorted(found, key=lambda name: name.split(os.sep))]
+
+
+def _similar(path: Path) -> str:
+    """Return the name in the same folder that is most like a missing one, or ''."""
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return ""
+    close = difflib.get_close_matches(path.name, sorted(names), n=1)
+    return str(path.parent / close[0]) if close else ""
+
+
+def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
+    """Return the content of a file, unpacked where it is gzip (told by its first bytes).
+
+    Raises:
+        InputError: the file can't be read or unpacked; standard input is wanted and not given.
+    """
+    try:
+        if file.path is not None:
+            data = file.path.read_bytes()
+        elif stdin is not None:
+            data = stdin.read()
+        else:
+            raise InputError("-", wanted="standard input", got="none")
+    except OSError as problem:
+        raise InputError(file.name, got=(problem.strerror or str(problem)).lower(), wanted="a readable file") from None
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as problem:
+        raise InputError(file.name, wanted="whole gzip data", got=str(problem).lower()) from None

@@ -1,0 +1,189 @@
+"""Turn JSON text into plain data: one value, values one after the other, one value a line, or the items of a list.
+
+Knows no files and no Kubernetes, except that an object with `items` may be a list whose items are wanted singly.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+
+class JsonError(Exception):
+    """What is wrong with a text, and on which line of it (counted from 0)."""
+
+    def __init__(self, problem: str, line: int) -> None:
+        self.problem = problem
+        self.line = line
+        super().__init__(problem)
+
+
+@dataclass(slots=True)
+class Value:
+    """One JSON value: plain data, its text, and the line on which it starts (counted from 0)."""
+
+    value: object
+    text: bytes
+    line: int
+
+
+class _Envelope(msgspec.Struct, rename="camel"):
+    """A list as kubectl prints it, its items still text."""
+
+    kind: str = ""
+    api_version: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+@dataclass(slots=True)
+class ItemList:
+    """An object with a list of `items`: its kind and apiVersion as written, and the items."""
+
+    kind: str
+    api_version: str
+    items: list[Value]
+
+
+def parse(data: bytes) -> Value | ItemList | list[Value]:
+    """Return what a text holds: one value, a list object, or several values.
+
+    Raises:
+        JsonError: not JSON.
+    """
+    envelope = _items(data)
+    if envelope is not None:
+        return envelope
+    try:
+        return Value(msgspec.json.decode(data), data, _first_line(data))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        if "trailing characters" not in str(problem):
+            raise _explain(problem, data) from None
+    return list(_several(data))
+
+
+def _first_line(data: bytes) -> int:
+    return data.count(b"\n", 0, len(data) - len(data.lstrip()))
+
+
+def _items(data: bytes) -> ItemList | None:
+    """Return the list object that a text is, or None where it is something else or broken."""
+    if b'"items"' not in data:
+        return None
+    try:
+        envelope = msgspec.json.decode(data, type=_Envelope)
+        if envelope.items is None or not envelope.kind.endswith("List"):
+            return None
+        items: list[Value] = []
+        line, end = 0, data.index(b'"items"')
+        line = data.count(b"\n", 0, end)
+        for raw in envelope.items:
+            text = bytes(raw)
+            # Between two items there are only a comma and white space, so the next occurrence is the item itself.
+            start = data.index(text, end)
+            line += data.count(b"\n", end, start)
+            items.append(Value(msgspec.json.decode(text), text, line))
+            end = start + len(text)
+            line += text.count(b"\n")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None  # The general way words the error.
+    return ItemList(envelope.kind, envelope.api_version, items)
+
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_BYTE = re.compile(r"(.*) \(byte (\d+)\)", re.DOTALL)
+
+
+def _several(data: bytes) -> Iterator[Value]:
+    """Yield values that stand one after the other: a line each, or however."""
+    try:
+        rows = [Value(msgspec.json.decode(row), row, line) for line, row in enumerate(data.split(b"\n")) if row.strip()]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        yield from _one_by_one(data)
+    else:
+        yield from rows
+
+
+def _one_by_one(data: bytes) -> Iterator[Value]:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as problem:
+        raise _explain(problem, data) from None
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    line = position = 0
+    while True:
+        space = _SPACE.match(text, position)
+        start = space.end() if space else position
+        line += text.count("\n", position, start)
+        if start == len(text):
+            return
+        try:
+            value, position = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as problem:
+            raise JsonError(problem.msg[:1].lower() + problem.msg[1:], problem.lineno - 1) from None
+        except (RecursionError, ValueError) as problem:
+            raise JsonError(_reason(problem), line) from None
+        yield Value(value, text[start:position].encode(), line)
+        line += text.count("\n", start, position)
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name}, which JSON does not have")
+
+
+def _reason(problem: Exception) -> str:
+    return "lists and objects nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+
+
+def _explain(problem: Exception, data: bytes) -> JsonError:
+    """Turn a decoder's error into ours: what, and on which line."""
+    if isinstance(problem, UnicodeDecodeError):  # Its position counts from the start of some string inside.
+        try:
+            data.decode()
+        except UnicodeDecodeError as whole:
+            return JsonError("text that is not UTF-8", data.count(b"\n", 0, whole.start))
+    text = _reason(problem).removeprefix("JSON is malformed: ")
+    match = _BYTE.fullmatch(text)
+    if match is not None:
+        return JsonError(match[1], data.count(b"\n", 0, int(match[2])))
+    line = data.rstrip().count(b"\n") if "truncated" in text else 0
+    return JsonError("the end of the text too early" if "truncated" in text else text, line)
+
+
+# --- duplicate fields -------------------------------------------------------------------------------------------------
+
+_ODD_COLON = re.compile(rb'"\s+:')
+
+
+def duplicate_keys(value: Value, encoded: bytes) -> list[str]:
+    """Return the fields that stand twice in one object of a value; of those the last one counts.
+
+    Decoders keep only the last one, so this counts `":` in the text and in the value encoded again: equal counts mean
+    that no field was lost. Text in which they mean something else (white space before a colon, escaped quotes or
+    colons) and text that lost a field is read a second time, slowly.
+
+    Args:
+        value: as `parse` gave it.
+        encoded: `value.value` as compact JSON.
+    """
+    text = value.text
+    if text.count(b'":') == encoded.count(b'":') and b"\\u00" not in text and not _ODD_COLON.search(text):
+        return []
+    found: list[str] = []
+
+    def note(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            seen: set[str] = set()
+            for key, _ in pairs:
+                if key in seen:
+                    found.append(key)
+                seen.add(key)
+        return result
+
+    try:
+        json.loads(text, object_pairs_hook=note)
+    except (ValueError, RecursionError):
+        return []
+    return found

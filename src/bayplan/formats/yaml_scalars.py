@@ -1,0 +1,187 @@
+"""What the scalars of a YAML text mean to kubectl: goyaml's resolution of plain scalars and tags, then JSON.
+
+The rules are those of sigs.k8s.io/yaml v1.6.0 (goyaml v2) and of Go's JSON encoder; `bayplan.formats.yaml_text` says
+what they come to.
+"""
+
+import base64
+import binascii
+import math
+import re
+import struct
+
+Scalar = bool | int | float | str | None
+
+_STANDARD = "tag:yaml.org,2002:"
+_NO_TEXT = re.compile("[\udc80-\udcff]")
+
+_WORDS: dict[str, bool | float | None] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+HINTS = "yYnNtTfFoO~+-.0123456789"
+"""First characters of plain scalars that may be something else than a string."""
+
+_DIGITS = r"0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*"
+_SIGNED = re.compile(rf"[+-]?(?:{_DIGITS})")
+_UNSIGNED = re.compile(_DIGITS)
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_POINT_FIRST = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
+
+
+def resolve(text: str) -> Scalar:
+    """Return what a plain scalar means. Integers keep their size, floats stay floats (infinities and NaN too)."""
+    if text[:1] not in HINTS:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    first = text[0]
+    if first == ".":
+        return _float(text) if _POINT_FIRST.fullmatch(text) else text
+    if first not in "+-0123456789":
+        return text
+    plain = text.replace("_", "")
+    if _SIGNED.fullmatch(plain):
+        number = _integer(plain)
+        if -(2**63) <= number < 2**63 or (number < 2**64 and _UNSIGNED.fullmatch(plain)):
+            return number
+    if _FLOAT.fullmatch(plain):
+        number_or_none = _float(plain)
+        return text if number_or_none == plain else number_or_none
+    return text
+
+
+def _integer(text: str) -> int:
+    """Read an integer as Go does with base 0: a leading 0 alone means octal."""
+    sign = -1 if text[0] == "-" else 1
+    digits = text.lstrip("+-")
+    if len(digits) > 1 and digits[0] == "0" and digits[1] in "01234567":
+        return sign * int(digits, 8)
+    return sign * int(digits, 0)
+
+
+def _float(text: str) -> float | str:
+    """Read a float; what is too large for one stays text, as Go's parser refuses it."""
+    number = float(text)
+    return text if math.isinf(number) else number
+
+
+def plain_value(text: str) -> Scalar:
+    """Return what a plain scalar becomes in JSON and back: integral floats are integers, huge integers are floats.
+
+    Raises:
+        ValueError: an infinity or NaN, which JSON does not have.
+    """
+    return _through_json(resolve(text))
+
+
+def _through_json(value: Scalar) -> Scalar:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("an infinity or NaN, which JSON does not have")
+        return int(value) if value.is_integer() and -(2**63) <= value < 2**63 else value
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return float(value)
+    return value
+
+
+def key_text(text: str) -> str:
+    """Return the field name that a plain mapping key becomes.
+
+    Raises:
+        ValueError: a key that has none: null, or an integer past 64 bits.
+    """
+    value = resolve(text)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if value is None:
+        raise ValueError("a null key")
+    if isinstance(value, float):
+        return _float32_text(value)
+    if value >= 2**63:
+        raise ValueError("an integer key past 64 bits")
+    return str(value)
+
+
+def _float32_text(value: float) -> str:
+    """Print a float as Go's FormatFloat(v, 'g', -1, 32) does: the shortest digits that give the same float32."""
+    if math.isnan(value):
+        return ".nan"
+    try:
+        packed = struct.pack("f", value)
+        (value,) = struct.unpack("f", packed)
+    except OverflowError:
+        value = math.copysign(math.inf, value)
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    digits = next(text for text in (f"{value:.{n}e}" for n in range(9)) if struct.pack("f", float(text)) == packed)
+    mantissa, exponent = digits.split("e")
+    power = int(exponent)
+    if mantissa.strip("-0.") == "":
+        return "-0" if mantissa.startswith("-") else "0"
+    if power < -4 or power >= 6:
+        sign = "-" if power < 0 else "+"
+        return f"{mantissa}e{sign}{abs(power):02d}"
+    return f"{float(digits):.{max(0, len(mantissa.lstrip('-').replace('.', '')) - 1 - power)}f}"
+
+
+class _Values(dict[str, Scalar]):
+    """Plain scalars that were seen, and what they mean."""
+
+    def __missing__(self, text: str) -> Scalar:
+        if len(self) > 50_000:
+            self.clear()
+        value = self[text] = plain_value(text)
+        return value
+
+
+class _Keys(dict[str, str]):
+    """Plain keys that were seen, and the field names they become; also keeps one string for each."""
+
+    def __missing__(self, text: str) -> str:
+        if len(self) > 50_000:
+            self.clear()
+        key = self[text] = key_text(text)
+        return key
+
+
+VALUES = _Values()
+"""`VALUES[text]` is `plain_value(text)`, remembered."""
+
+KEYS = _Keys()
+"""`KEYS[text]` is `key_text(text)`, remembered."""
+
+
+def tagged_value(tag: str, text: str) -> Scalar:
+    """Return what a scalar with a tag of its own means; tags that are not YAML's own are ignored.
+
+    Raises:
+        ValueError: the text is not what the tag says.
+    """
+    name = tag.removeprefix(_STANDARD)
+    if name == "binary":
+        try:
+            data = base64.b64decode(text.encode(), validate=True)
+        except binascii.Error:
+            raise ValueError("!!binary that is not base64") from None
+        return _NO_TEXT.sub("\ufffd", data.decode("utf-8", "surrogateescape"))
+    if name not in ("bool", "int", "float", "null"):
+        return text
+    value = resolve(text)
+    if name == "float" and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    fits = {
+        "bool": isinstance(value, bool),
+        "int": isinstance(value, int) and not isinstance(value, bool),
+        "float": isinstance(value, float),
+        "null": value is None,
+    }
+    if not fits[name]:
+        raise ValueError(f"!!{name} before {text!r}")
+    return _through_json(value)

@@ -1,0 +1,365 @@
+"""Turn YAML text into plain data, with the meaning that kubectl gives it. Knows no Kubernetes, no files, no JSON text.
+
+kubectl reads YAML with sigs.k8s.io/yaml: a port of libyaml (YAML 1.1 grammar), its own resolution of plain scalars,
+then JSON. PyYAML's C parser is the same libyaml, so grammar and anchors are equal by construction; this module replaces
+PyYAML's resolver and constructor (slow, and of another dialect) with the rules of that path:
+
+- `y`, `yes`, `on`, `true` ... are booleans; `0777`, `0o777`, `0x1f`, `0b1`, `1_000` are integers; `1:30` and
+  timestamps are strings; floats with integral values become integers (JSON has no difference).
+- Mapping keys become strings: `on: 1` is the field `true`. A null key is refused, as are `.inf` and `.nan`.
+- Merge keys act where they stand: `<<` overwrites what came before it and is overwritten by what comes after.
+- Of a key that stands twice the last one counts; `Node.duplicates` says so.
+
+PyYAML is fast enough once its resolver, constructor and the cyclic garbage collector are out of the way: about 10 MB/s
+(stock `CSafeLoader`: 3 to 7). The price of its C composer is the C stack, so `MAX_DEPTH` is checked first where text
+could nest deeply at all.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from yaml._yaml import CParser
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from bayplan.formats.yaml_scalars import HINTS, KEYS, VALUES, Scalar, key_text, tagged_value
+
+MAX_DEPTH = 256
+"""Deepest nesting of lists and objects that is read; Kubernetes' own types nest less than 30 deep."""
+
+
+class YamlError(Exception):
+    """What is wrong with a text, and on which line of it (counted from 0)."""
+
+    def __init__(self, problem: str, line: int, hint: str = "") -> None:
+        self.problem = problem
+        self.line = line
+        self.hint = hint
+        super().__init__(problem)
+
+
+@dataclass(slots=True)
+class Parsed:
+    """One YAML document.
+
+    Attributes:
+        value: plain data; fresh dicts and lists, though an alias shares those of its anchor.
+        line: where it starts, counted from 0.
+        duplicates: (line, key) of keys that stand twice in one mapping.
+        item_lines: where the elements of a list `items` at the top start, counted from 0.
+    """
+
+    value: object
+    line: int
+    duplicates: list[tuple[int, str]] = field(default_factory=list)
+    item_lines: list[int] = field(default_factory=list)
+
+
+# --- documents --------------------------------------------------------------------------------------------------------
+
+
+class _Composer(CParser):
+    """libyaml's parser and composer; a scalar's tag is "" when it is plain, None when quoted, or the written tag."""
+
+    def descend_resolver(self, current_node: object, current_index: object) -> None:
+        pass
+
+    def ascend_resolver(self) -> None:
+        pass
+
+    def resolve(self, kind: type, value: object, implicit: object) -> str | None:
+        if kind is ScalarNode and implicit[0]:  # type: ignore[index]
+            return ""
+        return None
+
+
+_DEEP_BLOCK = re.compile(rf"(?:\A|\n)[ \t?:\-]{{{MAX_DEPTH // 2 - 8}}}")
+_ALIAS = re.compile(r"(?:\A|[\s,\[{])\*[\w-]")
+_ANCHOR = re.compile(r"(?:\A|[\s,\[{])&[\w-]")
+_BARE_TAG = re.compile(r"(?:\A|[\s,\[{])!(?=\s)")
+
+
+def _needs_care(text: str) -> bool:
+    """Say whether a text may have aliases, merge keys, anchors that stand twice or the tag `!`. Saying so wrongly costs time only.
+
+    The plain tests come first because they are a hundred times as fast as the patterns.
+    """
+    return (
+        "<<" in text
+        or ("*" in text and _ALIAS.search(text) is not None)
+        or (text.count("&") > 1 and len(_ANCHOR.findall(text)) > 1)
+        or ("!" in text and _BARE_TAG.search(text) is not None)
+    )
+
+
+def parse(text: str) -> Iterator[Parsed]:
+    """Yield the documents of a text, one by one; empty ones come as None.
+
+    Raises:
+        YamlError: broken YAML; what this module's contract refuses; nesting below `MAX_DEPTH`.
+    """
+    careful = _needs_care(text)
+    for node in compose(text, careful=careful):
+        try:
+            yield _construct(node, careful)
+        except RecursionError:
+            raise YamlError("lists and objects nested too deeply", node.start_mark.line) from None
+
+
+def compose(text: str, *, careful: bool = True) -> Iterator[Node]:
+    """Yield the node trees of a text, with marks: by itself, to find the line of a value after the fact.
+
+    Args:
+        text: any number of documents.
+        careful: whether the text may use an anchor twice or the tag `!`, in which PyYAML's composer and kubectl differ.
+
+    Raises:
+        YamlError: see `parse`.
+    """
+    _check_depth(text)
+    try:
+        if careful:
+            yield from _compose_events(text)
+            return
+        composer = _Composer(text)
+        while composer.check_node():
+            node = composer.get_node()
+            if node is not None:
+                yield node
+    except yaml.YAMLError as problem:
+        raise _explain(problem, text) from None
+
+
+def _events(text: str) -> Iterator[tuple[type, Any]]:
+    """Yield libyaml's events with their classes (PyYAML's stubs would narrow them to forms with optional marks)."""
+    parser = _Composer(text)
+    while True:
+        event: Any = parser.get_event()
+        kind = event.__class__
+        if kind is yaml.StreamEndEvent:
+            return
+        yield kind, event
+
+
+def _compose_events(text: str) -> Iterator[Node]:
+    """Compose node trees from the parser's events; an anchor that stands twice means the last one above its alias."""
+    stack: list[Node] = []
+    waiting: list[Node | None] = []  # For each open mapping, the key whose value comes next; for each list, None.
+    anchors: dict[str, Node] = {}
+    for kind, event in _events(text):
+        if kind is yaml.DocumentStartEvent:
+            anchors = {}
+        if kind in (yaml.SequenceEndEvent, yaml.MappingEndEvent):
+            waiting.pop()
+            node = stack.pop()
+        elif kind is yaml.AliasEvent:
+            if event.anchor not in anchors:
+                problem = f"found undefined alias {event.anchor!r}"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+            node = anchors[event.anchor]
+        elif kind in (yaml.ScalarEvent, yaml.SequenceStartEvent, yaml.MappingStartEvent):
+            node = _node_of(kind, event)
+            if event.anchor is not None:
+                anchors[event.anchor] = node
+            if kind is not yaml.ScalarEvent:
+                stack.append(node)
+                waiting.append(None)
+                continue
+        else:
+            continue
+        if not stack:
+            yield node
+        elif isinstance(stack[-1], SequenceNode):
+            stack[-1].value.append(node)
+        elif waiting[-1] is None:
+            waiting[-1] = node
+        else:
+            stack[-1].value.append((waiting[-1], node))
+            waiting[-1] = None
+
+
+def _node_of(kind: type, event: Any) -> Node:
+    if kind is yaml.ScalarEvent:
+        plain = event.tag is None and event.implicit[0]
+        return ScalarNode("" if plain else event.tag, event.value, event.start_mark, event.end_mark)
+    node = MappingNode if kind is yaml.MappingStartEvent else SequenceNode
+    return node(event.tag, [], event.start_mark, event.end_mark)
+
+
+def _check_depth(text: str) -> None:
+    """Refuse text that nests too deeply, before the C composer recurses into it."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH // 2 and not _DEEP_BLOCK.search(text):
+        return
+    depth = 0
+    try:
+        for kind, event in _events(text):
+            if kind in (yaml.SequenceStartEvent, yaml.MappingStartEvent):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    raise YamlError(f"lists and objects nested more than {MAX_DEPTH} deep", event.start_mark.line)
+            elif kind in (yaml.SequenceEndEvent, yaml.MappingEndEvent):
+                depth -= 1
+    except yaml.YAMLError as problem:
+        raise _explain(problem, text) from None
+
+
+_TIPS = (
+    ("cannot start any token", "\t", "spaces instead of tabs"),
+    ("", "{{", "rendering the template first"),
+    ("mapping values are not allowed", "", "quotes around a value that holds ': ', or check the indentation"),
+    ("cannot start any token", "", "quotes around a value that starts with a special character"),
+    ("did not find expected key", "", "the same indentation for all fields of an object"),
+    ("could not find expected ':'", "", "a field as 'name: value'"),
+)
+
+
+def _explain(problem: yaml.YAMLError, text: str) -> YamlError:
+    """Turn PyYAML's error into ours: what, line and what to try."""
+    mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
+    if mark is None:  # ReaderError: a character that YAML does not allow; its position counts bytes.
+        position = getattr(problem, "position", 0)
+        line = text.encode("utf-8", "replace").count(b"\n", 0, position if isinstance(position, int) else 0)
+        return YamlError(str(getattr(problem, "reason", problem)), line)
+    reason = str(getattr(problem, "problem", None) or "not YAML")
+    context = getattr(problem, "context", None)
+    lines = text.split("\n", mark.line + 1)
+    around = lines[mark.line] if mark.line < len(lines) else ""
+    hint = next((tip for what, sign, tip in _TIPS if what in reason and sign in around), "")
+    return YamlError(f"{reason} {context}" if context else reason, mark.line, hint)
+
+
+def _construct(node: Node, careful: bool) -> Parsed:
+    duplicates: list[tuple[int, str]] = []
+    try:
+        value = _Builder(duplicates).build(node) if careful else _build(node, duplicates)
+    except ValueError:  # Something to refuse: the careful way knows on which line.
+        duplicates.clear()
+        value = _Builder(duplicates).build(node)
+    return Parsed(value, node.start_mark.line, duplicates, _item_lines(node))
+
+
+def _item_lines(node: Node) -> list[int]:
+    if node.__class__ is MappingNode:
+        for key, item in node.value:
+            if key.value == "items" and item.__class__ is SequenceNode:
+                return [element.start_mark.line for element in item.value]
+    return []
+
+
+def _build(node: Node, duplicates: list[tuple[int, str]]) -> object:
+    """Turn a node into plain data; for documents without aliases and merge keys, which is nearly all of them."""
+    if node.__class__ is MappingNode:
+        result: dict[str, object] = {}
+        for key_node, item in node.value:
+            key = KEYS[key_node.value] if key_node.tag == "" else _other_key(key_node)
+            if item.__class__ is ScalarNode:
+                text = item.value
+                tag = item.tag
+                if tag == "":
+                    result[key] = VALUES[text] if text[:1] in HINTS else text
+                else:
+                    result[key] = text if tag is None else tagged_value(tag, text)
+            else:
+                result[key] = _build(item, duplicates)
+        if len(result) != len(node.value):
+            _list_duplicates(node, duplicates)
+        return result
+    if node.__class__ is SequenceNode:
+        return [_build(item, duplicates) for item in node.value]
+    return _scalar(node)
+
+
+def _scalar(node: Node) -> Scalar:
+    text: str = node.value
+    if node.tag == "":
+        return VALUES[text] if text[:1] in HINTS else text
+    return text if node.tag is None else tagged_value(node.tag, text)
+
+
+def _other_key(node: Node) -> str:
+    """Return the field name of a key that is quoted or tagged."""
+    if node.__class__ is not ScalarNode:
+        raise ValueError("a list or an object as key")
+    value = node.value if node.tag is None else tagged_value(node.tag, node.value)
+    return value if isinstance(value, str) else key_text(node.value)
+
+
+def _list_duplicates(node: Node, duplicates: list[tuple[int, str]]) -> None:
+    seen: set[str] = set()
+    for key_node, _ in node.value:
+        key = KEYS[key_node.value] if key_node.tag == "" else _other_key(key_node)
+        if key in seen:
+            duplicates.append((key_node.start_mark.line, key))
+        seen.add(key)
+
+
+class _Builder:
+    """Turns a node into plain data, with aliases and merge keys, and with a line for everything it refuses."""
+
+    def __init__(self, duplicates: list[tuple[int, str]]) -> None:
+        self._duplicates = duplicates
+        self._open: set[int] = set()  # Nodes that are being built: meeting one again means that it contains itself.
+        self._seen: set[int] = set()
+        self._built = 0
+        self._repeated = 0
+
+    def build(self, node: Node, repeated: bool = False) -> object:
+        repeated = repeated or id(node) in self._seen
+        self._count(node, repeated)
+        try:
+            if node.__class__ is ScalarNode:
+                return _scalar(node)
+        except ValueError as problem:
+            raise YamlError(str(problem), node.start_mark.line) from None
+        if id(node) in self._open:
+            raise YamlError("an anchor whose value contains itself", node.start_mark.line)
+        self._open.add(id(node))
+        if node.__class__ is MappingNode:
+            result: dict[str, object] = {}
+            self._fill(result, node, repeated)
+            value: object = result
+        else:
+            value = [self.build(item, repeated) for item in node.value]
+        self._open.discard(id(node))
+        self._seen.add(id(node))
+        return value
+
+    def _count(self, node: Node, repeated: bool) -> None:
+        """Refuse documents that are mostly aliases of aliases, by the same measure as kubectl's parser."""
+        self._built += 1
+        self._repeated += repeated
+        if self._repeated > 100 and self._built > 1000:
+            share = 0.99 - 0.89 * min(1.0, max(0.0, (self._built - 400_000) / 3_600_000))
+            if self._repeated / self._built > share:
+                raise YamlError("a document that is mostly aliases of aliases", node.start_mark.line)
+
+    def _fill(self, result: dict[str, object], node: Node, repeated: bool) -> None:
+        own: set[str] = set()
+        for key_node, item in node.value:
+            if key_node.tag == "" and key_node.value == "<<":
+                self._merge(result, item, repeated)
+                continue
+            try:
+                key = KEYS[key_node.value] if key_node.tag == "" else _other_key(key_node)
+            except ValueError as problem:
+                raise YamlError(str(problem), key_node.start_mark.line) from None
+            if key in own and not repeated:
+                self._duplicates.append((key_node.start_mark.line, key))
+            own.add(key)
+            result[key] = self.build(item, repeated)
+
+    def _merge(self, result: dict[str, object], item: Node, repeated: bool) -> None:
+        """Put the fields of an object, or of a list of them, into another; of a list the first one wins.
+
+        A list must stand there itself; an alias of a list is refused, as by kubectl.
+        """
+        is_list = item.__class__ is SequenceNode and id(item) not in self._seen
+        sources = list(reversed(item.value)) if is_list else [item]
+        for source in sources:
+            if source.__class__ is not MappingNode:
+                raise YamlError("'<<' before something that is no object", item.start_mark.line)
+            fields = self.build(source, repeated)
+            if isinstance(fields, dict):
+                result.update(fields)
