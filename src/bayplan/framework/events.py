@@ -10,7 +10,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum, IntFlag, StrEnum
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from bayplan.objects.meta import KubernetesObject, ResourceList, parse_time_ns
+from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
+from bayplan.objects.policy import PodGroup
+from bayplan.objects.quantity import parse_quantity
+from bayplan.objects.requests import DEFAULT_GATES, RequestGates, is_scaled_down
+from bayplan.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from bayplan.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 
 
 class ActionType(IntFlag):
@@ -181,3 +196,154 @@ def objects_of(kind: type[T], old: object | None, new: object | None) -> tuple[T
     if (old is None or isinstance(old, kind)) and (new is None or isinstance(new, kind)):
         return old, new
     return None
+
+
+EVENT_RESOURCE_BY_TYPE: Mapping[type[KubernetesObject], EventResource] = {
+    PersistentVolume: EventResource.PERSISTENT_VOLUME,
+    PersistentVolumeClaim: EventResource.PERSISTENT_VOLUME_CLAIM,
+    CSINode: EventResource.CSI_NODE,
+    CSIDriver: EventResource.CSI_DRIVER,
+    CSIStorageCapacity: EventResource.CSI_STORAGE_CAPACITY,
+    StorageClass: EventResource.STORAGE_CLASS,
+    VolumeAttachment: EventResource.VOLUME_ATTACHMENT,
+    ResourceClaim: EventResource.RESOURCE_CLAIM,
+    ResourceSlice: EventResource.RESOURCE_SLICE,
+    DeviceClass: EventResource.DEVICE_CLASS,
+    PodGroup: EventResource.POD_GROUP,
+}
+"""What the objects are called in events that have no finer kinds of updates. Others make no events."""
+
+
+class ObjectChange(NamedTuple):
+    """An event as it is handed to the queue.
+
+    Attributes:
+        event: the event.
+        old, new: the objects that the hints get; None for what was not there.
+        max_priority: only pods of at most this priority are moved; None: all.
+    """
+
+    event: ClusterEvent
+    old: KubernetesObject | None
+    new: KubernetesObject | None
+    max_priority: int | None = None
+
+
+def pod_update_events(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -> list[ClusterEvent]:
+    """Return what changed about a pod, one event a kind of change; the general Update where nothing of a kind did."""
+    resource = EventResource.ASSIGNED_POD if new.spec.node_name else EventResource.UNSCHEDULABLE_POD
+    actions = []
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(ActionType.UPDATE_POD_LABEL)
+    # Sums are costly, and updates that touch neither spec nor status (annotations, managed fields) are frequent.
+    if (old.spec != new.spec or old.status != new.status) and is_scaled_down(old, new, gates):
+        actions.append(ActionType.UPDATE_POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    # Tolerations of a pod can only be added.
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(ActionType.UPDATE_POD_TOLERATION)
+    if (
+        old.status.resource_claim_statuses != new.status.resource_claim_statuses
+        or old.status.extended_resource_claim_status != new.status.extended_resource_claim_status
+    ):
+        actions.append(ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    return [ClusterEvent(resource, action) for action in actions or (ActionType.UPDATE,)]
+
+
+def node_update_events(old: Node, new: Node, *, declared_features: bool = True) -> list[ClusterEvent]:
+    """Return what changed about a node, one event a kind of change; none where nothing that matters did.
+
+    `declared_features` is the feature gate NodeDeclaredFeatures.
+    """
+    actions = []
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        actions.append(ActionType.UPDATE_NODE_TAINT)
+    if _amounts(old.status.allocatable) != _amounts(new.status.allocatable):
+        actions.append(ActionType.UPDATE_NODE_ALLOCATABLE)
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(ActionType.UPDATE_NODE_LABEL)
+    if _taints(old.spec.taints) != _taints(new.spec.taints):
+        actions.append(ActionType.UPDATE_NODE_TAINT)
+    if _condition_statuses(old) != _condition_statuses(new):
+        actions.append(ActionType.UPDATE_NODE_CONDITION)
+    if old.metadata.annotations != new.metadata.annotations:
+        actions.append(ActionType.UPDATE_NODE_ANNOTATION)
+    if declared_features and old.status.declared_features != new.status.declared_features:
+        actions.append(ActionType.UPDATE_NODE_DECLARED_FEATURE)
+    return [ClusterEvent(EventResource.NODE, action) for action in actions]
+
+
+def object_changes(
+    old: KubernetesObject | None,
+    new: KubernetesObject | None,
+    *,
+    declared_features: bool = True,
+    gang_scheduling: bool = False,
+    gates: RequestGates = DEFAULT_GATES,
+) -> list[ObjectChange]:
+    """Return the events that an addition (`old` None), update or deletion (`new` None) of one object makes, in order.
+
+    Events of an unassigned pod's update are listed for completeness: the queue's `update` derives them itself, and moves
+    nobody else by them. `declared_features` is the gate NodeDeclaredFeatures, `gang_scheduling` is GangScheduling.
+    """
+    if isinstance(new if new is not None else old, Pod):
+        assert old is None or isinstance(old, Pod)
+        assert new is None or isinstance(new, Pod)
+        return _pod_changes(old, new, gang_scheduling, gates)
+    if isinstance(new, Node):
+        if not isinstance(old, Node):
+            return [ObjectChange(NODE_ADD, None, new)]
+        events = node_update_events(old, new, declared_features=declared_features)
+        return [ObjectChange(event, old, new) for event in events]
+    if isinstance(old, Node):
+        return [ObjectChange(NODE_DELETE, old, None)]
+    resource = EVENT_RESOURCE_BY_TYPE.get(type(new if new is not None else old))  # type: ignore[arg-type]
+    if resource is None:
+        return []
+    action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
+    return [ObjectChange(ClusterEvent(resource, action), old, new)]
+
+
+def _pod_changes(old: Pod | None, new: Pod | None, gang_scheduling: bool, gates: RequestGates) -> list[ObjectChange]:
+    if new is None:
+        assert old is not None
+        if old.spec.node_name:
+            return [ObjectChange(ASSIGNED_POD_DELETE, old, None)]
+        return [_room_freed(old)] if old.status.nominated_node_name else []
+    if old is None:
+        if new.spec.node_name:
+            return [ObjectChange(ASSIGNED_POD_ADD, None, new)]
+        return [ObjectChange(UNSCHEDULABLE_POD_ADD, None, new)] if gang_scheduling else []
+    if new.spec.node_name and not old.spec.node_name:
+        return [ObjectChange(ASSIGNED_POD_ADD, None, new)]
+    changes = [ObjectChange(event, old, new) for event in pod_update_events(old, new, gates)]
+    if not old.spec.node_name and nominated_node_changed(old, new):
+        changes.append(_room_freed(old))
+    return changes
+
+
+def nominated_node_changed(old: Pod, new: Pod) -> bool:
+    """Return whether a pod had a nominated node and has another one now, or none: to others it left that node."""
+    name = old.status.nominated_node_name
+    return bool(name) and name != new.status.nominated_node_name
+
+
+def _room_freed(pod: Pod) -> ObjectChange:
+    # Pods of higher priority never made room for a nominated pod of this one's.
+    return ObjectChange(ASSIGNED_POD_DELETE, pod, None, pod.spec.priority or 0)
+
+
+def _amounts(resources: ResourceList) -> dict[str, object]:
+    return {name: parse_quantity(amount) for name, amount in resources.items()}
+
+
+def _taints(taints: tuple[Taint, ...]) -> list[tuple[str, str, str, int | None]]:
+    return [
+        (taint.key, taint.value, taint.effect, None if taint.time_added is None else parse_time_ns(taint.time_added))
+        for taint in taints
+    ]
+
+
+def _condition_statuses(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}

@@ -1,0 +1,114 @@
+"""Pods that wait until some time after their last failure: longer after every failure, up to a maximum.
+
+There are two queues: pods that an error sent back are never popped before their backoff is over, the others may be
+(`QueueOptions.pop_from_backoff`). With that, time is cut into windows of one second (KEP-5142): pods whose backoff ends
+within one window are ordered like the active queue, and all are free when the window is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bayplan.engine.heap import PodHeap
+from bayplan.engine.queue_options import SECOND_NS, QueueOptions, first_on_grid
+from bayplan.engine.queued_pod import BACKOFF, ERROR_BACKOFF, KeyFunction, QueuedPod, SortKey
+
+
+class BackoffQueue:
+    """The pods whose `tier` has the bit BACKOFF or ERROR_BACKOFF.
+
+    Attributes:
+        rejected: pods that a plugin rejected, by the end of the backoff.
+        failed: pods that an error sent back, likewise.
+    """
+
+    __slots__ = ("_options", "_sort_key", "failed", "rejected")
+
+    def __init__(self, options: QueueOptions, sort_key: KeyFunction) -> None:
+        self._options = options
+        self._sort_key = sort_key
+        self.rejected = PodHeap(BACKOFF)
+        self.failed = PodHeap(ERROR_BACKOFF)
+
+    def __len__(self) -> int:
+        return len(self.rejected) + len(self.failed)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        """Yield the pods, rejected ones first. Sorts: for inspection only."""
+        yield from self.rejected
+        yield from self.failed
+
+    def push(self, queued: QueuedPod) -> None:
+        """Add a pod that backs off and is not here."""
+        if queued.failed_by_error:
+            self.failed.push(queued, queued.backoff_expiry_ns or 0)
+        else:
+            self.rejected.push(queued, self._rejected_key(queued))
+
+    def pop_early(self) -> QueuedPod | None:
+        """Take out the rejected pod whose turn is first, although it backs off."""
+        return self.rejected.pop()
+
+    def pop_finished(self, now_ns: int) -> list[QueuedPod]:
+        """Take out the pods whose backoff is over."""
+        finished = []
+        for heap in (self.rejected, self.failed):
+            while (queued := heap.peek()) is not None and not self.is_backing_off(queued, now_ns):
+                heap.pop()
+                finished.append(queued)
+        return finished
+
+    def discard(self, queued: QueuedPod) -> None:
+        """Take out a pod that is here."""
+        (self.rejected if queued.tier & BACKOFF else self.failed).discard(queued)
+
+    def reorder(self, queued: QueuedPod) -> None:
+        """Give a pod that is here, and whose pod has changed, its place."""
+        # The end of the backoff, by which failed pods are ordered, does not depend on the pod.
+        if queued.tier & BACKOFF:
+            self.rejected.reorder(queued, self._rejected_key(queued))
+
+    def is_backing_off(self, queued: QueuedPod, now_ns: int) -> bool:
+        """Return whether a pod, wherever it waits, must not be tried yet. Works out the end of its backoff once."""
+        options = self._options
+        count = queued.error_count or queued.unschedulable_count
+        if not count or not options.max_backoff_ns:
+            return False
+        expiry_ns = queued.backoff_expiry_ns
+        if expiry_ns is None:
+            expiry_ns = queued.timestamp_ns + self._duration_ns(count)
+            if options.pop_from_backoff:
+                expiry_ns -= expiry_ns % SECOND_NS
+            queued.backoff_expiry_ns = expiry_ns
+        if options.pop_from_backoff:
+            now_ns -= now_ns % SECOND_NS
+        return expiry_ns >= now_ns
+
+    def next_flush_ns(self, now_ns: int) -> int | None:
+        """Return the first tick, now or later, of the timer that calls `pop_finished` at which it finds a pod."""
+        options = self._options
+        # With windows the timer is aligned to them, else to the start.
+        start_ns = options.start_ns
+        if options.pop_from_backoff:
+            start_ns -= start_ns % SECOND_NS
+        ticks = []
+        for heap in (self.rejected, self.failed):
+            first = heap.peek()
+            if first is not None:
+                expiry_ns = first.backoff_expiry_ns or 0
+                if options.pop_from_backoff:
+                    free_ns = expiry_ns - expiry_ns % SECOND_NS + SECOND_NS
+                else:
+                    free_ns = expiry_ns + 1
+                ticks.append(first_on_grid(max(free_ns, now_ns, start_ns + 1), start_ns, SECOND_NS))
+        return min(ticks, default=None)
+
+    def _rejected_key(self, queued: QueuedPod) -> SortKey:
+        expiry_ns = queued.backoff_expiry_ns or 0
+        return (expiry_ns, self._sort_key(queued)) if self._options.pop_from_backoff else expiry_ns
+
+    def _duration_ns(self, count: int) -> int:
+        options = self._options
+        if options.initial_backoff_ns > options.max_backoff_ns >> (count - 1):
+            return options.max_backoff_ns
+        return options.initial_backoff_ns << (count - 1)

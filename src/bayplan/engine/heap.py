@@ -1,0 +1,151 @@
+"""Pods in the order of a key, with removal in constant time: the active queue and the backoff queues.
+
+Entries arrive mostly in order, since time only goes forward: a new entry is put at the end of a sorted run that it
+fits to, and only what fits to none goes into a binary heap. Taking the first of a million pods that came in order, of
+a few priorities, costs a comparison or two instead of twenty. Removal leaves the entry where it is; an entry counts
+only while its pod is in the queue under that very key.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import TypeAlias
+
+from bayplan.engine.queued_pod import QueuedPod, SortKey
+
+Entry: TypeAlias = tuple[SortKey, int, QueuedPod]
+Run: TypeAlias = deque[Entry]
+
+MAX_RUNS = 32
+"""More runs than there are priorities in most clusters; few enough to be searched in no time."""
+
+
+class PodHeap:
+    """Pods ordered by (key, sequence). A pod is in it at most once.
+
+    Args:
+        tier: the bit of `QueuedPod.tier` that says that a pod is in this heap.
+    """
+
+    __slots__ = ("_dead", "_heads", "_live", "_rest", "_runs", "_tails", "_tier")
+
+    def __init__(self, tier: int) -> None:
+        self._tier = tier
+        self._live = 0
+        self._dead = 0
+        # Runs by their last entry, ascending; the same runs as a heap by their first entry.
+        self._runs: list[Run] = []
+        self._tails: list[Entry] = []
+        self._heads: list[tuple[Entry, Run]] = []
+        self._rest: list[Entry] = []
+
+    def __len__(self) -> int:
+        return self._live
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        """Yield the pods in the order in which they would be popped. Sorts: for inspection only."""
+        for entry in sorted(self._live_entries()):
+            yield entry[2]
+
+    def push(self, queued: QueuedPod, key: SortKey) -> None:
+        """Add a pod that is not in the heap."""
+        queued.heap_key = key
+        queued.tier |= self._tier
+        self._live += 1
+        entry = (key, queued.sequence, queued)
+        tails = self._tails
+        at = bisect_right(tails, entry) - 1
+        if at >= 0:
+            self._runs[at].append(entry)
+            tails[at] = entry
+        elif len(tails) < MAX_RUNS:
+            run = deque((entry,))
+            self._runs.insert(0, run)
+            tails.insert(0, entry)
+            heappush(self._heads, (entry, run))
+        else:
+            heappush(self._rest, entry)
+
+    def pop(self) -> QueuedPod | None:
+        """Take out the first pod; None when there is none."""
+        if not self._live:
+            return None
+        while True:
+            key, _, queued = self._take_first()
+            if queued.heap_key is key and queued.tier & self._tier:
+                queued.heap_key = None
+                queued.tier &= ~self._tier
+                self._live -= 1
+                return queued
+            self._dead -= 1
+
+    def peek(self) -> QueuedPod | None:
+        """Return the first pod without taking it out."""
+        if not self._live:
+            return None
+        while True:
+            key, _, queued = self._first()
+            if queued.heap_key is key and queued.tier & self._tier:
+                return queued
+            self._take_first()
+            self._dead -= 1
+
+    def discard(self, queued: QueuedPod) -> None:
+        """Take out a pod that is in the heap."""
+        queued.heap_key = None
+        queued.tier &= ~self._tier
+        self._live -= 1
+        self._dead += 1
+        if self._dead > self._live + 64:
+            self._compact()
+
+    def reorder(self, queued: QueuedPod, key: SortKey) -> None:
+        """Give a pod that is in the heap another key."""
+        if key == queued.heap_key:
+            return
+        self.discard(queued)
+        self.push(queued, key)
+
+    def _first(self) -> Entry:
+        heads, rest = self._heads, self._rest
+        if not heads:
+            return rest[0]
+        if not rest:
+            return heads[0][0]
+        return min(rest[0], heads[0][0])
+
+    def _take_first(self) -> Entry:
+        heads, rest = self._heads, self._rest
+        if not heads:
+            return heappop(rest)
+        entry, run = heads[0]
+        if rest and rest[0] < entry:
+            return heappop(rest)
+        run.popleft()
+        if run:
+            heapreplace(heads, (run[0], run))
+        else:
+            heappop(heads)
+            at = next(number for number, each in enumerate(self._runs) if each is run)
+            del self._runs[at], self._tails[at]
+        return entry
+
+    def _live_entries(self) -> list[Entry]:
+        entries = [*self._rest]
+        for run in self._runs:
+            entries += run
+        # A key object that a pod left behind and got again makes an old entry valid once more: count the pod once.
+        return [*{id(e[2]): e for e in entries if e[2].heap_key is e[0] and e[2].tier & self._tier}.values()]
+
+    def _compact(self) -> None:
+        entries = self._live_entries()
+        entries.sort()
+        self._dead = 0
+        self._rest = []
+        self._runs = [deque(entries)] if entries else []
+        self._tails = entries[-1:]
+        self._heads = [(run[0], run) for run in self._runs]
+        heapify(self._heads)

@@ -1,0 +1,144 @@
+"""Which hints an event asks for which rejected pods: the registrations of all plugins, looked up once an event.
+
+What an event means to a pod depends on the pod's profile and on the plugins that rejected it, of which there are few
+combinations; the answer for each is worked out once and kept.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+from bayplan.engine.queued_pod import QueuedPod, uid_of
+from bayplan.framework.events import ClusterEvent, HintTable, QueueingHint
+from bayplan.objects.pod import Pod
+
+
+class Strategy(IntEnum):
+    """What an event does for a pod; the greatest of several counts."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+SKIP, AFTER_BACKOFF, IMMEDIATELY = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
+
+Rejection: TypeAlias = tuple[str, frozenset[str], frozenset[str]]
+"""Scheduler name, unschedulable plugins and pending plugins of a pod: all that decides which hints are asked."""
+
+
+class Interest(NamedTuple):
+    """Whom an event asks for pods with one rejection. A plugin without a hint function makes the answer certain.
+
+    Attributes:
+        pending: hints of plugins for which the pod is pending.
+        others: hints of the other plugins that rejected it.
+        at_least: the answer that is certain.
+    """
+
+    pending: tuple[QueueingHint, ...]
+    others: tuple[QueueingHint, ...]
+    at_least: Strategy
+
+    def ask(self, pod: Pod, old: object | None, new: object | None) -> Strategy:
+        """Return the strategy for a pod."""
+        if self.at_least is IMMEDIATELY:
+            return IMMEDIATELY
+        for hint in self.pending:
+            if hint(pod, old, new):
+                return IMMEDIATELY
+        if self.at_least is AFTER_BACKOFF:
+            return AFTER_BACKOFF
+        for hint in self.others:
+            if hint(pod, old, new):
+                return AFTER_BACKOFF
+        return SKIP
+
+
+ALL_AFTER_BACKOFF = Interest((), (), AFTER_BACKOFF)
+
+
+class EventMatch:
+    """What the registrations say about one event.
+
+    Attributes:
+        event: the event.
+        of_interest: whether anybody registered it, in any profile. A wildcard always is of interest.
+        wildcard: whether it concerns all pods.
+        gating_plugins: plugins that registered it in any profile; of gated pods only theirs are looked at.
+    """
+
+    __slots__ = ("_hints", "_interests", "event", "gating_plugins", "of_interest", "wildcard")
+
+    def __init__(self, event: ClusterEvent, table: HintTable) -> None:
+        self.event = event
+        self.wildcard = event.is_wildcard
+        self._hints: dict[str, dict[str, list[QueueingHint | None]]] = {profile: {} for profile in table}
+        for profile, registrations in table.items():
+            for registered, plugin, hint in registrations:
+                if registered.matches(event):
+                    self._hints[profile].setdefault(plugin, []).append(hint)
+        self.gating_plugins = frozenset(plugin for hints in self._hints.values() for plugin in hints)
+        self.of_interest = self.wildcard or bool(self.gating_plugins)
+        self._interests: dict[Rejection, Interest | None] = {}
+
+    def interest(self, rejection: Rejection) -> Interest | None:
+        """Return whom to ask for pods with a rejection; None: nobody, the event does nothing for them.
+
+        For a wildcard this leaves out that it may be meant for one pod: see `strategy`.
+        """
+        try:
+            return self._interests[rejection]
+        except KeyError:
+            interest = self._interests[rejection] = self._find_interest(rejection)
+            return interest
+
+    def _find_interest(self, rejection: Rejection) -> Interest | None:
+        profile, unschedulable, pending = rejection
+        hints = self._hints.get(profile)
+        # A pod that no plugin rejected is tried again at any event, as is one of a profile that nobody told hints of.
+        if self.wildcard or hints is None or not (unschedulable or pending):
+            return ALL_AFTER_BACKOFF
+        pending_hints = [hint for plugin, found in hints.items() if plugin in pending for hint in found]
+        other_hints = [
+            hint
+            for plugin, found in hints.items()
+            if plugin in unschedulable and plugin not in pending
+            for hint in found
+        ]
+        if not pending_hints and not other_hints:
+            return None
+        at_least = IMMEDIATELY if None in pending_hints else AFTER_BACKOFF if None in other_hints else SKIP
+        return Interest(
+            tuple(hint for hint in pending_hints if hint is not None),
+            tuple(hint for hint in other_hints if hint is not None),
+            at_least,
+        )
+
+    def strategy(self, queued: QueuedPod, old: object | None, new: object | None) -> Strategy:
+        """Return what the event does for a pod."""
+        unschedulable, pending = queued.unschedulable_plugins, queued.pending_plugins
+        if self.wildcard and new is not None and (unschedulable or pending):
+            # A wildcard with an object is meant for that pod alone.
+            return AFTER_BACKOFF if isinstance(new, Pod) and uid_of(new) == queued.uid else SKIP
+        interest = self.interest((queued.pod.spec.scheduler_name, unschedulable, pending))
+        return SKIP if interest is None else interest.ask(queued.pod, old, new)
+
+
+class HintIndex:
+    """The registrations of all profiles, by event."""
+
+    __slots__ = ("_matches", "_table")
+
+    def __init__(self, table: HintTable) -> None:
+        self._table = {profile: tuple(registrations) for profile, registrations in table.items()}
+        self._matches: dict[ClusterEvent, EventMatch] = {}
+
+    def match(self, event: ClusterEvent) -> EventMatch:
+        """Return what the registrations say about an event."""
+        try:
+            return self._matches[event]
+        except KeyError:
+            match = self._matches[event] = EventMatch(event, self._table)
+            return match

@@ -1,0 +1,101 @@
+"""Pods that were popped and not done, and the events that came meanwhile.
+
+An event that comes while a pod is being scheduled could have made it schedulable: when the pod comes back rejected, the
+queue asks the hints about all events since its pop. Source: KEP-4247.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bayplan.engine.queued_pod import QueuedPod
+from bayplan.framework.events import ClusterEvent
+
+
+class InFlightEvent(NamedTuple):
+    """An event and the objects it is about: `old` is None for additions, `new` for deletions."""
+
+    event: ClusterEvent
+    old: object | None
+    new: object | None
+
+
+class InFlight:
+    """Pods by uid, and one list of events for all of them. Events that no pod in flight has to look at are dropped."""
+
+    __slots__ = ("_base", "_events", "_pods", "_popped")
+
+    def __init__(self) -> None:
+        self._pods: dict[str, QueuedPod] = {}
+        self._events: list[InFlightEvent] = []
+        # Events are numbered; _base is the number of the first one still held. A pod's popped_at is the number of
+        # the first event after its pop, and _popped[i] counts the pods in flight with popped_at = _base + i.
+        self._base = 0
+        self._popped: list[int] = [0]
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def __iter__(self) -> Iterator[QueuedPod | InFlightEvent]:
+        """Yield pods and events in the order in which they came."""
+        number = self._base
+        for queued in self._pods.values():
+            while number < queued.popped_at:
+                yield self._events[number - self._base]
+                number += 1
+            yield queued
+        yield from self._events[number - self._base :]
+
+    def start(self, queued: QueuedPod) -> bool:
+        """Note that a pod was popped; False when a pod with that uid is in flight already."""
+        uid = queued.uid
+        if uid in self._pods:
+            return False
+        self._pods[uid] = queued
+        queued.popped_at = self._base + len(self._events)
+        self._popped[-1] += 1
+        return True
+
+    def done(self, uid: str) -> None:
+        """Forget a pod, and the events that only it had to look at. Of no effect for a pod that is not in flight."""
+        queued = self._pods.pop(uid, None)
+        if queued is None:
+            return
+        popped = self._popped
+        at = queued.popped_at - self._base
+        popped[at] -= 1
+        if at or popped[0] or not self._events:
+            return
+        held = next((number for number, count in enumerate(popped) if count), len(popped) - 1)
+        del self._events[:held], popped[:held]
+        self._base += held
+
+    def append(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+        """Note an event. Only to be called while a pod is in flight."""
+        self._events.append(InFlightEvent(event, old, new))
+        self._popped.append(0)
+
+    def events_since_pop(self, uid: str) -> list[InFlightEvent] | None:
+        """Return the events since a pod was popped; None when it is not in flight."""
+        queued = self._pods.get(uid)
+        return None if queued is None else self._events[queued.popped_at - self._base :]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._pods.clear()
+        self._base += len(self._events)
+        self._events.clear()
+        self._popped = [0]
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError where the counts contradict the pods."""
+        end = self._base + len(self._events)
+        assert len(self._popped) == len(self._events) + 1
+        for at, count in enumerate(self._popped):
+            assert count == sum(queued.popped_at == self._base + at for queued in self._pods.values())
+        assert all(self._base <= queued.popped_at <= end for queued in self._pods.values())
+        assert not self._events or self._popped[0], "the first event has no pod before it"

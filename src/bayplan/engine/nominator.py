@@ -1,0 +1,108 @@
+"""Which pods preemption (or their status) has nominated to which node, although they are not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from bayplan.engine.queued_pod import key_of, uid_of
+from bayplan.objects.pod import Pod
+
+PodLister: TypeAlias = Callable[[str], Pod | None]
+"""The cluster's newest version of the pod ``namespace/name``, or None: what upstream's informer cache holds."""
+
+
+class NominatingMode(Enum):
+    """Whether the scheduler has a say about the nomination, or the pod's status."""
+
+    NOOP = 0
+    OVERRIDE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NominatingInfo:
+    """What the end of a cycle says about the pod's nomination. With OVERRIDE and no name the nomination is cleared."""
+
+    mode: NominatingMode
+    node_name: str = ""
+
+
+class NominatedPod(NamedTuple):
+    """A nominated pod, as the nominator remembers it."""
+
+    key: str
+    uid: str
+
+
+class Nominator:
+    """Nominations by node, each node's in the order in which they were made. A pod has at most one."""
+
+    __slots__ = ("_by_node", "_node_by_uid", "_pod_lister")
+
+    def __init__(self, pod_lister: PodLister) -> None:
+        self._pod_lister = pod_lister
+        self._node_by_uid: dict[str, str] = {}
+        self._by_node: dict[str, dict[str, NominatedPod]] = {}
+
+    def __len__(self) -> int:
+        return len(self._node_by_uid)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the nodes that have nominated pods."""
+        return iter(self._by_node)
+
+    def on_node(self, node_name: str) -> tuple[NominatedPod, ...]:
+        """Return the pods nominated to a node, oldest nomination first."""
+        pods = self._by_node.get(node_name)
+        return tuple(pods.values()) if pods else ()
+
+    def node_of(self, uid: str) -> str | None:
+        """Return the node that a pod is nominated to, or None."""
+        return self._node_by_uid.get(uid)
+
+    def add(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
+        """Nominate a pod anew: to the node that is given, else to the one in its status, else nowhere.
+
+        A pod that the lister does not know, or knows as assigned, is not nominated. An override with an empty name
+        files the pod under the node "", as upstream: no node has that name.
+        """
+        self.remove(uid_of(pod))
+        if nominating is not None and nominating.mode is NominatingMode.OVERRIDE:
+            node_name = nominating.node_name
+        else:
+            node_name = pod.status.nominated_node_name
+            if not node_name:
+                return
+        key = key_of(pod)
+        known = self._pod_lister(key)
+        if known is None or known.spec.node_name:
+            return
+        uid = uid_of(pod)
+        self._node_by_uid[uid] = node_name
+        self._by_node.setdefault(node_name, {})[uid] = NominatedPod(key, uid)
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """Take over a pod's new version; the pod moves to the end of the list.
+
+        An update whose versions both name no node can come late, after the scheduler nominated the pod by itself: then
+        the nomination stays.
+        """
+        nominating = None
+        if not old.status.nominated_node_name and not new.status.nominated_node_name:
+            node_name = self._node_by_uid.get(uid_of(old))
+            if node_name is not None:
+                nominating = NominatingInfo(NominatingMode.OVERRIDE, node_name)
+        self.remove(uid_of(old))
+        self.add(new, nominating)
+
+    def remove(self, uid: str) -> None:
+        """Drop the nomination of a pod, if it has one."""
+        node_name = self._node_by_uid.pop(uid, None)
+        if node_name is None:
+            return
+        pods = self._by_node[node_name]
+        del pods[uid]
+        if not pods:
+            del self._by_node[node_name]

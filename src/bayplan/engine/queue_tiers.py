@@ -1,0 +1,216 @@
+"""Where each pod waits, and how pods get from one place to another: the part of the queue that no event or pod tells.
+
+Every move to the active queue, and with popping from the backoff queue every move to a backoff queue, goes past the
+PreEnqueue plugins, the gates; a pod that one of them holds back is put among the unschedulable pods.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from bayplan.engine.backoff_queue import BackoffQueue
+from bayplan.engine.heap import PodHeap
+from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, Strategy
+from bayplan.engine.in_flight import InFlight, InFlightEvent
+from bayplan.engine.nominator import Nominator, PodLister
+from bayplan.engine.queue_options import QueueOptions
+from bayplan.engine.queued_pod import (
+    ACTIVE,
+    BACKOFF,
+    ERROR_BACKOFF,
+    NOWHERE,
+    UNSCHEDULABLE,
+    KeyFunction,
+    QueuedPod,
+    key_of,
+    uid_of,
+)
+from bayplan.engine.unschedulable_pods import UnschedulablePods
+from bayplan.framework.events import UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_UPDATE
+from bayplan.framework.status import Status
+from bayplan.objects.pod import Pod
+
+WAITS_FOR_BACKOFF = BACKOFF | ERROR_BACKOFF
+LABEL_ADD = UNSCHEDULABLE_POD_ADD.label
+LABEL_UPDATE = UNSCHEDULABLE_POD_UPDATE.label
+_NOMINATING_LABELS = (LABEL_ADD, LABEL_UPDATE)
+
+PreEnqueue: TypeAlias = Callable[[Pod], Status | None]
+"""A PreEnqueue plugin: None or a status that is ok lets the pod into the active queue; any other holds it back."""
+
+
+class QueueTiers:
+    """The places of the scheduling queue, which is built on this class and documents the arguments.
+
+    Attributes:
+        options: settings.
+        nominator: nominations; to be changed through the queue only.
+        incoming: how often pods entered ``active``, ``backoff`` or ``unschedulable``, by the label of the event.
+    """
+
+    def __init__(
+        self,
+        pre_enqueue: Mapping[str, Sequence[tuple[str, PreEnqueue]]],
+        pod_lister: PodLister,
+        sort_key: KeyFunction,
+        options: QueueOptions,
+    ) -> None:
+        self.options = options
+        self.nominator = Nominator(pod_lister)
+        self._incoming_active: defaultdict[str, int] = defaultdict(int)
+        self._incoming_backoff: defaultdict[str, int] = defaultdict(int)
+        self._incoming_unschedulable: defaultdict[str, int] = defaultdict(int)
+        self.incoming: Mapping[str, Mapping[str, int]] = {
+            "active": self._incoming_active,
+            "backoff": self._incoming_backoff,
+            "unschedulable": self._incoming_unschedulable,
+        }
+        self._pre_enqueue = {profile: tuple(plugins) for profile, plugins in pre_enqueue.items() if plugins}
+        self._sort_key = sort_key
+        self._pop_from_backoff = options.pop_from_backoff
+        self._sequence = 0
+        # Every record that is not in flight, wherever it waits.
+        self._records: dict[str, QueuedPod] = {}
+        self._active = PodHeap(ACTIVE)
+        self._backoff = BackoffQueue(options, sort_key)
+        self._unschedulable = UnschedulablePods()
+        self._in_flight = InFlight()
+
+    def _new_record(self, pod: Pod, now_ns: int) -> QueuedPod:
+        self._sequence += 1
+        metadata = pod.metadata
+        key = f"{metadata.namespace}/{metadata.name}"
+        return QueuedPod(pod, key, metadata.uid or key, self._sequence, now_ns)
+
+    def _gate(self, queued: QueuedPod) -> None:
+        plugins = self._pre_enqueue.get(queued.pod.spec.scheduler_name, ())
+        gating_plugin = queued.gating_plugin
+        if gating_plugin:
+            # The gate that held the pod goes first: most likely it still does.
+            plugins = (*sorted(plugins, key=lambda plugin: plugin[0] != gating_plugin),)
+        for name, pre_enqueue in plugins:
+            status = pre_enqueue(queued.pod)
+            if status is not None and not status.ok:
+                queued.unschedulable_plugins |= {name}
+                queued.gating_plugin = name
+                return
+        queued.gating_plugin = ""
+
+    def _to_active(self, queued: QueuedPod, now_ns: int, label: str, *, from_backoff: bool = False) -> bool:
+        # With popping from the backoff queue, pods passed the gates when they entered it.
+        if self._pre_enqueue and not (from_backoff and self._pop_from_backoff):
+            self._gate(queued)
+        present = self._records.get(queued.key)
+        if queued.gating_plugin:
+            if present is None or not present.tier & (ACTIVE | WAITS_FOR_BACKOFF):
+                self._to_unschedulable(queued, label)
+            return False
+        if present is not None:
+            self._leave(present, present.tier)
+        if queued.initial_attempt_ns is None:
+            queued.initial_attempt_ns = now_ns
+        self._records[queued.key] = queued
+        self._active.push(queued, self._sort_key(queued))
+        self._incoming_active[label] += 1
+        if label in _NOMINATING_LABELS:
+            self.nominator.add(queued.pod)
+        return True
+
+    def _to_backoff(self, queued: QueuedPod, label: str) -> None:
+        if self._pop_from_backoff:
+            self._gate(queued)
+            if queued.gating_plugin:
+                self._to_unschedulable(queued, label)
+                return
+        if queued.tier & UNSCHEDULABLE:
+            self._unschedulable.remove(queued)
+        if queued.tier & WAITS_FOR_BACKOFF:
+            return
+        self._records[queued.key] = queued
+        self._backoff.push(queued)
+        self._incoming_backoff[label] += 1
+
+    def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
+        present = self._records.get(queued.key)
+        if present is not None and present is not queued:
+            self._leave(present, present.tier)
+        if not queued.tier & UNSCHEDULABLE:
+            self._incoming_unschedulable[label] += 1
+        self._records[queued.key] = queued
+        self._unschedulable.put(queued)
+
+    def _requeue(self, queued: QueuedPod, strategy: Strategy, now_ns: int, label: str) -> None:
+        if strategy is SKIP:
+            self._to_unschedulable(queued, label)
+        elif strategy is AFTER_BACKOFF and self._backoff.is_backing_off(queued, now_ns):
+            self._to_backoff(queued, label)
+        else:
+            self._to_active(queued, now_ns, label)
+
+    def _leave(self, queued: QueuedPod, tiers: int) -> None:
+        leaving = queued.tier & tiers
+        if leaving & ACTIVE:
+            self._active.discard(queued)
+        if leaving & WAITS_FOR_BACKOFF:
+            self._backoff.discard(queued)
+        if leaving & UNSCHEDULABLE:
+            self._unschedulable.remove(queued)
+        if queued.tier == NOWHERE:
+            del self._records[queued.key]
+
+    def __len__(self) -> int:
+        """Return how many pods wait; those in flight don't."""
+        return len(self._records)
+
+    def get(self, key: str) -> QueuedPod | None:
+        """Return the record of a waiting pod ``namespace/name``."""
+        return self._records.get(key)
+
+    def active(self) -> list[QueuedPod]:
+        """Return the pods of the active queue in the order in which they would be popped."""
+        return [*self._active]
+
+    def backing_off(self) -> list[QueuedPod]:
+        """Return the pods of both backoff queues, the rejected ones first, in their order."""
+        return [*self._backoff]
+
+    def unschedulable(self) -> list[QueuedPod]:
+        """Return the unschedulable pods, gated ones included, in no particular order that would mean something."""
+        return [*self._unschedulable]
+
+    def in_flight(self) -> list[QueuedPod | InFlightEvent]:
+        """Return the pods in flight, and the events since the first of them was popped, in order."""
+        return [*self._in_flight]
+
+    def pending_counts(self) -> dict[str, int]:
+        """Return the sizes of the queues under the names that upstream's metric ``pending_pods`` has for them."""
+        gated = self._unschedulable.count_gated()
+        return {
+            "active": len(self._active),
+            "backoff": len(self._backoff),
+            "unschedulable": len(self._unschedulable) - gated,
+            "gated": gated,
+        }
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError where the queue contradicts itself. For tests and simulations under ``--check``."""
+        self._unschedulable.check_invariants()
+        self._in_flight.check_invariants()
+        for tier, pods in (
+            (ACTIVE, self.active()),
+            (WAITS_FOR_BACKOFF, self.backing_off()),
+            (UNSCHEDULABLE, self.unschedulable()),
+        ):
+            assert len({id(queued) for queued in pods}) == len(pods)
+            assert all(queued.tier & tier and self._records[queued.key] is queued for queued in pods)
+            assert len(pods) == sum(bool(queued.tier & tier) for queued in self._records.values())
+        assert len(self._active) == len(self.active())
+        assert len(self._backoff) == len(self.backing_off())
+        for key, queued in self._records.items():
+            assert queued.key == key == key_of(queued.pod)
+            assert queued.uid == uid_of(queued.pod)
+            assert queued.tier in (ACTIVE, BACKOFF, ERROR_BACKOFF, UNSCHEDULABLE) or (
+                not self._pop_from_backoff and queued.tier & UNSCHEDULABLE and not queued.tier & ACTIVE
+            )

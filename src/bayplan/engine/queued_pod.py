@@ -1,0 +1,139 @@
+"""The scheduling queue's record of a pod: what it remembers of past attempts, and where the pod waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from functools import cmp_to_key
+from typing import Any, Protocol, TypeAlias, cast
+
+from msgspec import Struct
+
+from bayplan.objects.pod import Pod
+
+NO_PLUGINS: frozenset[str] = frozenset()
+
+# Where a pod waits; bits, because a record can stand in a backoff queue and among the unschedulable pods at once
+# (see `SchedulingQueue.update`).
+NOWHERE = 0
+ACTIVE = 1
+BACKOFF = 2
+ERROR_BACKOFF = 4
+UNSCHEDULABLE = 8
+
+
+class SortKey(Protocol):
+    """What a heap of pods is ordered by: anything that compares with its like."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+class QueuedPod(Struct, eq=False, gc=False):
+    """A pod in the scheduling queue, or in flight. Compares by identity.
+
+    The cyclic garbage collector does not look at these records, which is what makes a million of them affordable:
+    nothing that a record refers to (`plan` above all) may refer back to it.
+
+    Attributes:
+        pod: the newest version of the pod that the queue was told.
+        key: ``namespace/name``.
+        uid: the pod's uid, or `key` where it has none.
+        sequence: number of the record; of equals the older record goes first.
+        timestamp_ns: when the record was made or last failed; nothing else changes it.
+        attempts: how often it was popped.
+        unschedulable_count: attempts that a plugin's rejection ended.
+        error_count: attempts in a row that an error ended.
+        initial_attempt_ns: when the pod first entered the active queue.
+        unschedulable_plugins: plugins that rejected the last attempt, and gates that held the pod since.
+        pending_plugins: plugins that make the pod wait for something; their events skip the backoff.
+        gating_plugin: the PreEnqueue plugin that holds the pod back, or "".
+        flushed: whether the pod left the unschedulable pods for having been there too long.
+        backoff_expiry_ns: the end of the backoff after the last failure; None until someone asked.
+        plan: free for the engine: what it compiled for `pod`. The queue forgets it whenever it replaces `pod`.
+        tier, heap_key, group, popped_at: bookkeeping of the queue.
+    """
+
+    pod: Pod
+    key: str
+    uid: str
+    sequence: int
+    timestamp_ns: int
+    attempts: int = 0
+    unschedulable_count: int = 0
+    error_count: int = 0
+    initial_attempt_ns: int | None = None
+    unschedulable_plugins: frozenset[str] = NO_PLUGINS
+    pending_plugins: frozenset[str] = NO_PLUGINS
+    gating_plugin: str = ""
+    flushed: bool = False
+    backoff_expiry_ns: int | None = None
+    plan: object | None = None
+    tier: int = NOWHERE
+    heap_key: SortKey | None = None
+    group: int = -1
+    popped_at: int = 0
+
+    @property
+    def priority(self) -> int:
+        """Return the pod's priority; none is 0."""
+        return self.pod.spec.priority or 0
+
+    @property
+    def gated(self) -> bool:
+        """Return whether a PreEnqueue plugin holds the pod back."""
+        return bool(self.gating_plugin)
+
+    @property
+    def failed_by_error(self) -> bool:
+        """Return whether no plugin rejected the pod: it came back for an error, or was never tried."""
+        return not self.unschedulable_plugins and not self.pending_plugins
+
+    def take(self, pod: Pod) -> None:
+        """Hold another version of the pod."""
+        if pod is not self.pod:
+            self.pod = pod
+            self.uid = pod.metadata.uid or self.key
+            self.plan = None
+
+
+KeyFunction: TypeAlias = Callable[[QueuedPod], SortKey]
+"""Gives the place of a pod in the active queue; the smallest key goes first. Called when the pod enters the queue."""
+
+Less: TypeAlias = Callable[[QueuedPod, QueuedPod], bool]
+"""Whether the first pod goes before the second: the form that queue sort plugins have upstream."""
+
+
+def priority_sort(queued: QueuedPod) -> int:
+    """Order by priority, then by age, as the PrioritySort plugin: the key of the default configuration.
+
+    The key is one number, because heaps compare numbers faster than pairs: a point of priority outweighs all time.
+    """
+    priority = queued.pod.spec.priority
+    return queued.timestamp_ns - (priority << 64) if priority else queued.timestamp_ns
+
+
+def key_from_less(less: Less) -> KeyFunction:
+    """Return the key function for a less-based order. Slower than a key of numbers by an order of magnitude.
+
+    Each key holds a copy of the record: entries of a heap must not change their order when the record changes.
+    """
+
+    def compare(left: QueuedPod, right: QueuedPod) -> int:
+        if less(left, right):
+            return -1
+        return 1 if less(right, left) else 0
+
+    wrap = cmp_to_key(compare)
+    return lambda queued: cast(SortKey, wrap(copy(queued)))
+
+
+def key_of(pod: Pod) -> str:
+    """Return ``namespace/name``, which the queue finds pods by."""
+    metadata = pod.metadata
+    return f"{metadata.namespace}/{metadata.name}"
+
+
+def uid_of(pod: Pod) -> str:
+    """Return the pod's uid, or its key where it has none, so that pods without uid are not taken for one another."""
+    metadata = pod.metadata
+    return metadata.uid or f"{metadata.namespace}/{metadata.name}"
