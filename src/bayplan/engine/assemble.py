@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from bayplan.base.random_streams import RandomStreams
-from bayplan.engine.queue import QueueOptions, SchedulingQueue
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.queue_options import QueueOptions
 from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey, priority_sort
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import Pick, seeded_pick
-from bayplan.framework.configuration import SchedulerConfiguration
+from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.events import registrations
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle, QueueSortPlugin
 from bayplan.framework.profile import Profile
 from bayplan.framework.registry import Registry
 from bayplan.objects.pod import Pod
+from bayplan.objects.requests import RequestGates
 from bayplan.state.cluster_state import ClusterState
 
 SECOND_NS = 1_000_000_000
@@ -45,13 +47,13 @@ def assemble_scheduler(
         PluginError: a plugin is unknown or stands where it can't.
     """
     # The columns come first: every plugin gets to know them through its handle.
-    state = ClusterState()
+    state = ClusterState(request_gates(feature_gates))
     profiles = {}
     for profile in configuration.profiles:
         handle = Handle(state, feature_gates, profile.scheduler_name)
         profiles[profile.scheduler_name] = Profile(
             profile.scheduler_name,
-            profile.plugins,
+            {point.value: [(entry.name, entry.weight) for entry in entries] for point, entries in profile.plugins.items()},
             arguments=profile.plugin_arguments,
             registry=registry,
             handle=handle,
@@ -63,7 +65,8 @@ def assemble_scheduler(
         for name, profile in profiles.items()
     }
     gates = {
-        name: [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue] for name, profile in profiles.items()
+        name: [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue]
+        for name, profile in profiles.items()
     }
     # The queue asks for the newest version of a pod when one fails: the same pods that the event handlers keep.
     pods: dict[str, Pod] = {}
@@ -82,6 +85,16 @@ def assemble_scheduler(
     # Ties are upstream's only random choice, and so ours.
     chooser = pick if pick is not None else seeded_pick(RandomStreams(seed).stream("select_host").random)
     return Scheduler(state, profiles, queue, pods, pick=chooser, record_level=record_level)
+
+
+def request_gates(feature_gates: FeatureGates) -> RequestGates:
+    """Return the gates that change what a pod takes of its node."""
+    return RequestGates(
+        pod_level_resources=feature_gates.enabled("PodLevelResources"),
+        in_place_pod_vertical_scaling=feature_gates.enabled("InPlacePodVerticalScaling"),
+        in_place_pod_level_resources_vertical_scaling=feature_gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        dra_node_allocatable_resources=feature_gates.enabled("DRANodeAllocatableResources"),
+    )
 
 
 def _sort_key(profile: Profile) -> KeyFunction:

@@ -21,7 +21,8 @@ from bayplan.framework.events import (
     pod_update_events,
 )
 from bayplan.framework.status import Code, Status
-from bayplan.objects.kinds import KubernetesObject, kind_of
+from bayplan.objects.kinds import kind_of
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 

@@ -29,7 +29,7 @@ class ScheduleResult:
         total: the highest total; 0 where scoring was not needed.
         feasible_nodes, evaluated_nodes: how many nodes could hold the pod, and how many were looked at.
         scored: whether scores were computed (a single feasible node needs none).
-        nominated_node: the name that was tried first, or "".
+        nominated_node: the name that was tried first, or "". tried_alone: whether the pod goes there, no other node being looked at.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
         overrides: rows whose first failing filter differs from the plan's, for nominated pods: row to (filter, verdict).
     """
@@ -45,6 +45,7 @@ class ScheduleResult:
         "scored",
         "ties",
         "total",
+        "tried_alone",
     )
 
     def __init__(self) -> None:
@@ -55,6 +56,7 @@ class ScheduleResult:
         self.evaluated_nodes = 0
         self.scored = False
         self.nominated_node = ""
+        self.tried_alone = False
         self.failure: Status | None = None
         self.diagnosis: Diagnosis | None = None
         self.overrides: dict[int, tuple[int, int]] = {}
@@ -163,6 +165,7 @@ def evaluate_nominated_node(
     result.row = row
     result.ties = np.array([row], dtype=np.intp)
     result.feasible_nodes = result.evaluated_nodes = 1
+    result.tried_alone = True
     return True
 
 

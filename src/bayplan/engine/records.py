@@ -110,7 +110,7 @@ class Keyframe:
     @property
     def nbytes(self) -> int:
         """Return about how many bytes this keyframe and its changes take."""
-        whole = sum(values.nbytes for values in (*self.verdicts, *self.raw, self.examined))
+        whole = sum(int(values.nbytes) for values in (*self.verdicts, *self.raw, self.examined))
         return whole + 8 * len(self.names) + self.rows.itemsize * len(self.rows) + 8 * len(self.values)
 
 
@@ -224,7 +224,7 @@ class Records:
         if keyframe is None or rows is None or (scored and not keyframe.scored):
             plan.keyframe = keyframe = Keyframe(plan, scored=scored)
         elif rows:
-            columns = [part.values for part in plan.filter_parts]
+            columns: list[Any] = [part.values for part in plan.filter_parts]
             if keyframe.scored:
                 columns += [part.values for part in plan.score_parts]
             for row in rows:

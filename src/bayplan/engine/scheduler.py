@@ -23,7 +23,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
-from bayplan.objects.kinds import KubernetesObject
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
@@ -115,13 +115,15 @@ class Scheduler:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
         node_name = self.state.nodes.names[result.row] or ""
         self._record(queued, Outcome.SCHEDULED, plan, result, now_ns, node=node_name)
-        self._assume(plan, pod, queued.key, result.row)
+        self.assume(plan, pod, queued.key, result.row)
         status = self._reserve_and_permit(queued, profile, cycle_state, node_name, now_ns)
         if status.code is Code.WAIT:
             return CycleReport(pod, Outcome.SCHEDULED, node_name, "", ())
         if not status.ok:
             return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns)
-        return CycleReport(pod, Outcome.SCHEDULED, node_name, "", self._bind(queued, profile, cycle_state, node_name, now_ns))
+        return CycleReport(
+            pod, Outcome.SCHEDULED, node_name, "", self._bind(queued, profile, cycle_state, node_name, now_ns)
+        )
 
     def _skip_pod_schedule(self, queued: QueuedPod) -> bool:
         return queued.pod.metadata.deletion_timestamp is not None or queued.key in self.assumed
@@ -138,7 +140,8 @@ class Scheduler:
         self._record(queued, Outcome.SKIPPED, None, None, now_ns, message=message)
         return CycleReport(pod, Outcome.SKIPPED, "", message, actions)
 
-    def _assume(self, plan: Plan, pod: Pod, key: str, row: int) -> None:
+    def assume(self, plan: Plan, pod: Pod, key: str, row: int) -> None:
+        """Count a pod on a node before it is bound, so that the next cycle sees it there."""
         self.state.place(PodInfo(key, pod, plan.footprint, plan.pod_class, plan.priority), row)
         self.assumed[key] = None
         if len(self.queue.nominator):
@@ -201,7 +204,7 @@ class Scheduler:
         found: PostFilterResult | None = PostFilterResult("")
         if result.diagnosis is not None:
             if profile.post_filter:
-                found = self._run_post_filter_plugins(profile, queued.pod, result.diagnosis, cycle_state)
+                found, _ = self.run_post_filter_plugins(profile, queued.pod, result.diagnosis, cycle_state)
             failure = replace(failure, reasons=(result.diagnosis.message(),))
         outcome = Outcome.UNSCHEDULABLE if failure.code.rejects else Outcome.ERROR
         nominated = (found.nominated_node_name or "") if found is not None else ""
@@ -210,27 +213,27 @@ class Scheduler:
         actions = self._handle_scheduling_failure(queued, failure, rejecting, found, now_ns)
         return CycleReport(queued.pod, outcome, "", failure.message, actions)
 
-    def _run_post_filter_plugins(
+    def run_post_filter_plugins(
         self, profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState
-    ) -> PostFilterResult | None:
-        """Ask the PostFilter plugins until one makes room or says that nothing helps (upstream's RunPostFilterPlugins)."""
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Ask the PostFilter plugins until one makes room or says that nothing helps; the diagnosis takes over the message."""
         found: PostFilterResult | None = None
         reasons: list[str] = []
+        status, rejector = Status(Code.UNSCHEDULABLE), ""
         for plugin in profile.post_filter:
             answer, status = plugin.post_filter(pod, diagnosis, cycle_state)
-            if status.ok:
+            if status.ok or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 diagnosis.post_filter_message = status.message
-                return answer
+                return answer, status.by(plugin.name)
             if not status.code.rejects:
                 diagnosis.post_filter_message = status.message
-                return None
+                return None, status.by(plugin.name)
             if answer is not None and answer.nominated_node_name is not None:
                 found = answer
             reasons += status.reasons
-            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                break
+            rejector = rejector or plugin.name
         diagnosis.post_filter_message = ", ".join(reasons)
-        return found
+        return found, Status(Code.UNSCHEDULABLE, tuple(reasons), rejector)
 
     def _handle_scheduling_failure(
         self,
@@ -251,6 +254,11 @@ class Scheduler:
                 victim = self.pods.get(key)
                 if victim is not None:
                     actions.append(Evict(victim, pod, found.nominated_node_name or ""))
+            for key in found.nominations_to_clear:
+                other = self.pods.get(key)
+                if other is not None:
+                    self.queue.unnominate(other)
+                    actions.append(Nominate(other, ""))
         note = failure.message
         if len(note) > MAX_EVENT_NOTE:
             note = note[: MAX_EVENT_NOTE - 4] + " ..."
@@ -310,7 +318,9 @@ class Scheduler:
         profile = self.profiles[waiting.pod.spec.scheduler_name]
         if not status.reasons:
             status = unschedulable("pod was rejected while waiting on permit")
-        return self._rolled_back(waiting.queued, profile, waiting.cycle_state, waiting.node_name, status, now_ns).actions
+        return self._rolled_back(
+            waiting.queued, profile, waiting.cycle_state, waiting.node_name, status, now_ns
+        ).actions
 
     # Nominations.
 

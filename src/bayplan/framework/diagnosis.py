@@ -93,13 +93,32 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A node on which preemption could make room.
+
+    Attributes:
+        victims: keys of the pods that would have to go, the most important first.
+        pdb_violations: how many of them a disruption budget protects.
+    """
+
+    node_name: str
+    victims: tuple[str, ...]
+    pdb_violations: int = 0
+
+
+@dataclass(frozen=True)
 class PostFilterResult:
     """What PostFilter proposes.
 
     Attributes:
-        nominated_node_name: where the pod should go once there is room; the empty text clears its nomination, None keeps it.
+        nominated_node_name: where the pod should go once there is room; "" clears its nomination, None keeps it.
         victims: keys of the pods to evict, the most important first.
+        candidates: all nodes that were found, in row order. equals: those that are as good as the chosen one, by name.
+        nominations_to_clear: keys of pods whose nomination to that node ends, as they have lower priority.
     """
 
     nominated_node_name: str | None = None
     victims: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    equals: tuple[str, ...] = ()
+    nominations_to_clear: tuple[str, ...] = ()

@@ -221,6 +221,10 @@ class ReservePlugin(Plugin[S]):
         """Give it back. Must be idempotent, and is called even where `reserve` was not."""
         raise TypeError(f"{type(self).__name__} lacks unreserve()")
 
+    def reserved(self, state: CycleState) -> Mapping[str, object]:
+        """Return what `reserve` took in this cycle, as plain values by kind, for records; empty where nothing was needed."""
+        return {}
+
 
 class PermitPlugin(Plugin[S]):
     """Lets a pod go on to binding, refuses it, or makes it wait."""

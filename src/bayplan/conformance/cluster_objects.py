@@ -1,0 +1,89 @@
+"""The objects of a cycle case, decoded and defaulted as its README says, in the order in which the scheduler comes to know them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bayplan.base.errors import InputError
+from bayplan.conformance.cases import Json, JsonObject
+from bayplan.engine.queued_pod import key_of
+from bayplan.objects.admission import admit_pod, priority_classes
+from bayplan.objects.defaults import default_namespace, default_object
+from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject, ObjectMeta
+from bayplan.objects.namespace import Namespace
+from bayplan.objects.pod import Pod
+from bayplan.objects.policy import PriorityClass
+
+FINISHED = ("Succeeded", "Failed")
+
+
+@dataclass
+class ClusterObjects:
+    """What a case holds.
+
+    Attributes:
+        others: everything but pods, namespaces that the case left out among them.
+        bound: pods on nodes.
+        pending: pods without a node: those of `objects`, then those to schedule.
+        pods_to_schedule: keys, in order.
+    """
+
+    others: list[KubernetesObject] = field(default_factory=list)
+    bound: list[Pod] = field(default_factory=list)
+    pending: list[Pod] = field(default_factory=list)
+    pods_to_schedule: list[str] = field(default_factory=list)
+
+
+def read_objects(case: JsonObject) -> ClusterObjects:
+    """Return the objects of a case.
+
+    Raises:
+        InputError: an object can't be decoded, or two of one kind have the same name.
+    """
+    found = ClusterObjects()
+    cluster = [_decode(document) for document in _list_of(case, "objects")]
+    to_schedule = [_decode(document) for document in _list_of(case, "pods")]
+    classes = priority_classes(item for item in cluster if isinstance(item, PriorityClass))
+    namespaces: dict[str, None] = {}
+    for item in cluster:
+        if not isinstance(item, Pod):
+            found.others.append(item)
+        elif item.status.phase not in FINISHED:
+            pod = admit_pod(item, classes)
+            (found.bound if pod.spec.node_name else found.pending).append(pod)
+        if isinstance(item, Namespace):
+            namespaces[item.metadata.name] = None
+    for item in to_schedule:
+        if not isinstance(item, Pod):
+            raise InputError("$.pods", wanted="pods", got=type(item).__name__)
+        pod = admit_pod(item, classes)
+        found.pending.append(pod)
+        found.pods_to_schedule.append(key_of(pod))
+    for item in (*cluster, *to_schedule):
+        name = item.metadata.namespace
+        if name and name not in namespaces:
+            namespaces[name] = None
+            found.others.append(default_namespace(Namespace(metadata=ObjectMeta(name=name))))
+    _refuse_doubles([*found.others, *found.bound, *found.pending])
+    return found
+
+
+def _decode(document: JsonObject) -> KubernetesObject:
+    return default_object(decode(document))
+
+
+def _list_of(case: JsonObject, name: str) -> list[JsonObject]:
+    documents: Json = case.get(name) or []
+    if not isinstance(documents, list):
+        raise InputError(f"$.{name}", wanted="a list", got=repr(documents))
+    return [document for document in documents if isinstance(document, dict)]
+
+
+def _refuse_doubles(items: list[KubernetesObject]) -> None:
+    seen: dict[tuple[type, str, str], None] = {}
+    for item in items:
+        key = (type(item), item.metadata.namespace, item.metadata.name)
+        if key in seen:
+            raise InputError(f"{type(item).__name__} {key[1]}/{key[2]} is given twice")
+        seen[key] = None

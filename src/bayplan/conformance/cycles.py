@@ -1,0 +1,305 @@
+"""Answer cycle cases: what the engine decides for each pod of a recorded case, in the recorded format.
+
+The format and the way a run goes are described in `conformance/README.md` (cycles): all nodes are looked at, the first of the
+best nodes by name is taken, nothing is bound, what was assumed stays. Decisions come from the engine's own cycle; only what the
+real scheduler's program adds for the record (every filter alone, scores of a single feasible node) is asked for here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bayplan.base.errors import BayplanError
+from bayplan.conformance.cases import Json, JsonObject
+from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.cycle import ScheduleResult, schedule_pod
+from bayplan.engine.full_pass import ScoreTable, score_over
+from bayplan.engine.nominator import NominatingInfo, NominatingMode
+from bayplan.engine.plan import Plan
+from bayplan.engine.queued_pod import key_of
+from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.select_host import first_by_name
+from bayplan.framework.configuration.loading import default_configuration, load_configuration
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.profile import Profile
+from bayplan.framework.status import Code, Status, verdict_code
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.state.arrays import Bools
+
+
+def answer_cycle_case(case: JsonObject) -> JsonObject:
+    """Return our answer to a cycle case; a case that upstream would refuse is answered with an error."""
+    answer: JsonObject = {"id": case["id"], "kubernetes": "v1.36.3", "error": None, "cycles": None}
+    try:
+        scheduler, objects = make_scheduler(case)
+    except BayplanError as problem:
+        answer["error"] = str(problem)
+        return answer
+    answer["cycles"] = [run_cycle(scheduler, objects, key) for key in objects.pods_to_schedule]
+    return answer
+
+
+def make_scheduler(case: JsonObject) -> tuple[Scheduler, ClusterObjects]:
+    """Return a scheduler that knows the cluster of a case, and the objects of the case."""
+    gates = FeatureGates.from_mapping(_mapping_of_bools(case.get("featureGates")))
+    registry = in_tree_registry()
+    written = case.get("config")
+    configuration = default_configuration(gates)
+    if isinstance(written, dict):
+        configuration = load_configuration(written, feature_gates=gates)
+    scheduler = assemble_scheduler(
+        configuration, registry, feature_gates=gates, pick=first_by_name, record_level=RecordLevel.OFF
+    )
+    objects = read_objects(case)
+    for item in objects.others:
+        scheduler.handle(None, item, 0)
+    for pod in objects.bound:
+        scheduler.handle(None, pod, 0)
+    for pod in objects.pending:
+        scheduler.pods[key_of(pod)] = pod
+    for pod in objects.pending:
+        profile = scheduler.profiles.get(pod.spec.scheduler_name)
+        if pod.status.nominated_node_name and profile is not None and _pre_enqueue(profile, pod) is None:
+            scheduler.queue.nominate(pod)
+    return scheduler, objects
+
+
+def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonObject:
+    """Run one pod's cycle, apply what it decided as the recording does, and return it in the recorded format."""
+    pod = scheduler.pods[key]
+    answer = _empty(key)
+    profile = scheduler.profiles.get(pod.spec.scheduler_name)
+    if profile is None:
+        answer["message"] = f'no profile for scheduler name "{pod.spec.scheduler_name}"'
+        return answer
+    held = _pre_enqueue(profile, pod)
+    if held is not None:
+        answer["preEnqueue"] = {"plugin": held.plugin, "code": held.code.text, "reasons": list(held.reasons)}
+        return answer
+    if pod.metadata.deletion_timestamp is not None:
+        answer["message"] = f"skip schedule deleting pod: {key}"
+        return answer
+    plan = scheduler.plans.plan_for(profile, pod)
+    cycle_state = CycleState()
+    result = schedule_pod(plan, pod, cycle_state, scheduler.nominated_pods, first_by_name)
+    if not scheduler.state.nodes.row_of:
+        answer["message"] = result.failure.message if result.failure is not None else None
+        return answer
+    _tell_filters(answer, plan, result)
+    failure = result.failure
+    if result.feasible_nodes:
+        failure = _tell_scores(answer, plan, result) or failure
+    if failure is not None and result.diagnosis is None:
+        answer["message"] = failure.message
+        return answer
+    if result.diagnosis is not None:
+        _tell_preemption(answer, scheduler, profile, pod, result, cycle_state)
+        return answer
+    _take_node(answer, scheduler, profile, plan, pod, result, cycle_state)
+    return answer
+
+
+def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> None:
+    pre, names = plan.pre, plan.state.nodes.names
+    status = pre.status or Status(Code.SUCCESS)
+    node_names: Json = sorted(pre.node_names) if pre.node_names is not None else None
+    answer["preFilter"] = {
+        "plugin": status.plugin,
+        "code": status.code.text,
+        "reasons": list(status.reasons),
+        "nodeNames": None if pre.status is not None and pre.node_names else node_names,
+    }
+    answer["preFilterSkipped"] = list[Json](sorted(pre.skipped))
+    if result.nominated_node and result.nominated_node in plan.state.nodes.row_of and pre.status is None:
+        answer["nominated"] = {"node": result.nominated_node, "feasible": result.row >= 0 and result.tried_alone}
+    if pre.status is not None:
+        return
+    alive = np.flatnonzero(plan.state.nodes.alive).tolist()
+    every: dict[str, Json] = {}
+    for number, part in enumerate(plan.filter_parts):
+        failed = [row for row in alive if part.values[row]]
+        if failed:
+            told = {names[row] or "": _told(plan.explain(number, int(part.values[row]))) for row in failed}
+            every[part.name] = dict[str, Json](told)
+    answer["filterAll"] = every
+    if result.tried_alone:
+        answer["feasible"] = [result.nominated_node]
+        return
+    first, verdicts = plan.first_failures()
+    for row, (number, verdict) in result.overrides.items():
+        first[row], verdicts[row] = number, verdict
+    examined = plan.examined()
+    told_filters: dict[str, Json] = {}
+    for row in alive:
+        if examined[row] and first[row] >= 0:
+            number, verdict = int(first[row]), int(verdicts[row])
+            found = plan.explain(number, verdict)
+            if verdict_code(verdict) is Code.ERROR:
+                found = plan.filter_error(number, verdict)
+            told_filters[names[row] or ""] = {"plugin": found.plugin, **_told(found)}
+    answer["filter"] = told_filters
+    answer["feasible"] = list[Json](sorted(names[row] or "" for row in alive if examined[row] and first[row] < 0))
+
+
+def _tell_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Status | None:
+    """Write scores over the feasible nodes; return the Error of scoring, if there is one."""
+    names = plan.state.nodes.names
+    feasible = _rows_of(plan, answer["feasible"])
+    table = score_over(plan, feasible)
+    if table.failure is not None and not table.scores:
+        return table.failure
+    answer["preScoreSkipped"] = list[Json](sorted(table.skipped))
+    rows = np.flatnonzero(feasible).tolist()
+    answer["scores"] = {
+        plugin: {
+            "weight": scores.weight,
+            "raw": {names[row] or "": int(scores.raw[row]) for row in rows},
+            "normalized": {names[row] or "": int(scores.normalized[row]) for row in rows},
+        }
+        for plugin, scores in table.scores.items()
+    }
+    if table.failure is not None:
+        return table.failure
+    answer["total"] = {names[row] or "": int(table.total[row]) for row in rows}
+    highest = int(table.total.max())
+    answer["best"] = list[Json](sorted(names[row] or "" for row in rows if table.total[row] == highest))
+    _check_kept_totals(plan, result, table)
+    return None
+
+
+def _check_kept_totals(plan: Plan, result: ScheduleResult, table: ScoreTable) -> None:
+    """Make sure that the totals which the plan keeps, and which decide, are those of the full pass."""
+    count = plan.state.nodes.count
+    if result.scored and not result.overrides and not np.array_equal(plan.total[:count], table.total):
+        raise AssertionError("the kept totals of the plan differ from a full pass")
+
+
+def _tell_preemption(
+    answer: JsonObject,
+    scheduler: Scheduler,
+    profile: Profile,
+    pod: Pod,
+    result: ScheduleResult,
+    cycle_state: CycleState,
+) -> None:
+    """Run PostFilter, write what it found and the message, and remember the nomination as the recording does."""
+    assert result.diagnosis is not None
+    key = key_of(pod)
+    if profile.post_filter:
+        found, status = scheduler.run_post_filter_plugins(profile, pod, result.diagnosis, cycle_state)
+        node = found.nominated_node_name if found is not None else None
+        victims: list[Json] = list(found.victims) if found is not None else []
+        preemption: JsonObject = {
+            "code": status.code.text,
+            "reasons": list(status.reasons),
+            "nominatedNode": node or None,
+            "nominatedNodes": list(found.equals) if found is not None else [],
+            "victims": victims,
+            "candidates": {
+                candidate.node_name: {"victims": list(candidate.victims), "numPDBViolations": candidate.pdb_violations}
+                for candidate in (found.candidates if found is not None else ())
+            },
+        }
+        answer["preemption"] = preemption
+        if node is not None:
+            scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, node))
+            scheduler.pods[key] = _nominated(pod, node)
+            for other in found.nominations_to_clear if found is not None else ():
+                cleared = scheduler.pods.get(other)
+                if cleared is not None:
+                    scheduler.pods[other] = _nominated(cleared, "")
+                    scheduler.queue.unnominate(cleared)
+    answer["message"] = result.diagnosis.message()
+
+
+def _take_node(
+    answer: JsonObject,
+    scheduler: Scheduler,
+    profile: Profile,
+    plan: Plan,
+    pod: Pod,
+    result: ScheduleResult,
+    cycle_state: CycleState,
+) -> None:
+    node_name = scheduler.state.nodes.names[result.row] or ""
+    answer["chosen"] = node_name
+    scheduler.assume(plan, pod, key_of(pod), result.row)
+    for reserver in profile.reserve:
+        status = reserver.reserve(cycle_state, pod, node_name)
+        if not status.ok:
+            answer["reserve"] = {"plugin": reserver.name, "code": status.code.text, "reasons": list(status.reasons)}
+            for other in reversed(profile.reserve):
+                other.unreserve(cycle_state, pod, node_name)
+            scheduler.forget(key_of(pod))
+            return
+    reserved: dict[str, Json] = {}
+    for reserver in profile.reserve:
+        for part, taken in reserver.reserved(cycle_state).items():
+            if taken:
+                reserved[part] = _plain(taken)
+    if reserved:
+        answer["reserved"] = reserved
+
+
+def _pre_enqueue(profile: Profile, pod: Pod) -> Status | None:
+    for plugin in profile.pre_enqueue:
+        status = plugin.pre_enqueue(pod)
+        if not status.ok:
+            return status.by(plugin.name)
+    return None
+
+
+def _nominated(pod: Pod, node_name: str) -> Pod:
+    from msgspec.structs import replace
+
+    return replace(pod, status=replace(pod.status, nominated_node_name=node_name))
+
+
+def _told(status: Status) -> dict[str, Json]:
+    return {"code": status.code.text, "reasons": list[Json](sorted(status.reasons))}
+
+
+def _rows_of(plan: Plan, names: Json) -> Bools:
+    rows = np.zeros(plan.state.nodes.count, dtype=np.bool_)
+    assert isinstance(names, list)
+    rows[[plan.state.nodes.row_of[str(name)] for name in names]] = True
+    return rows
+
+
+def _empty(key: str) -> JsonObject:
+    return {
+        "pod": key,
+        "preFilter": None,
+        "preFilterSkipped": [],
+        "filterAll": {},
+        "filter": {},
+        "feasible": [],
+        "preScoreSkipped": [],
+        "scores": {},
+        "total": {},
+        "best": [],
+        "message": None,
+        "preemption": None,
+        "chosen": None,
+    }
+
+
+def _mapping_of_bools(value: Json) -> Mapping[str, bool]:
+    return {str(name): bool(on) for name, on in value.items()} if isinstance(value, dict) else {}
+
+
+def _plain(value: object) -> Json:
+    """Return a value of mappings, sequences and scalars as JSON."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    if isinstance(value, str | int | float | bool) or value is None:
+        return value
+    raise TypeError(f"{value!r} is not plain")
