@@ -5,9 +5,11 @@ Timestamps stay RFC 3339 text in the structs; `parse_time_ns` turns them into in
 
 import re
 from calendar import timegm
+from collections.abc import Callable
 from datetime import date
 from functools import lru_cache
-from typing import Annotated
+from operator import is_
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -27,6 +29,25 @@ class ApiStruct(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaul
     Unknown fields of a document are ignored here (the loader reports them). Every field has a default, which is what
     an absent field means to Kubernetes; `null` means absent too (see `bayplan.objects.kinds`).
     """
+
+
+Struct = TypeVar("Struct", bound=ApiStruct)
+Element = TypeVar("Element")
+
+
+def changed(item: Struct, **fields: object) -> Struct:
+    """Return a copy of a struct with other values in some fields, or the very struct where they are the same."""
+    for name, value in fields.items():
+        before = getattr(item, name)
+        if value is not before and value != before:
+            return msgspec.structs.replace(item, **fields)
+    return item
+
+
+def mapped(function: Callable[[Element], Element], items: tuple[Element, ...]) -> tuple[Element, ...]:
+    """Apply a function to every element; return the very tuple where every element stays the very same."""
+    results = tuple([function(item) for item in items])
+    return items if all(map(is_, results, items)) else results
 
 
 class OwnerReference(ApiStruct, frozen=True, kw_only=True):

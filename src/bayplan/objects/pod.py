@@ -31,6 +31,7 @@ __all__ = [
     "PodStatus",
     "Container",
     "ContainerPort",
+    "ContainerRestartRule",
     "ContainerStatus",
     "ContainerState",
     "ContainerExtendedResourceRequest",
@@ -140,6 +141,12 @@ class ContainerResizePolicy(ApiStruct, frozen=True, kw_only=True):
     restart_policy: str = ""
 
 
+class ContainerRestartRule(ApiStruct, frozen=True, kw_only=True):
+    """What to do when a container exits in some way; `action` is Restart or RestartAllContainers."""
+
+    action: str = ""
+
+
 class Container(ApiStruct, frozen=True, kw_only=True):
     """A container. `restart_policy` "Always" makes an init container a sidecar."""
 
@@ -151,6 +158,7 @@ class Container(ApiStruct, frozen=True, kw_only=True):
     resources: ResourceRequirements = ResourceRequirements()
     resize_policy: tuple[ContainerResizePolicy, ...] = ()
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
     volume_mounts: tuple[VolumeMount, ...] = ()
     volume_devices: tuple[VolumeDevice, ...] = ()
     image_pull_policy: str = ""

@@ -228,12 +228,56 @@ class DaemonSet(KubernetesObject, frozen=True, kw_only=True):
     status: DaemonSetStatus = DaemonSetStatus()
 
 
+class PodFailurePolicyOnExitCodes(ApiStruct, frozen=True, kw_only=True):
+    """Exit codes of a container that failed. Operator: In, NotIn."""
+
+    container_name: str | None = None
+    operator: str = ""
+    values: tuple[Int32, ...] = ()
+
+
+class PodFailurePolicyOnPodCondition(ApiStruct, frozen=True, kw_only=True):
+    """A condition of a pod that failed."""
+
+    type: str = ""
+    status: str = ""
+
+
+class PodFailurePolicyRule(ApiStruct, frozen=True, kw_only=True):
+    """What becomes of a Job when one of its pods failed so. Action: FailJob, FailIndex, Ignore, Count."""
+
+    action: str = ""
+    on_exit_codes: PodFailurePolicyOnExitCodes | None = None
+    on_pod_conditions: tuple[PodFailurePolicyOnPodCondition, ...] = ()
+
+
+class PodFailurePolicy(ApiStruct, frozen=True, kw_only=True):
+    """Rules for failed pods; the first that fits decides."""
+
+    rules: tuple[PodFailurePolicyRule, ...] = ()
+
+
+class SuccessPolicyRule(ApiStruct, frozen=True, kw_only=True):
+    """Which or how many indexes must succeed."""
+
+    succeeded_indexes: str | None = None
+    succeeded_count: Int32 | None = None
+
+
+class SuccessPolicy(ApiStruct, frozen=True, kw_only=True):
+    """When an indexed Job has succeeded: as soon as one of the rules is met."""
+
+    rules: tuple[SuccessPolicyRule, ...] = ()
+
+
 class JobSpec(ApiStruct, frozen=True, kw_only=True):
     """What a Job asks for."""
 
     parallelism: Int32 | None = None
     completions: Int32 | None = None
     active_deadline_seconds: Int64 | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
     backoff_limit: Int32 | None = None
     backoff_limit_per_index: Int32 | None = None
     max_failed_indexes: Int32 | None = None

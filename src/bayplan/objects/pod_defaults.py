@@ -1,0 +1,195 @@
+"""The defaults that the API gives pods, claims, and every list of amounts.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/, KEP-2837 (pod-level resources)
+and the behaviour of k8s.io/kubernetes/pkg/apis/core/v1 v1.36.3.
+"""
+
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from bayplan.objects.meta import ResourceList, changed, mapped
+from bayplan.objects.pod import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
+from bayplan.objects.quantity import Quantity, QuantityLike, nano_value, parse_quantity
+from bayplan.objects.requests import RequestOptions, pod_requests, sum_container_limits
+from bayplan.objects.resource_names import is_huge_page, is_pod_level
+from bayplan.objects.storage import PersistentVolumeClaim
+from bayplan.objects.volumes import PersistentVolumeClaimSpec, RBDVolumeSource, Volume
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+DEFAULT_TERMINATION_GRACE_PERIOD_SECONDS = 30
+
+_MILLI_IN_NANOS = 1_000_000
+
+
+def default_pod(pod: Pod, *, pod_level_resources: bool = True) -> Pod:
+    """Return a pod with the API's defaults.
+
+    Requests that are absent are the limits; pods on the host network take their ports from the node; a pod with limits
+    of its own gets requests of its own; amounts are rounded up to thousandths.
+
+    Args:
+        pod: as it was written.
+        pod_level_resources: the gate PodLevelResources.
+    """
+    spec = pod.spec
+    containers = mapped(_with_requests, spec.containers)
+    init_containers = mapped(_with_requests, spec.init_containers)
+    spec = changed(spec, containers=containers, init_containers=init_containers)
+    if pod_level_resources and spec.resources is not None:
+        spec = changed(spec, resources=_pod_level_resources(changed(pod, spec=spec), spec.resources))
+    if spec.host_network:
+        spec = changed(
+            spec,
+            containers=mapped(_with_host_ports, spec.containers),
+            init_containers=mapped(_with_host_ports, spec.init_containers),
+        )
+    pod = changed(pod, spec=default_pod_spec(spec))
+    if pod.spec.resources is not None:
+        pod = changed(pod, spec=changed(pod.spec, resources=rounded_requirements(pod.spec.resources)))
+    status = pod.status
+    if status.container_statuses or status.init_container_statuses or status.resources or status.allocated_resources:
+        status = changed(
+            status,
+            container_statuses=mapped(_rounded_status, status.container_statuses),
+            init_container_statuses=mapped(_rounded_status, status.init_container_statuses),
+            allocated_resources=rounded(status.allocated_resources),
+            resources=status.resources and rounded_requirements(status.resources),
+        )
+        pod = changed(pod, status=status)
+    return pod
+
+
+def default_pod_spec(spec: PodSpec) -> PodSpec:
+    """Return the spec of a pod or of a template with the defaults that both get."""
+    grace = spec.termination_grace_period_seconds
+    return changed(
+        spec,
+        restart_policy=spec.restart_policy or "Always",
+        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
+        termination_grace_period_seconds=DEFAULT_TERMINATION_GRACE_PERIOD_SECONDS if grace is None else grace,
+        containers=mapped(_default_container, spec.containers),
+        init_containers=mapped(_default_container, spec.init_containers),
+        volumes=mapped(_default_volume, spec.volumes) if spec.volumes else spec.volumes,
+        overhead=rounded(spec.overhead) if spec.overhead else spec.overhead,
+    )
+
+
+def _with_requests(container: Container) -> Container:
+    """Take the limits for requests that are absent."""
+    resources = container.resources
+    requests = resources.requests
+    if not resources.limits or all(name in requests for name in resources.limits):
+        return container
+    merged = {**requests, **{name: limit for name, limit in resources.limits.items() if name not in requests}}
+    return replace(container, resources=replace(resources, requests=merged))
+
+
+def _with_host_ports(container: Container) -> Container:
+    if all(port.host_port for port in container.ports):
+        return container
+    ports = tuple(port if port.host_port else replace(port, host_port=port.container_port) for port in container.ports)
+    return replace(container, ports=ports)
+
+
+def _pod_level_resources(pod: Pod, resources: ResourceRequirements) -> ResourceRequirements:
+    """Complete what the pod as a whole asks for.
+
+    Limits for huge pages come from the containers. Where there are limits, requests come from the containers (what can
+    be overcommitted), else from the limits.
+    """
+    limits, requests = dict(resources.limits), dict(resources.requests)
+    if limits or requests:
+        for name, quantity in sum_container_limits(pod).items():
+            if is_huge_page(name) and name not in requests:
+                limits.setdefault(name, str(quantity))
+    if limits:
+        options = RequestOptions(exclude_overhead=True, skip_pod_level_resources=True)
+        for name, quantity in pod_requests(pod, options).items():
+            if is_pod_level(name) and not is_huge_page(name):
+                requests.setdefault(name, str(quantity))
+        for name, limit in limits.items():
+            if is_pod_level(name):
+                requests.setdefault(name, limit)
+    return changed(resources, limits=limits, requests=requests)
+
+
+def _default_container(container: Container) -> Container:
+    ports = container.ports
+    if ports:
+        ports = mapped(lambda port: port if port.protocol else replace(port, protocol="TCP"), ports)
+    return changed(container, ports=ports, resources=rounded_requirements(container.resources))
+
+
+def _default_volume(volume: Volume) -> Volume:
+    if volume.rbd is not None:
+        return changed(volume, rbd=default_rbd(volume.rbd))
+    ephemeral = volume.ephemeral
+    if ephemeral is not None and ephemeral.volume_claim_template is not None:
+        template = ephemeral.volume_claim_template
+        template = changed(template, spec=default_claim_spec(template.spec))
+        return changed(volume, ephemeral=changed(ephemeral, volume_claim_template=template))
+    return volume
+
+
+def default_rbd(source: RBDVolumeSource) -> RBDVolumeSource:
+    """Return a Ceph disk with its pool and user."""
+    return changed(source, pool=source.pool or "rbd", user=source.user or "admin")
+
+
+def _rounded_status(status: ContainerStatus) -> ContainerStatus:
+    return changed(
+        status,
+        allocated_resources=rounded(status.allocated_resources),
+        resources=status.resources and rounded_requirements(status.resources),
+    )
+
+
+# --- claims -------------------------------------------------------------------------------------------------------------
+
+
+def default_persistent_volume_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    """Return a claim with its phase and mode."""
+    status = claim.status
+    status = changed(
+        status,
+        phase=status.phase or "Pending",
+        capacity=rounded(status.capacity),
+        allocated_resources=rounded(status.allocated_resources),
+    )
+    return changed(claim, spec=default_claim_spec(claim.spec), status=status)
+
+
+def default_claim_spec(spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
+    """Return the spec of a claim, or of a template of claims, with its mode."""
+    resources = spec.resources
+    resources = changed(resources, limits=rounded(resources.limits), requests=rounded(resources.requests))
+    return changed(spec, volume_mode=spec.volume_mode or "Filesystem", resources=resources)
+
+
+# --- amounts ----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=65536)
+def round_up_to_milli(quantity: QuantityLike) -> QuantityLike:
+    """Round an amount up (away from zero) to thousandths, as the API does with every list of resources. Cached."""
+    nanos = nano_value(quantity)
+    if nanos % _MILLI_IN_NANOS == 0:
+        return quantity
+    milli = -(-nanos // _MILLI_IN_NANOS) if nanos > 0 else nanos // _MILLI_IN_NANOS
+    return str(Quantity(milli, -3, format=parse_quantity(quantity).format))
+
+
+def rounded(resources: ResourceList) -> ResourceList:
+    """Round all amounts up to thousandths."""
+    for quantity in resources.values():
+        if round_up_to_milli(quantity) is not quantity:
+            return {name: round_up_to_milli(quantity) for name, quantity in resources.items()}
+    return resources
+
+
+def rounded_requirements(resources: ResourceRequirements) -> ResourceRequirements:
+    """Round all requests and limits up to thousandths."""
+    if not resources.limits and not resources.requests:
+        return resources
+    return changed(resources, limits=rounded(resources.limits), requests=rounded(resources.requests))
