@@ -43,12 +43,12 @@ class HostPorts:
 
     def conflicts(self, wanted: HostPort, used: list[HostPort]) -> bool:
         """Return whether `wanted` collides with a used port: same protocol and number, and the same or any address."""
-        return any(_collide(wanted, port) for port in used)
+        return any(collide(wanted, port) for port in used)
 
     def conflict_on(self, row: int, wanted: HostPort) -> bool:
         """Return whether `wanted` collides on one row."""
         used = self._used.get(row)
-        return used is not None and any(_collide(wanted, port) for port in used)
+        return used is not None and any(collide(wanted, port) for port in used)
 
     def column(self, wanted: HostPort, capacity: int) -> Bools:
         """Return bool[capacity]: whether `wanted` collides on each row. Kept up to date from the first call on."""
@@ -75,6 +75,7 @@ class HostPorts:
         return other
 
 
-def _collide(wanted: HostPort, used: HostPort) -> bool:
+def collide(wanted: HostPort, used: HostPort) -> bool:
+    """Return whether two ports collide: same protocol and number, and the same or any address."""
     same_port = wanted.protocol == used.protocol and wanted.port == used.port
     return same_port and (wanted.ip == used.ip or wanted.ip == ANY_IP or used.ip == ANY_IP)
