@@ -48,7 +48,7 @@ class ClusterState:
         request_gates: the feature gates that decide how requests of pods are summed up.
     """
 
-    def __init__(self, *, request_gates: RequestGates = DEFAULT_GATES) -> None:
+    def __init__(self, request_gates: RequestGates = DEFAULT_GATES) -> None:
         self.request_gates = request_gates
         self.nodes = NodeTable()
         self.usage: Ints = np.zeros((FIRST_RESOURCE + len(self.nodes.allocatable), self.nodes.capacity), dtype=np.int64)
@@ -251,7 +251,7 @@ class ClusterState:
 
     def fork(self) -> ClusterState:
         """Return an independent copy of the whole state; typed objects, which never change, are shared."""
-        other = ClusterState(request_gates=self.request_gates)
+        other = ClusterState(self.request_gates)
         other.nodes = self.nodes.copy()
         other.usage = self.usage.copy()
         other.host_ports = self.host_ports.copy()
