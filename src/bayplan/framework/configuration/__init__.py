@@ -1,0 +1,39 @@
+"""The configuration of the scheduler: read, defaulted, checked, and worked out profile by profile."""
+
+from bayplan.framework.configuration.document import Extender, KubeSchedulerConfiguration
+from bayplan.framework.configuration.extension_points import (
+    ExtensionPoint,
+    ExtensionPointsOf,
+    in_tree_extension_points,
+    with_custom_plugins,
+)
+from bayplan.framework.configuration.loading import (
+    Examination,
+    SchedulerConfiguration,
+    declared_document,
+    default_configuration,
+    effective_document,
+    examine_configuration,
+    load_configuration,
+    load_configuration_mapping,
+)
+from bayplan.framework.configuration.profiles import PluginWeight, ProfileConfiguration
+
+__all__ = [
+    "load_configuration",
+    "load_configuration_mapping",
+    "default_configuration",
+    "SchedulerConfiguration",
+    "ProfileConfiguration",
+    "PluginWeight",
+    "Extender",
+    "ExtensionPoint",
+    "ExtensionPointsOf",
+    "in_tree_extension_points",
+    "with_custom_plugins",
+    "examine_configuration",
+    "Examination",
+    "KubeSchedulerConfiguration",
+    "declared_document",
+    "effective_document",
+]

@@ -1,0 +1,219 @@
+"""Fill in what a configuration leaves out: default plugins, merged with the declared ones, and default arguments.
+
+Rules are those of kube-scheduler's v1 defaulting; the constants of single fields stand with the fields (``nil=``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Final
+
+from bayplan.framework.configuration.document import (
+    ClientConnectionConfiguration,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    LeaderElectionConfiguration,
+    Plugin,
+    PluginConfig,
+    Plugins,
+    PluginSet,
+    RawArguments,
+)
+from bayplan.framework.configuration.go_text import NS_PER_SECOND
+from bayplan.framework.configuration.plugin_arguments import (
+    LEAST_ALLOCATED,
+    SYSTEM_DEFAULTING,
+    DynamicResourcesArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArguments,
+    PodTopologySpreadArgs,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
+    argument_type_of,
+)
+from bayplan.framework.configuration.schema import Nested, zero
+from bayplan.framework.feature_gates import FeatureGates
+
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+ALL_PLUGINS: Final = "*"
+
+_DEFAULT_MULTI_POINT: Final = (
+    Plugin("SchedulingGates"),
+    Plugin("PrioritySort"),
+    Plugin("NodeUnschedulable"),
+    Plugin("NodeName"),
+    Plugin("TaintToleration", 3),
+    Plugin("NodeAffinity", 2),
+    Plugin("NodePorts"),
+    Plugin("NodeResourcesFit", 1),
+    Plugin("VolumeRestrictions"),
+    Plugin("NodeVolumeLimits"),
+    Plugin("VolumeBinding"),
+    Plugin("VolumeZone"),
+    Plugin("PodTopologySpread", 2),
+    Plugin("InterPodAffinity", 2),
+    Plugin("DefaultPreemption"),
+    Plugin("NodeResourcesBalancedAllocation", 1),
+    Plugin("ImageLocality", 1),
+    Plugin("DefaultBinder"),
+)
+_DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+_DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+_FILTER_TIMEOUT_NS: Final = 10 * NS_PER_SECOND
+_BINDING_TIMEOUT_NS: Final = 600 * NS_PER_SECOND
+
+
+def default_plugins(feature_gates: FeatureGates) -> tuple[Plugin, ...]:
+    """List the plugins of the default profile, which all stand under ``multiPoint``, in their order."""
+    plugins = list(_DEFAULT_MULTI_POINT)
+    if feature_gates.enabled("NodeDeclaredFeatures"):
+        plugins.append(Plugin("NodeDeclaredFeatures"))
+    if feature_gates.enabled("DynamicResourceAllocation"):
+        # Freeing an idle claim is tried before any pod is evicted.
+        plugins.insert(plugins.index(Plugin("DefaultPreemption")), Plugin("DynamicResources", 2))
+    if feature_gates.enabled("GangScheduling"):
+        plugins.append(Plugin("GangScheduling"))
+    if feature_gates.enabled("TopologyAwareWorkloadScheduling"):
+        plugins += [Plugin("TopologyPlacementGenerator"), Plugin("PodGroupPodsCount", 1)]
+    return tuple(plugins)
+
+
+def default_document(document: KubeSchedulerConfiguration, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
+    """Fill in the defaults of a configuration of version v1."""
+    profiles = document.profiles or (KubeSchedulerProfile(),)
+    if len(profiles) == 1 and profiles[0].scheduler_name is None:
+        profiles = (replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
+    return replace(
+        document,
+        profiles=tuple(_default_profile(profile, feature_gates) for profile in profiles),
+        leader_election=_default_leader_election(document.leader_election),
+        client_connection=_default_client_connection(document.client_connection),
+        enable_contention_profiling=document.enable_profiling
+        if document.enable_contention_profiling is None
+        else document.enable_contention_profiling,
+    )
+
+
+def _default_profile(profile: KubeSchedulerProfile, feature_gates: FeatureGates) -> KubeSchedulerProfile:
+    plugins = _merged_plugins(PluginSet(enabled=default_plugins(feature_gates)), profile.plugins or Plugins())
+    plugin_config = [
+        replace(entry, args=default_arguments(entry.args, feature_gates))
+        if entry.defaulted and not isinstance(entry.args, RawArguments | None)
+        else entry
+        for entry in profile.plugin_config
+    ]
+    configured = {entry.name for entry in plugin_config}
+    for name in sorted(_plugin_names(plugins) - configured, key=str.encode):
+        if argument_type := argument_type_of(name):
+            empty = zero(Nested(argument_type), internal=False)
+            assert isinstance(empty, argument_type)
+            plugin_config.append(PluginConfig(name, default_arguments(empty, feature_gates)))
+    return replace(
+        profile,
+        scheduler_name=profile.scheduler_name or "",
+        plugins=plugins,
+        plugin_config=tuple(plugin_config),
+    )
+
+
+def _plugin_names(plugins: Plugins) -> set[str]:
+    return {plugin.name for point in fields(plugins) for plugin in getattr(plugins, point.name).enabled}
+
+
+def _merged_plugins(default_multi_point: PluginSet, declared: Plugins) -> Plugins:
+    """Merge every declared set with the default one, which is empty except for ``multi_point``."""
+    merged = {
+        point.name: _merged_set(
+            default_multi_point if point.name == "multi_point" else PluginSet(), getattr(declared, point.name)
+        )
+        for point in fields(declared)
+    }
+    return Plugins(**merged)
+
+
+def _merged_set(default: PluginSet, declared: PluginSet) -> PluginSet:
+    """Merge: defaults keep their places, a declared entry of the same name replaces one there, the rest follows."""
+    disabled = tuple(Plugin(plugin.name) for plugin in declared.disabled)
+    names = {plugin.name for plugin in disabled}
+    # Of entries of the same name, the last one is what replaces; the others stay and are refused later.
+    positions = {plugin.name: position for position, plugin in enumerate(declared.enabled)}
+    enabled: list[Plugin] = []
+    replaced: set[int] = set()
+    if ALL_PLUGINS not in names:
+        for plugin in default.enabled:
+            if plugin.name in names:
+                continue
+            position = positions.get(plugin.name)
+            if position is None:
+                enabled.append(plugin)
+            else:
+                enabled.append(declared.enabled[position])
+                replaced.add(position)
+    enabled += [plugin for position, plugin in enumerate(declared.enabled) if position not in replaced]
+    return PluginSet(tuple(enabled), disabled)
+
+
+def default_arguments(args: PluginArguments, feature_gates: FeatureGates) -> PluginArguments:
+    """Fill in the defaults of a plugin's arguments that are more than constants."""
+    match args:
+        case NodeResourcesFitArgs():
+            return replace(args, scoring_strategy=_default_strategy(args.scoring_strategy))
+        case NodeResourcesBalancedAllocationArgs():
+            return replace(args, resources=_default_resources(args.resources))
+        case PodTopologySpreadArgs():
+            return replace(args, defaulting_type=args.defaulting_type or SYSTEM_DEFAULTING)
+        case VolumeBindingArgs():
+            if not args.shape and feature_gates.enabled("StorageCapacityScoring"):
+                return replace(args, shape=_DEFAULT_SHAPE)
+            return args
+        case DynamicResourcesArgs():
+            return _default_dynamic_resources(args, feature_gates)
+        case _:
+            return args
+
+
+def _default_strategy(strategy: ScoringStrategy | None) -> ScoringStrategy:
+    if strategy is None:
+        return ScoringStrategy(LEAST_ALLOCATED, _DEFAULT_RESOURCES)
+    return replace(strategy, resources=_default_resources(strategy.resources))
+
+
+def _default_resources(resources: Sequence[ResourceSpec]) -> tuple[ResourceSpec, ...]:
+    return tuple(replace(resource, weight=resource.weight or 1) for resource in resources) or _DEFAULT_RESOURCES
+
+
+def _default_dynamic_resources(args: DynamicResourcesArgs, feature_gates: FeatureGates) -> DynamicResourcesArgs:
+    filter_timeout_ns, binding_timeout_ns = args.filter_timeout_ns, args.binding_timeout_ns
+    if filter_timeout_ns is None and feature_gates.enabled("DRASchedulerFilterTimeout"):
+        filter_timeout_ns = _FILTER_TIMEOUT_NS
+    if binding_timeout_ns is None and binding_conditions_enabled(feature_gates):
+        binding_timeout_ns = _BINDING_TIMEOUT_NS
+    return DynamicResourcesArgs(filter_timeout_ns, binding_timeout_ns)
+
+
+def binding_conditions_enabled(feature_gates: FeatureGates) -> bool:
+    """Tell whether devices can have binding conditions, so that waiting for them has a limit."""
+    return feature_gates.enabled("DRADeviceBindingConditions") and feature_gates.enabled("DRAResourceClaimDeviceStatus")
+
+
+def _default_leader_election(election: LeaderElectionConfiguration) -> LeaderElectionConfiguration:
+    return replace(
+        election,
+        lease_duration_ns=election.lease_duration_ns or 15 * NS_PER_SECOND,
+        renew_deadline_ns=election.renew_deadline_ns or 10 * NS_PER_SECOND,
+        retry_period_ns=election.retry_period_ns or 2 * NS_PER_SECOND,
+        resource_lock=election.resource_lock or "leases",
+        resource_name=election.resource_name or "kube-scheduler",
+        resource_namespace=election.resource_namespace or "kube-system",
+    )
+
+
+def _default_client_connection(connection: ClientConnectionConfiguration) -> ClientConnectionConfiguration:
+    return replace(
+        connection,
+        content_type=connection.content_type or "application/vnd.kubernetes.protobuf",
+        qps=connection.qps or 50.0,
+        burst=connection.burst or 100,
+    )

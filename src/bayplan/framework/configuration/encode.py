@@ -1,0 +1,88 @@
+"""Write a struct as JSON-able data, with the names of v1."""
+
+import base64
+
+from bayplan.framework.configuration.document import RawArguments
+from bayplan.framework.configuration.go_text import format_duration
+from bayplan.framework.configuration.json_tree import JsonValue, plain_value
+from bayplan.framework.configuration.schema import (
+    EMPTY_LIST,
+    Arguments,
+    Base64,
+    Duration,
+    GoType,
+    Nested,
+    Pointer,
+    Slice,
+    StringMap,
+    Struct,
+    fields_of,
+)
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+
+
+def encode_struct(struct: object, *, names: str = "json") -> dict[str, JsonValue]:
+    """Write a struct as a dict in upstream's order of fields.
+
+    Args:
+        struct: one of the dataclasses of the configuration, defaulted.
+        names: ``json`` for the names of v1; ``go`` for those of the internal version, as error texts show it (nothing is
+            left out then).
+    """
+    out: dict[str, JsonValue] = {}
+    for field in fields_of(type(struct)):
+        value = getattr(struct, field.attribute)
+        if names == "go" and isinstance(struct, Struct):
+            out[field.wire.go_name] = _encode(value, field.wire.go_type, names)
+        elif not (field.wire.omit_empty and _is_empty(value, field.wire.go_type)):
+            out[field.wire.json] = _encode(value, field.wire.go_type, names)
+    return out
+
+
+def encode_arguments(args: Struct | RawArguments | None) -> JsonValue:
+    """Write the arguments of a plugin: typed ones with their kind and version, others as they were given."""
+    if args is None:
+        return None
+    if isinstance(args, RawArguments):
+        return plain_value(args.tree)
+    return {"kind": type(args).__name__, "apiVersion": API_VERSION, **encode_struct(args)}
+
+
+def encode_list(items: tuple[object, ...], *, names: str = "json") -> JsonValue:
+    """Write a list; None for one that was not given."""
+    if not items and items is not EMPTY_LIST:
+        return None
+    return [item if isinstance(item, str) else encode_struct(item, names=names) for item in items]
+
+
+def _is_empty(value: object, go_type: GoType) -> bool:
+    if isinstance(go_type, Pointer):
+        return value is None
+    return value in (False, 0, "", b"", (), {})
+
+
+def _encode(value: object, go_type: GoType, names: str) -> JsonValue:
+    match go_type:
+        case Pointer():
+            return None if value is None else _encode(value, go_type.element, names)
+        case Duration():
+            assert isinstance(value, int)
+            return format_duration(value)
+        case Nested():
+            return encode_struct(value, names=names)
+        case Slice():
+            assert isinstance(value, tuple)
+            return encode_list(value, names=names)
+        case StringMap():
+            assert isinstance(value, dict)
+            return dict(value)
+        case Base64():
+            assert isinstance(value, bytes)
+            return base64.b64encode(value).decode("ascii")
+        case Arguments():
+            assert value is None or isinstance(value, Struct | RawArguments)
+            return encode_arguments(value)
+        case _:
+            assert isinstance(value, bool | int | float | str)
+            return int(value) if isinstance(value, float) and value.is_integer() else value

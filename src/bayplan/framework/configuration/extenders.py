@@ -1,0 +1,80 @@
+"""Put the extenders of a configuration in working order, and apply what they say about resources."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from bayplan.framework.configuration.document import Extender, ExtenderTLSConfig, KubeSchedulerProfile, PluginConfig
+from bayplan.framework.configuration.go_text import NS_PER_SECOND
+from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs
+from bayplan.framework.configuration.profiles import BuildError
+
+CheckTls: TypeAlias = Callable[[ExtenderTLSConfig], str | None]
+"""Load the certificates of an extender; give what is wrong with them, None for nothing. Reads files, so a host provides it."""
+
+_DEFAULT_TIMEOUT_NS = 5 * NS_PER_SECOND
+_FIT = "NodeResourcesFit"
+
+
+def build_extenders(extenders: Sequence[Extender], check_tls: CheckTls | None) -> tuple[Extender, ...]:
+    """Give the extenders in the order in which they are asked: ignorable ones last; no timeout means 5 seconds.
+
+    Args:
+        extenders: as declared.
+        check_tls: how to look at certificates; None leaves them unread.
+
+    Raises:
+        BuildError: the TLS settings of an extender can't be used.
+    """
+    for extender in extenders:
+        problem = _tls_problem(extender, check_tls)
+        if problem is not None:
+            raise BuildError(f"couldn't build extenders: {problem}")
+    return tuple(sorted(map(with_timeout, extenders), key=lambda extender: extender.ignorable))
+
+
+def with_timeout(extender: Extender) -> Extender:
+    """Give an extender without timeout the default one."""
+    return replace(extender, http_timeout_ns=extender.http_timeout_ns or _DEFAULT_TIMEOUT_NS)
+
+
+def _tls_problem(extender: Extender, check_tls: CheckTls | None) -> str | None:
+    tls = extender.tls_config or ExtenderTLSConfig()
+    has_ca = bool(tls.ca_file or tls.ca_data)
+    if has_ca and tls.insecure:
+        return "specifying a root certificates file with the insecure flag is not allowed"
+    if check_tls is None or tls == ExtenderTLSConfig():
+        return None
+    if extender.enable_https and not has_ca:
+        tls = replace(tls, insecure=True)
+    return check_tls(tls)
+
+
+def apply_ignored_resources(
+    profiles: Sequence[KubeSchedulerProfile], extenders: Sequence[Extender]
+) -> tuple[KubeSchedulerProfile, ...]:
+    """Make NodeResourcesFit ignore the resources that extenders want ignored, instead of those of its own arguments.
+
+    Raises:
+        BuildError: a profile has no arguments for NodeResourcesFit.
+    """
+    ignored = tuple(
+        resource.name
+        for extender in extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+    if not ignored:
+        return tuple(profiles)
+    return tuple(replace(profile, plugin_config=_with_ignored(profile.plugin_config, ignored)) for profile in profiles)
+
+
+def _with_ignored(plugin_config: tuple[PluginConfig, ...], ignored: tuple[str, ...]) -> tuple[PluginConfig, ...]:
+    for index, entry in enumerate(plugin_config):
+        if entry.name != _FIT:
+            continue
+        if not isinstance(entry.args, NodeResourcesFitArgs):
+            raise BuildError("couldn't build extenders: want args to be of type NodeResourcesFitArgs, got <nil>")
+        changed = replace(entry, args=replace(entry.args, ignored_resources=ignored))
+        return (*plugin_config[:index], changed, *plugin_config[index + 1 :])
+    raise BuildError("couldn't build extenders: can't find NodeResourcesFitArgs in plugin config")

@@ -1,0 +1,95 @@
+"""The extension points of the scheduling framework, and which of them the in-tree plugins implement."""
+
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+
+class ExtensionPoint(StrEnum):
+    """A point of a scheduling attempt at which plugins run; the value is its name in snake case.
+
+    Members stand in the order in which upstream builds their plugin lists, which decides the error that is seen first.
+    """
+
+    PRE_FILTER = "pre_filter"
+    FILTER = "filter"
+    POST_FILTER = "post_filter"
+    RESERVE = "reserve"
+    PRE_SCORE = "pre_score"
+    SCORE = "score"
+    PRE_BIND = "pre_bind"
+    BIND = "bind"
+    POST_BIND = "post_bind"
+    PERMIT = "permit"
+    PRE_ENQUEUE = "pre_enqueue"
+    QUEUE_SORT = "queue_sort"
+    PLACEMENT_GENERATE = "placement_generate"
+    PLACEMENT_SCORE = "placement_score"
+
+    @property
+    def interface(self) -> str:
+        """Name of the Go interface, as in error texts: ``PreFilterPlugin``."""
+        return "".join(part.capitalize() for part in self.value.split("_")) + "Plugin"
+
+    @property
+    def json_name(self) -> str:
+        """Name in configuration files: ``preFilter``."""
+        first, *others = self.value.split("_")
+        return first + "".join(part.capitalize() for part in others)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether the weights of plugins count here."""
+        return self in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
+
+
+ExtensionPointsOf: TypeAlias = Callable[[str], Collection[str] | None]
+"""Tell which extension points (snake-case names) the plugin of a name implements; None: there is no such plugin."""
+
+_P = ExtensionPoint
+
+IN_TREE_EXTENSION_POINTS: Final[Mapping[str, frozenset[ExtensionPoint]]] = MappingProxyType(
+    {
+        "DefaultBinder": frozenset({_P.BIND}),
+        "DefaultPreemption": frozenset({_P.PRE_ENQUEUE, _P.POST_FILTER}),
+        "DynamicResources": frozenset(
+            {_P.PRE_ENQUEUE, _P.PRE_FILTER, _P.FILTER, _P.POST_FILTER, _P.SCORE, _P.RESERVE, _P.PRE_BIND}
+        ),
+        "GangScheduling": frozenset({_P.PRE_ENQUEUE, _P.PERMIT}),
+        "ImageLocality": frozenset({_P.SCORE}),
+        "InterPodAffinity": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
+        "NodeAffinity": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
+        "NodeDeclaredFeatures": frozenset({_P.PRE_FILTER, _P.FILTER}),
+        "NodeName": frozenset({_P.FILTER}),
+        "NodePorts": frozenset({_P.PRE_FILTER, _P.FILTER}),
+        "NodeResourcesBalancedAllocation": frozenset({_P.PRE_SCORE, _P.SCORE}),
+        "NodeResourcesFit": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE, _P.PLACEMENT_SCORE}),
+        "NodeUnschedulable": frozenset({_P.FILTER}),
+        "NodeVolumeLimits": frozenset({_P.PRE_FILTER, _P.FILTER}),
+        "PodGroupPodsCount": frozenset({_P.PLACEMENT_SCORE}),
+        "PodTopologySpread": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
+        "PrioritySort": frozenset({_P.QUEUE_SORT}),
+        "SchedulingGates": frozenset({_P.PRE_ENQUEUE}),
+        "TaintToleration": frozenset({_P.FILTER, _P.PRE_SCORE, _P.SCORE}),
+        "TopologyPlacementGenerator": frozenset({_P.PLACEMENT_GENERATE}),
+        "VolumeBinding": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE, _P.RESERVE, _P.PRE_BIND}),
+        "VolumeRestrictions": frozenset({_P.PRE_FILTER, _P.FILTER}),
+        "VolumeZone": frozenset({_P.PRE_FILTER, _P.FILTER}),
+    }
+)
+"""Every in-tree plugin of v1.36.3, in the default profile or not."""
+
+
+def in_tree_extension_points(plugin: str) -> frozenset[ExtensionPoint] | None:
+    """Give the extension points of an in-tree plugin; None for any other name."""
+    return IN_TREE_EXTENSION_POINTS.get(plugin)
+
+
+def with_custom_plugins(custom: Mapping[str, Collection[str]]) -> ExtensionPointsOf:
+    """Know custom plugins beside the in-tree ones; ``custom`` has the extension points of each."""
+
+    def extension_points_of(plugin: str) -> Collection[str] | None:
+        return custom.get(plugin) or in_tree_extension_points(plugin)
+
+    return extension_points_of

@@ -1,0 +1,271 @@
+"""Put profiles together: which plugins run at every extension point, in which order, with which weight and arguments.
+
+This is what kube-scheduler does when it builds a framework for each profile; the errors found here are those of that step.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+from bayplan.framework.configuration.argument_validation import validate_arguments
+from bayplan.framework.configuration.document import KubeSchedulerProfile, Plugin, Plugins, PluginSet, RawArguments
+from bayplan.framework.configuration.extension_points import ExtensionPoint, ExtensionPointsOf
+from bayplan.framework.configuration.field_errors import Path
+from bayplan.framework.configuration.json_tree import JsonValue, plain_value
+from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs, PluginArguments, argument_type_of
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.objects.selectors import join_errors, quote
+
+EffectiveArguments: TypeAlias = "PluginArguments | JsonValue"
+"""Arguments as a plugin gets them: typed for the in-tree plugins, plain data for others."""
+
+_ALL = "*"
+_MAX_NODE_SCORE = 100
+_MAX_INT64 = (1 << 63) - 1
+# How the plugins word it when their arguments are missing.
+_MISSING_ARGUMENTS = {
+    "DefaultPreemption": "got args of type <nil>, want *DefaultPreemptionArgs",
+    "DynamicResources": "got args of type <nil>, want *DynamicResourcesArgs",
+    "NodeAffinity": "args are not of type NodeAffinityArgs, got <nil>",
+}
+
+
+class BuildError(ValueError):
+    """Refuse profiles that can't be put together; the message is upstream's."""
+
+
+class PluginWeight(NamedTuple):
+    """A plugin at an extension point, with its weight; 0 where weights do not count."""
+
+    name: str
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileConfiguration:
+    """A profile as it runs.
+
+    Attributes:
+        scheduler_name: pods name it in ``spec.schedulerName``.
+        percentage_of_nodes_to_score: None: that of the whole configuration holds; 0: adaptive.
+        plugins: for every extension point (a snake-case name, see `ExtensionPoint`), the plugins in the order in which they run.
+        plugin_arguments: arguments by plugin, in name order, for the enabled plugins that have any: typed ones for the
+            in-tree plugins, plain data (as in the file) for others.
+    """
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int | None
+    plugins: Mapping[str, tuple[PluginWeight, ...]]
+    plugin_arguments: Mapping[str, EffectiveArguments]
+
+    def names(self, point: ExtensionPoint) -> tuple[str, ...]:
+        """List the plugins at an extension point in the order in which they run."""
+        return tuple(plugin.name for plugin in self.plugins[point])
+
+
+def build_profiles(
+    profiles: Collection[KubeSchedulerProfile], feature_gates: FeatureGates, extension_points_of: ExtensionPointsOf
+) -> tuple[ProfileConfiguration, ...]:
+    """Put all profiles of a configuration together, in its order.
+
+    Raises:
+        BuildError: in the words of upstream; the first problem ends it.
+    """
+    built: list[ProfileConfiguration] = []
+    for profile in profiles:
+        try:
+            following = build_profile(profile, feature_gates, extension_points_of)
+        except BuildError as error:
+            name = profile.scheduler_name or ""
+            raise BuildError(f"creating profile for scheduler name {name}: {error}") from None
+        _check_against(built, profile, following)
+        built.append(following)
+    return tuple(built)
+
+
+def _check_against(
+    built: list[ProfileConfiguration], profile: KubeSchedulerProfile, following: ProfileConfiguration
+) -> None:
+    """Check that a profile sorts the queue as the first one does, and has a name of its own."""
+    name = following.scheduler_name
+    if profile.plugins is None:
+        raise BuildError(f"plugins required for profile with scheduler name {quote(name)}")
+    if any(other.scheduler_name == name for other in built):
+        raise BuildError(f"duplicate profile with scheduler name {quote(name)}")
+    if not built:
+        return
+    (first_sort,), (sort,) = built[0].names(ExtensionPoint.QUEUE_SORT), following.names(ExtensionPoint.QUEUE_SORT)
+    if first_sort != sort:
+        raise BuildError(
+            f"different queue sort plugins for profile {quote(name)}: {quote(sort)}, first: {quote(first_sort)}"
+        )
+    if built[0].plugin_arguments.get(sort) != following.plugin_arguments.get(sort):
+        raise BuildError(f"different queue sort plugin args for profile {quote(name)}")
+
+
+def build_profile(
+    profile: KubeSchedulerProfile, feature_gates: FeatureGates, extension_points_of: ExtensionPointsOf
+) -> ProfileConfiguration:
+    """Put one profile together; see `build_profiles`."""
+    plugins = profile.plugins or Plugins()
+    needed = _needed(plugins)
+    implemented = {name: found for name in sorted(needed) if (found := extension_points_of(name)) is not None}
+    arguments = _arguments(profile, implemented, feature_gates)
+    if profile.plugins is not None:
+        at_points = _expanded(plugins, implemented)
+        _check_counts(profile.scheduler_name or "", at_points)
+    else:
+        at_points = dict.fromkeys(ExtensionPoint, ())
+    weights = {
+        ExtensionPoint.SCORE: _weights(plugins, implemented, ExtensionPoint.SCORE, "score"),
+        ExtensionPoint.PLACEMENT_SCORE: _weights(
+            plugins, implemented, ExtensionPoint.PLACEMENT_SCORE, "placement score"
+        ),
+    }
+    effective: dict[str, tuple[PluginWeight, ...]] = {
+        point: tuple(PluginWeight(name, weights.get(point, {}).get(name, 0)) for name in names)
+        for point, names in at_points.items()
+    }
+    return ProfileConfiguration(
+        scheduler_name=profile.scheduler_name or "",
+        percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+        plugins=MappingProxyType(effective),
+        plugin_arguments=MappingProxyType(arguments),
+    )
+
+
+def plugin_set_at(plugins: Plugins, point: ExtensionPoint) -> PluginSet:
+    """Give the declared plugin set of an extension point."""
+    declared = getattr(plugins, point.value)
+    assert isinstance(declared, PluginSet)
+    return declared
+
+
+def _needed(plugins: Plugins) -> set[str]:
+    sets = [plugins.multi_point, *(plugin_set_at(plugins, point) for point in ExtensionPoint)]
+    return {plugin.name for plugin_set in sets for plugin in plugin_set.enabled}
+
+
+def _arguments(
+    profile: KubeSchedulerProfile, implemented: Collection[str], feature_gates: FeatureGates
+) -> dict[str, EffectiveArguments]:
+    """Find the arguments of the plugins that are needed, checked as the plugins themselves check them."""
+    given: dict[str, PluginArguments | RawArguments | None] = {}
+    for entry in profile.plugin_config:
+        if entry.name in given:
+            raise BuildError(f"repeated config for plugin {entry.name}")
+        given[entry.name] = entry.args
+    arguments: dict[str, EffectiveArguments] = {}
+    for name in implemented:
+        args = given.get(name)
+        if isinstance(args, RawArguments):
+            arguments[name] = plain_value(args.tree)
+        elif args is not None:
+            _check_arguments(name, args, feature_gates)
+            arguments[name] = args
+        elif (argument_type := argument_type_of(name)) is not None:
+            missing = _MISSING_ARGUMENTS.get(name, f"want args to be of type {argument_type.__name__}, got <nil>")
+            raise BuildError(f"initializing plugin {quote(name)}: {missing}")
+    return arguments
+
+
+def _check_arguments(plugin: str, args: PluginArguments, feature_gates: FeatureGates) -> None:
+    # The others were checked with the whole configuration, by the same rules.
+    if isinstance(args, NodeResourcesFitArgs) and (errors := validate_arguments(Path(), args, feature_gates)):
+        raise BuildError(f"initializing plugin {quote(plugin)}: {join_errors(errors)}")
+
+
+def _expanded(plugins: Plugins, implemented: Mapping[str, Collection[str]]) -> dict[ExtensionPoint, tuple[str, ...]]:
+    """Give the plugins of every extension point in running order."""
+    own = {point: _own_plugins(point, plugin_set_at(plugins, point), implemented) for point in ExtensionPoint}
+    if not plugins.multi_point.enabled:
+        return own
+    return {
+        point: _with_multi_point(point, plugin_set_at(plugins, point), plugins.multi_point.enabled, implemented)
+        for point in ExtensionPoint
+    }
+
+
+def _own_plugins(
+    point: ExtensionPoint, declared: PluginSet, implemented: Mapping[str, Collection[str]]
+) -> tuple[str, ...]:
+    """Check the plugins that are enabled at the point itself."""
+    names: list[str] = []
+    for plugin in declared.enabled:
+        if plugin.name not in implemented:
+            raise BuildError(f"{point.interface} {quote(plugin.name)} does not exist")
+        if point not in implemented[plugin.name]:
+            raise BuildError(f"plugin {quote(plugin.name)} does not extend {point.interface} plugin")
+        if plugin.name in names:
+            raise BuildError(f"plugin {quote(plugin.name)} already registered as {quote(point.interface)}")
+        names.append(plugin.name)
+    return tuple(names)
+
+
+def _with_multi_point(
+    point: ExtensionPoint,
+    declared: PluginSet,
+    multi_point: tuple[Plugin, ...],
+    implemented: Mapping[str, Collection[str]],
+) -> tuple[str, ...]:
+    """Add the plugins that implement the point and stand under ``multiPoint``.
+
+    Order: own entries that ``multiPoint`` has too, in their own order; the plugins of ``multiPoint``; the other own entries.
+    """
+    own = [plugin.name for plugin in declared.enabled]
+    disabled = {plugin.name for plugin in declared.disabled}
+    if _ALL in disabled:
+        return tuple(own)
+    overridden: set[str] = set()
+    added: list[str] = []
+    for plugin in multi_point:
+        if plugin.name not in implemented:
+            raise BuildError(f"{point.interface} {quote(plugin.name)} does not exist")
+        if point not in implemented[plugin.name] or plugin.name in disabled:
+            continue
+        if plugin.name in own:
+            overridden.add(plugin.name)
+        elif plugin.name in added:
+            raise BuildError(f"plugin {quote(plugin.name)} already registered as {quote(point.interface)}")
+        else:
+            added.append(plugin.name)
+    first = [name for name in own if name in overridden]
+    last = [name for name in own if name not in overridden]
+    return (*first, *added, *last)
+
+
+def _check_counts(scheduler_name: str, at_points: Mapping[ExtensionPoint, tuple[str, ...]]) -> None:
+    name = quote(scheduler_name)
+    sorters = len(at_points[ExtensionPoint.QUEUE_SORT])
+    if sorters != 1:
+        raise BuildError(
+            f"only one queue sort plugin required for profile with scheduler name {name}, but got {sorters}"
+        )
+    if not at_points[ExtensionPoint.BIND]:
+        raise BuildError(f"at least one bind plugin is needed for profile with scheduler name {name}")
+    if len(at_points[ExtensionPoint.PLACEMENT_GENERATE]) > 1:
+        raise BuildError(f"at most one placement generate plugin is allowed for profile with scheduler name {name}")
+
+
+def _weights(
+    plugins: Plugins, implemented: Mapping[str, Collection[str]], point: ExtensionPoint, what: str
+) -> dict[str, int]:
+    """Give the weight of every plugin that scores here: that of the point, else of ``multiPoint``; 0 becomes 1."""
+    weights: dict[str, int] = {}
+    total = 0
+    for plugin in (*plugin_set_at(plugins, point).enabled, *plugins.multi_point.enabled):
+        if point not in implemented.get(plugin.name, ()) or plugin.name in weights:
+            continue
+        weights[plugin.name] = plugin.weight or 1
+        # Upstream's check for an overflow overflows itself when the total so far is negative.
+        room = _wrapped(_MAX_INT64 - total)
+        if weights[plugin.name] * _MAX_NODE_SCORE > room:
+            raise BuildError(f"{what} plugins: total score of Score plugins could overflow")
+        total += weights[plugin.name] * _MAX_NODE_SCORE
+    return weights
+
+
+def _wrapped(value: int) -> int:
+    """Wrap like an int64."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -1,0 +1,227 @@
+"""Describe how a dataclass looks on the wire: JSON names, Go types, what an absent field means.
+
+The structs of the configuration are frozen dataclasses in the form that the scheduler works with (no pointers where a default
+exists). Their fields carry a ``Wire``; ``decode.py`` and ``encode.py`` read it. Two versions of every struct are known
+upstream: ``v1``, which files are written in, and the internal one, which a file can ask for with the version ``__internal``.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, TypeAlias
+
+
+class _EmptyList(tuple[object, ...]):
+    """An empty tuple that says that an empty list was written; ``()`` means that none was."""
+
+    __slots__ = ()
+
+
+EMPTY_LIST: Final[tuple[()]] = _EmptyList()  # type: ignore[assignment]
+"""An empty list that stands in the text. Equal to ``()``; only error texts tell the two apart, by identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A Go bool, string, integer or float; ``name`` is that of the Go type, where a named one differs between versions."""
+
+    kind: str
+    name: str
+    internal_name: str = ""
+    bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A ``metav1.Duration``: a Go duration text, nanoseconds here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base64:
+    """A Go ``[]byte``: base64 text."""
+
+
+@dataclass(frozen=True, slots=True)
+class StringMap:
+    """A ``map[string]string``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a plugin: any JSON, read again once the plugin is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A pointer in v1; the internal version has the value itself unless ``everywhere``."""
+
+    element: "GoType"
+    everywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A list of elements."""
+
+    element: "GoType"
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Base of the dataclasses that stand for a Go struct of the same name.
+
+    The internal version of such a struct is another Go type, in the package ``config``: its fields have no JSON names, but
+    their Go names. Types of the Kubernetes API have one version only; `describe` makes them known here.
+    """
+
+    go_package: ClassVar[str] = "v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A struct as a value."""
+
+    struct: type[object]
+
+
+GoType: TypeAlias = Scalar | Duration | Base64 | StringMap | Arguments | Pointer | Slice | Nested
+
+BOOL: Final = Scalar("bool", "bool")
+STRING: Final = Scalar("string", "string")
+INT32: Final = Scalar("int", "int32", bits=32)
+INT64: Final = Scalar("int", "int64", bits=64)
+FLOAT32: Final = Scalar("float", "float32", bits=32)
+
+
+def named_string(name: str, internal_name: str = "") -> Scalar:
+    """Describe a string type with a name of its own, e.g. ``v1.ScoringStrategyType``."""
+    return Scalar("string", name, internal_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How one field is written.
+
+    Attributes:
+        json: its name in v1.
+        go_type: its type in v1.
+        nil: the default in v1, for a pointer that is not set.
+        omit_empty: whether an empty value is left out when written.
+        go_name: its Go name, which is also its name in the internal version.
+        embedded: name of the embedded struct that the field belongs to upstream; it shows up in type errors.
+    """
+
+    json: str
+    go_type: GoType
+    nil: object
+    omit_empty: bool
+    go_name: str
+    embedded: str
+
+
+def wire(
+    json: str,
+    go_type: GoType,
+    *,
+    nil: object = None,
+    omit_empty: bool = False,
+    go_name: str = "",
+    embedded: str = "",
+) -> Mapping[str, Wire]:
+    """Make the metadata of a dataclass field; see `Wire`."""
+    return {"wire": Wire(json, go_type, nil, omit_empty, go_name or json[:1].upper() + json[1:], embedded)}
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    """A field of a struct: the attribute and how it is written."""
+
+    attribute: str
+    wire: Wire
+
+
+_FIELDS: dict[type[object], tuple[StructField, ...]] = {}
+
+
+def describe(struct: type[object], **fields: Mapping[str, Wire]) -> None:
+    """Say how the fields of a type of the Kubernetes API are written, in upstream's order."""
+    _FIELDS[struct] = tuple(StructField(attribute, metadata["wire"]) for attribute, metadata in fields.items())
+
+
+def is_versioned(struct: type[object]) -> bool:
+    """Tell whether a struct has an internal version of its own."""
+    return issubclass(struct, Struct)
+
+
+def fields_of(struct: type[object]) -> tuple[StructField, ...]:
+    """List the fields of a struct that stand on the wire, in upstream's order."""
+    if struct not in _FIELDS and issubclass(struct, Struct):
+        _FIELDS[struct] = tuple(
+            StructField(field.name, field.metadata["wire"])
+            for field in dataclasses.fields(struct)
+            if "wire" in field.metadata
+        )
+    return _FIELDS[struct]
+
+
+def type_name(go_type: GoType, *, internal: bool) -> str:
+    """Name a type as Go does in errors; pointers are followed."""
+    match go_type:
+        case Scalar():
+            return go_type.internal_name if internal and go_type.internal_name else go_type.name
+        case Pointer():
+            return type_name(go_type.element, internal=internal)
+        case Slice():
+            return "[]" + type_name(go_type.element, internal=internal)
+        case Nested():
+            return f"{_package(go_type.struct, internal=internal)}.{go_type.struct.__name__}"
+        case Duration():
+            return "string"
+        case Base64():
+            return "[]uint8"
+        case StringMap():
+            return "map[string]string"
+        case Arguments():
+            return "runtime.Object"
+
+
+def _package(struct: type[object], *, internal: bool) -> str:
+    if not issubclass(struct, Struct):
+        return "v1"
+    return "config" if internal else struct.go_package
+
+
+def zero(go_type: GoType, *, internal: bool) -> object:
+    """Give what an absent value of a type is, before defaults."""
+    match go_type:
+        case Scalar(kind="bool"):
+            return False
+        case Scalar(kind="string"):
+            return ""
+        case Scalar(kind="float"):
+            return 0.0
+        case Scalar() | Duration():
+            return 0
+        case Base64():
+            return b""
+        case Slice():
+            return ()
+        case StringMap():
+            return {}
+        case Pointer():
+            if internal and not go_type.everywhere:
+                return zero(go_type.element, internal=True)
+            return None
+        case Nested():
+            values = {field.attribute: absent_value(field, internal=internal) for field in fields_of(go_type.struct)}
+            return go_type.struct(**values)
+        case Arguments():
+            return None
+
+
+def absent_value(field: StructField, *, internal: bool) -> object:
+    """Give what a field is that is not set: the default of a pointer in v1, otherwise the zero value."""
+    go_type = field.wire.go_type
+    if isinstance(go_type, Pointer) and not internal:
+        return field.wire.nil
+    return zero(go_type, internal=internal)

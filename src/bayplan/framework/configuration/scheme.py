@@ -1,0 +1,224 @@
+"""Recognise what a text is (kind and version), read it strictly, and fill in defaults.
+
+The order of the steps, and so the error that is told, is that of kube-scheduler's loader: what the text is, its types,
+the arguments of plugins, and last all unknown and repeated fields together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from bayplan.framework.configuration.decode import DecodeError, decode_struct
+from bayplan.framework.configuration.defaults import default_document
+from bayplan.framework.configuration.document import (
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    PluginConfig,
+    RawArguments,
+)
+from bayplan.framework.configuration.json_tree import JsonNode, JsonObject, JsonSyntaxError, parse_json
+from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES, PluginArguments, argument_type_of
+from bayplan.framework.configuration.schema import Struct
+from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.objects.selectors import quote
+
+GROUP: Final = "kubescheduler.config.k8s.io"
+VERSION: Final = "v1"
+INTERNAL_VERSION: Final = "__internal"
+
+_SCHEME: Final = "pkg/runtime/scheme.go:111"
+_FIND_KIND: Final = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+)
+_KINDS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
+    {KubeSchedulerConfiguration.__name__: KubeSchedulerConfiguration, **ARGUMENT_TYPES}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersionKind:
+    """What an object says that it is."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as they stand in ``apiVersion``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_kind(self) -> str:
+        """Kind and group as error texts show them."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """An object that was read: what it is, and the remarks of strict reading."""
+
+    identity: GroupVersionKind
+    struct: Struct
+    remarks: tuple[str, ...]
+
+
+def decode_document(text: bytes, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
+    """Read a configuration file and fill in its defaults.
+
+    Raises:
+        DecodeError: the text is refused; the message is upstream's.
+    """
+    tree, complaint = _tree_of_text(text)
+    return _decode_tree(tree, text.decode("utf-8", "replace"), complaint, feature_gates)
+
+
+def decode_document_tree(tree: JsonNode, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
+    """Read a configuration that is parsed already; see `decode_document`."""
+    return _decode_tree(tree, "the given object", None, feature_gates)
+
+
+def _tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
+    """Parse JSON where the text begins with a brace, otherwise YAML; give the tree and the complaint about repeated keys."""
+    decoded = text.decode("utf-8", "replace")
+    if not decoded.lstrip().startswith("{"):
+        try:
+            document = read_yaml(text)
+        except YamlError as error:
+            raise DecodeError(str(error)) from None
+        return document.tree, document.complaint
+    try:
+        return parse_json(decoded), None
+    except JsonSyntaxError as error:
+        raise DecodeError(f"couldn't get version/kind; json parse error: {error}") from None
+    except RecursionError:
+        raise DecodeError("couldn't get version/kind; json parse error: exceeded max depth") from None
+
+
+def _decode_tree(
+    tree: JsonNode, text: str, complaint: str | None, feature_gates: FeatureGates
+) -> KubeSchedulerConfiguration:
+    identity = _identify(tree)
+    if not identity.kind:
+        raise DecodeError(f"Object 'Kind' is missing in '{text}'")
+    if not identity.version:
+        raise DecodeError(f"Object 'apiVersion' is missing in '{text}'")
+    found = _decode_object(tree, identity)
+    document, remarks = found.struct, found.remarks
+    if complaint is not None:
+        remarks = (complaint, *remarks)
+    internal = identity.version == INTERNAL_VERSION
+    if isinstance(document, KubeSchedulerConfiguration) and not internal:
+        document, nested_remarks = _decode_nested(document)
+        remarks += nested_remarks
+    if remarks:
+        raise DecodeError(f"strict decoding error: {', '.join(remarks)}")
+    if not isinstance(document, KubeSchedulerConfiguration):
+        shown = f"{identity.group}/{identity.version}, Kind={identity.kind}"
+        raise DecodeError(f"couldn't decode as KubeSchedulerConfiguration, got {shown}: ")
+    if not internal:
+        document = default_document(document, feature_gates)
+    return replace(document, api_version=identity.api_version)
+
+
+def _identify(tree: JsonNode) -> GroupVersionKind:
+    """Find kind and version, whatever the case of their keys (upstream looks for them less strictly than it reads)."""
+    if tree is not None and not isinstance(tree, JsonObject):
+        found = {bool: "bool", str: "string", list: "array"}.get(type(tree), "number")
+        raise _no_identity(f"json: cannot unmarshal {found} into Go value of type {_FIND_KIND}")
+    values = {"apiVersion": "", "kind": ""}
+    names = {name.upper(): name for name in values}
+    error: DecodeError | None = None
+    for key, value in tree.pairs if tree is not None else ():
+        name = names.get(key.upper())
+        if name is None or value is None:
+            continue
+        if isinstance(value, str):
+            values[name] = value
+        elif error is None:
+            found = {bool: "bool", list: "array", JsonObject: "object"}.get(type(value), "number")
+            error = _no_identity(f"json: cannot unmarshal {found} into Go struct field .{name} of type string")
+    if error is not None:
+        raise error
+    group, version = _group_version(values["apiVersion"])
+    return GroupVersionKind(group, version, values["kind"])
+
+
+def _no_identity(reason: str) -> DecodeError:
+    return DecodeError(f"couldn't get version/kind; json parse error: {reason}")
+
+
+def _group_version(api_version: str) -> tuple[str, str]:
+    if api_version in ("", "/"):
+        return "", ""
+    parts = api_version.split("/")
+    if len(parts) > 2:
+        raise DecodeError(f"unexpected GroupVersion string: {api_version}")
+    return ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+
+
+def _decode_object(tree: JsonNode, identity: GroupVersionKind) -> _Object:
+    """Read an object of a kind that is registered."""
+    struct = _KINDS.get(identity.kind)
+    if identity.group != GROUP or identity.version not in (VERSION, INTERNAL_VERSION) or struct is None:
+        raise DecodeError(_not_registered(identity))
+    value, remarks = decode_struct(tree, struct, internal=identity.version == INTERNAL_VERSION)
+    return _Object(identity, value, remarks)
+
+
+def _not_registered(identity: GroupVersionKind) -> str:
+    if identity.version == INTERNAL_VERSION:
+        version = f"the internal version of group {quote(identity.group)}"
+    else:
+        version = f"version {quote(identity.api_version)}"
+    return f"no kind {quote(identity.kind)} is registered for {version} in scheme {quote(_SCHEME)}"
+
+
+def _decode_nested(document: KubeSchedulerConfiguration) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
+    """Read the arguments of plugins that have typed ones; give the remarks about all of them."""
+    remarks: list[str] = []
+    profiles: list[KubeSchedulerProfile] = []
+    for profile_index, profile in enumerate(document.profiles):
+        entries = []
+        for index, entry in enumerate(profile.plugin_config):
+            place = f"decoding .profiles[{profile_index}].pluginConfig[{index}]: "
+            try:
+                decoded, entry_remarks = _decode_arguments(entry)
+            except DecodeError as error:
+                raise DecodeError(f"{place}{error}") from None
+            if entry_remarks:
+                inner = f"decoding args for plugin {entry.name}: strict decoding error: {', '.join(entry_remarks)}"
+                remarks.append(f"{place}strict decoding error: {inner}")
+            entries.append(decoded)
+        profiles.append(replace(profile, plugin_config=tuple(entries)))
+    return replace(document, profiles=tuple(profiles)), tuple(remarks)
+
+
+def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, tuple[str, ...]]:
+    """Read the arguments of one plugin into their type; arguments of other plugins stay as they are."""
+    expected = argument_type_of(entry.name)
+    if expected is None:
+        return entry, ()
+    tree = entry.args.tree if isinstance(entry.args, RawArguments) else None
+    try:
+        identity = _with_defaults(_identify(tree), GroupVersionKind(GROUP, VERSION, expected.__name__))
+        found = _decode_object(tree, identity)
+    except DecodeError as error:
+        raise DecodeError(f"decoding args for plugin {entry.name}: {error}") from None
+    wanted = replace(identity, group=GROUP, kind=expected.__name__).group_kind
+    if identity.group_kind != wanted:
+        raise DecodeError(f"args for plugin {entry.name} were not of type {wanted}, got {identity.group_kind}")
+    args = found.struct
+    assert isinstance(args, PluginArguments)
+    defaulted = identity.version != INTERNAL_VERSION
+    return replace(entry, args=args, defaulted=defaulted), found.remarks
+
+
+def _with_defaults(identity: GroupVersionKind, default: GroupVersionKind) -> GroupVersionKind:
+    """Fill in what arguments don't say of themselves."""
+    kind = identity.kind or default.kind
+    if not identity.version and identity.group in ("", default.group):
+        return GroupVersionKind(default.group, default.version, kind)
+    return replace(identity, kind=kind)

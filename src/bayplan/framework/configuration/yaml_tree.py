@@ -1,0 +1,347 @@
+"""Read the first document of a YAML text as kube-scheduler does: YAML 1.1 scalars, merge keys, repeated keys noticed.
+
+kube-scheduler turns YAML into JSON with sorted keys before anything else looks at it (sigs.k8s.io/yaml over go-yaml 2), so
+does this module. libyaml is used where PyYAML has it; its messages are the ones that go-yaml has inherited.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import yaml
+
+from bayplan.formats.yaml_scalars import key_text, resolve
+from bayplan.framework.configuration.go_text import GoTextError, decode_base64, json_float
+from bayplan.framework.configuration.json_tree import JsonNode, JsonNumber, JsonObject
+from bayplan.objects.selectors import quote
+
+_TAG_PREFIX = "tag:yaml.org,2002:"
+_STR, _BOOL, _INT, _FLOAT, _NULL, _TIMESTAMP, _BINARY, _MERGE = (
+    _TAG_PREFIX + name for name in ("str", "bool", "int", "float", "null", "timestamp", "binary", "merge")
+)
+_TAG_OF: dict[type[object], str] = {str: _STR, bool: _BOOL, int: _INT, float: _FLOAT, type(None): _NULL}
+_RESOLVABLE = frozenset({"", _STR, _BOOL, _INT, _FLOAT, _NULL, _TIMESTAMP})
+
+_Scalar: TypeAlias = "str | int | float | bool | None"
+_Value: TypeAlias = "_Scalar | list[_Value] | _Map"
+
+_DATE_SYNTAX = re.compile(
+    r"[0-9]{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12][0-9]|3[01])"
+    r"(?:(?:[Tt](?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]:[0-5]?[0-9](?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2}))"
+    r"|(?: (?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]:[0-5]?[0-9](?:\.[0-9]+)?))?",
+    re.ASCII,
+)
+
+# What PyYAML's own scanner says, where libyaml is not there, and what libyaml says of the same.
+_WORDINGS = (
+    (re.compile(r"expected <block end>, but found '?-'?.*"), "did not find expected '-' indicator"),
+    (re.compile(r"expected <block end>, but found .*"), "did not find expected key"),
+    (re.compile(r"expected (',' or '[]}]'), but got .*"), r"did not find expected \1"),
+    (re.compile(r"expected the node content, but found .*"), "did not find expected node content"),
+    (re.compile(r"expected '<document start>', but found .*"), "did not find expected <document start>"),
+    (re.compile(r"found undefined tag handle .*"), "found undefined tag handle"),
+    (
+        re.compile(r"(mapping values|mapping keys|sequence entries) are not allowed here"),
+        r"\1 are not allowed in this context",
+    ),
+    (re.compile(r"found character .* that cannot start any token"), "found character that cannot start any token"),
+    (re.compile(r"found unexpected document separator"), "found unexpected document indicator"),
+    (re.compile(r"found unknown escape character .*"), "found unknown escape character"),
+    (
+        re.compile(r"expected alphabetic or numeric character, but found .*"),
+        "did not find expected alphabetic or numeric character",
+    ),
+)
+
+_ALIAS_LIMIT_LOW = 400_000
+_ALIAS_LIMIT_HIGH = 4_000_000
+
+
+class YamlError(ValueError):
+    """Say in go-yaml's words why a text can't be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class YamlDocument:
+    """The JSON form of a document, and what strict reading has against it (repeated keys), in go-yaml's words."""
+
+    tree: JsonNode
+    complaint: str | None
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node of the document; ``line`` counts from 1. Aliases have a ``target``."""
+
+    line: int
+    kind: str
+    value: str = ""
+    tag: str = ""
+    implicit: bool = False
+    children: list["_Node"] = field(default_factory=list)
+    target: "_Node | None" = None
+
+
+@dataclass(slots=True)
+class _Map:
+    """A mapping: typed keys (``1`` and ``"1"`` differ) and values; a later value takes the place of an earlier one."""
+
+    items: dict[tuple[str, str], tuple["_Scalar", "_Value"]] = field(default_factory=dict)
+
+
+def read_yaml(text: bytes) -> YamlDocument:
+    """Read the first document of a YAML text.
+
+    Raises:
+        YamlError: the text is not YAML, or has no JSON form.
+    """
+    try:
+        root = _Composer(text).document()
+        reader = _Reader()
+        value = reader.value(root) if root is not None else None
+        tree = _json_tree(value)
+    except RecursionError:
+        raise YamlError("yaml: exceeded max depth of 10000") from None
+    complaint = None
+    if reader.complaints:
+        complaint = "yaml: unmarshal errors:\n  " + "\n  ".join(reader.complaints)
+    return YamlDocument(tree, complaint)
+
+
+class _Composer:
+    """Build nodes from the events of the parser, lazily: what follows the first document is not looked at."""
+
+    def __init__(self, text: bytes) -> None:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self.events: Iterator[yaml.Event] = iter(yaml.parse(text or b"\n", Loader=loader))
+        self.anchors: dict[str, _Node] = {}
+
+    def document(self) -> _Node | None:
+        event = self.next()
+        if isinstance(event, yaml.StreamStartEvent):
+            event = self.next()
+        if not isinstance(event, yaml.DocumentStartEvent):
+            return None
+        root = self.node(self.next())
+        self.next()
+        return root
+
+    def next(self) -> yaml.Event:
+        try:
+            return next(self.events)
+        except yaml.MarkedYAMLError as error:
+            raise YamlError(f"yaml: {_place(error)}{_wording(error)}") from None
+        except yaml.reader.ReaderError as error:
+            raise YamlError(f"yaml: {error.reason}") from None
+
+    def node(self, event: yaml.Event) -> _Node:
+        line = event.start_mark.line + 1 if event.start_mark is not None else 0
+        if isinstance(event, yaml.AliasEvent):
+            name = event.anchor or ""
+            target = self.anchors.get(name)
+            if target is None:
+                raise YamlError(f"yaml: unknown anchor '{name}' referenced")
+            return _Node(line, "alias", name, target=target)
+        if isinstance(event, yaml.ScalarEvent):
+            node = _Node(line, "scalar", event.value, event.tag or "", bool(event.implicit[0]))
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = _Node(line, "sequence")
+        else:
+            node = _Node(line, "mapping")
+        if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
+            self.anchors[event.anchor] = node
+        if node.kind != "scalar":
+            while not isinstance(child := self.next(), yaml.CollectionEndEvent):
+                node.children.append(self.node(child))
+        return node
+
+
+def _place(error: yaml.MarkedYAMLError) -> str:
+    """Name the line as go-yaml does: marks count from 0, and only the scanner's errors are put right."""
+    line = 0
+    if error.problem_mark is not None and error.problem_mark.line:
+        line = error.problem_mark.line + (1 if isinstance(error, yaml.scanner.ScannerError) else 0)
+    elif error.context_mark is not None:
+        line = error.context_mark.line
+    return f"line {line}: " if line else ""
+
+
+def _wording(error: yaml.MarkedYAMLError) -> str:
+    problem = error.problem or "unknown problem parsing YAML content"
+    for pattern, wording in _WORDINGS:
+        if match := pattern.fullmatch(problem):
+            return match.expand(wording)
+    return problem
+
+
+class _Reader:
+    """Give nodes their values; ``complaints`` collects the keys that are set twice."""
+
+    def __init__(self) -> None:
+        self.complaints: list[str] = []
+        self.open_aliases: set[int] = set()
+        self.reads = 0
+        self.alias_reads = 0
+
+    def value(self, node: _Node) -> "_Value":
+        if node.kind == "mapping":
+            self.count()
+            out = _Map()
+            self.fill(node, out)
+            return out
+        if node.kind == "alias":
+            with_target = self.enter_alias(node)
+            value = self.value(with_target)
+            self.open_aliases.discard(id(node))
+            return value
+        self.count()
+        if node.kind == "sequence":
+            return [self.value(child) for child in node.children]
+        return self.scalar(node)
+
+    def count(self) -> None:
+        """Refuse documents that aliases blow up, by go-yaml's measure."""
+        self.reads += 1
+        if not self.open_aliases:
+            return
+        self.alias_reads += 1
+        span = _ALIAS_LIMIT_HIGH - _ALIAS_LIMIT_LOW
+        allowed = 0.99 - 0.89 * min(max((self.reads - _ALIAS_LIMIT_LOW) / span, 0.0), 1.0)
+        if self.alias_reads > 100 and self.reads > 1000 and self.alias_reads / self.reads > allowed:
+            raise YamlError("yaml: document contains excessive aliasing")
+
+    def enter_alias(self, node: _Node) -> _Node:
+        self.count()
+        if id(node) in self.open_aliases:
+            raise YamlError(f"yaml: anchor '{node.value}' value contains itself")
+        self.open_aliases.add(id(node))
+        assert node.target is not None
+        return node.target
+
+    def fill(self, node: _Node, out: _Map) -> None:
+        for key_node, value_node in zip(node.children[::2], node.children[1::2], strict=True):
+            if _is_merge(key_node):
+                self.merge(value_node, out)
+                continue
+            key = self.value(key_node)
+            if isinstance(key, _Map | list):
+                raise YamlError(f"yaml: invalid map key: {_go_syntax(key)}")
+            value = self.value(value_node)
+            identity = (_key_type(key), repr(key))
+            if identity in out.items:
+                self.complaints.append(f"line {value_node.line}: key {_go_syntax(key)} already set in map")
+            out.items[identity] = (key, value)
+
+    def merge(self, node: _Node, out: _Map) -> None:
+        sources = reversed(node.children) if node.kind == "sequence" else (node,)
+        for source in sources:
+            target = source.target if source.kind == "alias" else source
+            if target is None or target.kind != "mapping":
+                raise YamlError("yaml: map merge requires map or sequence of maps as the value")
+            if source.kind == "alias":
+                self.enter_alias(source)
+            self.count()
+            self.fill(target, out)
+            self.open_aliases.discard(id(source))
+
+    def scalar(self, node: _Node) -> _Scalar:
+        if not node.tag and not node.implicit:
+            return node.value
+        tag, value = _resolve(node.tag, node.value)
+        if tag == _BINARY:
+            try:
+                return decode_base64(node.value).decode("utf-8", "replace")
+            except GoTextError:
+                raise YamlError("yaml: !!binary value contains invalid base64 data") from None
+        return node.value if tag == _TIMESTAMP else value
+
+
+def _is_merge(node: _Node) -> bool:
+    return node.kind == "scalar" and node.value == "<<" and (node.implicit or node.tag == _MERGE)
+
+
+def _resolve(tag: str, text: str) -> tuple[str, _Scalar]:
+    """Give the tag and the value of a scalar with this explicit tag ("" for none)."""
+    if tag not in _RESOLVABLE:
+        return tag, text
+    value = text if tag == _STR else resolve(text)
+    found = _TIMESTAMP if tag == _TIMESTAMP and _DATE_SYNTAX.fullmatch(text) else _TAG_OF[type(value)]
+    if tag in ("", found, _STR):
+        return found, value
+    if tag == _FLOAT and found == _INT and isinstance(value, int) and value < 1 << 63:
+        return _FLOAT, float(value)
+    raise YamlError(f"yaml: cannot decode {_short(found)} `{text}` as a {_short(tag)}")
+
+
+def _short(tag: str) -> str:
+    return "!!" + tag.removeprefix(_TAG_PREFIX) if tag.startswith(_TAG_PREFIX) else tag
+
+
+def _key_type(key: _Scalar) -> str:
+    if isinstance(key, int) and not isinstance(key, bool) and key >= 1 << 63:
+        return "uint64"
+    return {str: "string", bool: "bool", int: "int", float: "float64"}.get(type(key), "%!s(<nil>)")
+
+
+def _go_syntax(value: "_Value") -> str:
+    """Write a value as ``%#v`` does, as far as keys need it."""
+    if isinstance(value, str):
+        return quote(value)
+    if value is None:
+        return "<nil>" if not isinstance(value, list) else ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return hex(value) if value >= 1 << 63 else str(value)
+    if isinstance(value, float):
+        return _float_syntax(value)
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(_nested_syntax(item) for item in value) + "}"
+    pairs = (f"{_nested_syntax(key)}:{_nested_syntax(item)}" for key, item in value.items.values())
+    return "map[interface {}]interface {}{" + ", ".join(pairs) + "}"
+
+
+def _nested_syntax(value: "_Value") -> str:
+    return "interface {}(nil)" if value is None else _go_syntax(value)
+
+
+def _float_syntax(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    text = repr(value)
+    return text.removesuffix(".0")
+
+
+def _json_tree(value: "_Value") -> JsonNode:
+    """Turn a value into JSON: keys become strings and are sorted by their bytes."""
+    if isinstance(value, _Map):
+        pairs = {_key_text(key, item): item for key, item in value.items.values()}
+        return JsonObject(tuple((key, _json_tree(pairs[key])) for key in sorted(pairs)))
+    if isinstance(value, list):
+        return [_json_tree(item) for item in value]
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return JsonNumber(str(value))
+    if math.isnan(value) or math.isinf(value):
+        raise YamlError(f"json: unsupported value: {_float_syntax(value)}")
+    return JsonNumber(json_float(value))
+
+
+def _key_text(key: _Scalar, item: "_Value") -> str:
+    kind = _key_type(key)
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if kind == "int":
+        return str(key)
+    if isinstance(key, float):
+        shown = _float_syntax(key)
+        return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(shown) or key_text(repr(key))
+    shown = "<nil>" if item is None else _go_syntax(item)
+    raise YamlError(f"unsupported map key of type: {kind}, key: {_go_syntax(key)}, value: {shown}")

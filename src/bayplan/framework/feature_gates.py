@@ -1,0 +1,163 @@
+"""Feature gates: which are on, and the checks that kube-scheduler does when some are set.
+
+Values are immutable: setting gates gives a new `FeatureGates`. Messages are upstream's (component-base, featuregate); where
+upstream goes through a Go map in random order, names are taken in alphabetical order.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from bayplan.base.errors import ConfigurationError, InvariantError
+from bayplan.framework.feature_gate_table import DEPENDENCIES, GATES
+from bayplan.objects.selectors import join_errors, quote
+
+ALL_ALPHA: Final = "AllAlpha"
+ALL_BETA: Final = "AllBeta"
+
+_GROUP_STAGES: Final[Mapping[str, str]] = {ALL_ALPHA: "ALPHA", ALL_BETA: "BETA"}
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_COMPONENT: Final = "kube"
+
+
+class FeatureGates:
+    """The feature gates of a scheduler: the defaults of the release, and what was set."""
+
+    __slots__ = ("_changed", "_given")
+
+    def __init__(self) -> None:
+        self._given: dict[str, bool] = {}
+        self._changed: dict[str, bool] = {}
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, bool], *, where: str = "") -> "FeatureGates":
+        """Set gates over the defaults of the release; see `with_values`."""
+        return cls().with_values(values, where=where)
+
+    @classmethod
+    def from_text(cls, text: str, *, where: str = "") -> "FeatureGates":
+        """Set gates from the value of a ``--feature-gates`` option: ``A=true,kube:B=false``.
+
+        Raises:
+            ConfigurationError: the text can't be read, or the gates can't be set so.
+        """
+        return cls().with_values(parse_feature_gates(text, where=where), where=where)
+
+    def with_values(self, values: Mapping[str, bool], *, where: str = "") -> "FeatureGates":
+        """Set more gates; those set before stay.
+
+        Raises:
+            ConfigurationError: a gate is not known, is locked, or is on without a gate that it depends on. All messages stand
+                in the error's ``what``, as upstream joins them.
+        """
+        after = FeatureGates()
+        after._given = {**self._given, **values}
+        errors = after._apply()
+        if errors:
+            raise ConfigurationError(join_errors(errors), where=where)
+        return after
+
+    def _apply(self) -> list[str]:
+        errors: list[str] = []
+        for name in sorted(self._given):
+            value = self._given[name]
+            if name not in GATES:
+                # Upstream stops at the first gate that it does not know.
+                return [*errors, f"unrecognized feature gate: {name}"]
+            _, default, locked = GATES[name]
+            if locked and value != default:
+                shown, fixed = _go_bool(value), _go_bool(default)
+                errors.append(f"cannot set feature gate {name} to {shown}, feature is locked to {fixed}")
+                continue
+            self._changed[name] = value
+        if errors:
+            return errors
+        self._apply_groups()
+        return list(self._dependency_errors())
+
+    def _apply_groups(self) -> None:
+        """Let AllAlpha and AllBeta set the gates of their stage that are not set by name, locked ones included."""
+        for group, stage in _GROUP_STAGES.items():
+            if group not in self._given:
+                continue
+            for name, (gate_stage, _, _) in GATES.items():
+                if gate_stage == stage and name not in _GROUP_STAGES and name not in self._given:
+                    self._changed[name] = self._given[group]
+
+    def _dependency_errors(self) -> Iterator[str]:
+        for name, needed in DEPENDENCIES.items():
+            if not self.enabled(name):
+                continue
+            missing = [other for other in needed if not self.enabled(other)]
+            if missing:
+                yield f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
+
+    def enabled(self, name: str) -> bool:
+        """Tell whether a gate is on.
+
+        Raises:
+            InvariantError: the release has no gate of that name.
+        """
+        if name in self._changed:
+            return self._changed[name]
+        if name not in GATES:
+            raise InvariantError(f"no feature gate is called {name}")
+        return GATES[name][1]
+
+    def given(self) -> dict[str, bool]:
+        """Give the gates that were set by name, group switches included, in alphabetical order."""
+        return {name: self._given[name] for name in sorted(self._given)}
+
+    def all(self) -> dict[str, bool]:
+        """Give every known gate with its value, in alphabetical order."""
+        return {name: self.enabled(name) for name in GATES}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FeatureGates) and self.all() == other.all()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.all().items()))
+
+    def __repr__(self) -> str:
+        return f"FeatureGates({','.join(f'{name}={_go_bool(value)}' for name, value in self.given().items())})"
+
+
+def parse_feature_gates(text: str, *, where: str = "") -> dict[str, bool]:
+    """Read ``A=true,B=false``; the prefix ``kube:`` may stand before every name, or before none.
+
+    Raises:
+        ConfigurationError: in upstream's words.
+    """
+    values: dict[str, bool] = {}
+    components: set[str] = set()
+    for part in text.split(","):
+        if not part:
+            continue
+        component, colon, setting = part.partition(":")
+        if not colon:
+            component, setting = "", part
+        components.add(component.strip())
+        if component.strip() not in ("", _COMPONENT):
+            raise ConfigurationError(f"component not registered: {component.strip()}", where=where)
+        name, value = _parse_setting(setting.strip(), where)
+        values[name] = value
+    if len(components) > 1:
+        raise ConfigurationError(
+            "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use", where=where
+        )
+    return values
+
+
+def _parse_setting(setting: str, where: str) -> tuple[str, bool]:
+    name, equals, value = setting.partition("=")
+    name, value = name.strip(), value.strip()
+    if not equals:
+        raise ConfigurationError(f"missing bool value for {name}", where=where)
+    if value not in _TRUE | _FALSE:
+        reason = f"strconv.ParseBool: parsing {quote(value)}: invalid syntax"
+        raise ConfigurationError(f"invalid value of {name}={value}, err: {reason}", where=where)
+    return name, value in _TRUE
+
+
+def _go_bool(value: bool) -> str:
+    return "true" if value else "false"
