@@ -1,0 +1,82 @@
+"""Random small clusters and pods for differential tests, from one seed each."""
+
+from __future__ import annotations
+
+from random import Random
+
+from bayplan.objects.kinds import decode
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+
+ZONES = ("z1", "z2", "z3")
+
+
+def random_node(random: Random, name: str) -> Node:
+    """Return a node with some labels, perhaps taints, images and an extended resource."""
+    labels = {"kubernetes.io/hostname": name}
+    if random.random() < 0.8:
+        labels["topology.kubernetes.io/zone"] = random.choice(ZONES)
+    if random.random() < 0.3:
+        labels["disk"] = random.choice(("ssd", "hdd"))
+    taints = []
+    if random.random() < 0.2:
+        taints.append({"key": "dedicated", "value": "gpu", "effect": random.choice(("NoSchedule", "PreferNoSchedule"))})
+    allocatable = {"cpu": random.choice(("1", "2", "3500m", "8")), "memory": random.choice(("2Gi", "4Gi", "16Gi"))}
+    allocatable["pods"] = str(random.choice((2, 4, 110)))
+    if random.random() < 0.3:
+        allocatable["example.com/gpu"] = str(random.choice((1, 4)))
+    images = [{"names": ["registry.example/app:v1"], "sizeBytes": random.choice((50, 300, 900)) << 20}]
+    node = decode(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"taints": taints, "unschedulable": random.random() < 0.05},
+            "status": {
+                "capacity": allocatable,
+                "allocatable": allocatable,
+                "images": images if random.random() < 0.3 else [],
+            },
+        }
+    )
+    assert isinstance(node, Node)
+    return node
+
+
+def random_pod(random: Random, name: str, templates: int = 6) -> Pod:
+    """Return a pod of one of a few templates, so that plans are met again."""
+    shape = Random(random.randrange(templates))
+    requests = {}
+    if shape.random() < 0.9:
+        requests["cpu"] = shape.choice(("100m", "250m", "1"))
+    if shape.random() < 0.8:
+        requests["memory"] = shape.choice(("64Mi", "500Mi", "1Gi"))
+    if shape.random() < 0.2:
+        requests["example.com/gpu"] = "1"
+    container: dict[str, object] = {
+        "name": "c",
+        "image": "registry.example/app:v1",
+        "resources": {"requests": requests},
+    }
+    if shape.random() < 0.3:
+        container["ports"] = [{"containerPort": 80, "hostPort": shape.choice((8080, 9090)), "protocol": "TCP"}]
+    spec: dict[str, object] = {"containers": [container], "schedulerName": "default-scheduler"}
+    if shape.random() < 0.3:
+        spec["nodeSelector"] = {"disk": "ssd"}
+    if shape.random() < 0.4:
+        spec["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    if shape.random() < 0.4:
+        term = {"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z1", "z2"]}]}
+        preferred = [{"weight": 10, "preference": term}]
+        spec["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    labels = {"app": str(shape.randrange(3))}
+    pod = decode(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "labels": labels, "uid": f"uid-{name}"},
+            "spec": spec,
+        }
+    )
+    assert isinstance(pod, Pod)
+    return pod
