@@ -225,6 +225,12 @@ class Quantity:
             right = _raised(other.unscaled, other.scale - scale)
         return (left > right) - (left < right)
 
+    def compared_with(self, other: "Quantity") -> "Quantity":
+        """Return the quantity as upstream keeps it after comparing it: in the second form if the other one is."""
+        if not other.is_decimal or self.is_decimal:
+            return self
+        return Quantity(self.unscaled, self.scale, format=self.format, is_decimal=True)
+
     def _magnitude(self) -> int:
         """Return the number of digits before the point (negative: of zeros after it)."""
         return len(str(abs(self.unscaled))) + self.scale

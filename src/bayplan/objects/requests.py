@@ -329,6 +329,8 @@ def _merge_add(total: dict[str, Number], more: dict[str, Number]) -> None:
 def _merge_max(total: dict[str, Number], more: dict[str, Number]) -> None:
     for name, number in more.items():
         if name not in total or number > total[name]:
+            if isinstance(number, Quantity) and name in total:
+                number = number.compared_with(total[name])
             total[name] = number
 
 
