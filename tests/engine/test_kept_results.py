@@ -6,7 +6,9 @@ from random import Random
 
 import numpy as np
 import pytest
+from bayplan.plugins.registry import in_tree_registry
 from msgspec.structs import replace
+from tests.engine.clusters import random_node, random_pod
 
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.full_pass import filter_over, score_over
@@ -16,8 +18,6 @@ from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.pod import Pod
-from bayplan.plugins.registry import in_tree_registry
-from tests.engine.clusters import random_node, random_pod
 
 
 def make(level: RecordLevel) -> Scheduler:

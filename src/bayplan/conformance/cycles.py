@@ -52,7 +52,7 @@ def make_scheduler(case: JsonObject) -> tuple[Scheduler, ClusterObjects]:
     written = case.get("config")
     configuration = default_configuration(gates)
     if isinstance(written, dict):
-        configuration = load_configuration(written, feature_gates=gates)
+        configuration = load_configuration(dict[str, object](written), feature_gates=gates)
     scheduler = assemble_scheduler(
         configuration, registry, feature_gates=gates, pick=first_by_name, record_level=RecordLevel.OFF
     )
@@ -108,7 +108,7 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
 def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> None:
     pre, names = plan.pre, plan.state.nodes.names
     status = pre.status or Status(Code.SUCCESS)
-    node_names: Json = sorted(pre.node_names) if pre.node_names is not None else None
+    node_names = list[Json](sorted(pre.node_names)) if pre.node_names is not None else None
     answer["preFilter"] = {
         "plugin": status.plugin,
         "code": status.code.text,

@@ -9,6 +9,7 @@ from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey, priority_
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import Pick, seeded_pick
+from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.events import registrations
 from bayplan.framework.feature_gates import FeatureGates
@@ -31,8 +32,9 @@ def assemble_scheduler(
     start_ns: int = 0,
     record_level: RecordLevel = RecordLevel.SUMMARY,
     pick: Pick | None = None,
+    state: ClusterState | None = None,
 ) -> Scheduler:
-    """Return a scheduler for an empty cluster.
+    """Return a scheduler, for an empty cluster unless it is given a state.
 
     Args:
         configuration: profiles and settings, defaulted and validated.
@@ -42,18 +44,24 @@ def assemble_scheduler(
         start_ns: when the scheduler starts; its timers are aligned to it.
         record_level: how much is recorded.
         pick: how one of several best nodes is chosen; the seeded stream where it is not given.
+        state: a cluster that exists already, e.g. a fork of another scheduler's.
 
     Raises:
         PluginError: a plugin is unknown or stands where it can't.
     """
     # The columns come first: every plugin gets to know them through its handle.
-    state = ClusterState(request_gates(feature_gates))
+    state = state if state is not None else ClusterState(request_gates(feature_gates))
+    # In-tree plugins that this version does not have yet are left out, and named in every report.
+    missing = [name for name in IN_TREE_EXTENSION_POINTS if name not in registry]
     profiles = {}
     for profile in configuration.profiles:
         handle = Handle(state, feature_gates, profile.scheduler_name)
         profiles[profile.scheduler_name] = Profile(
             profile.scheduler_name,
-            {point.value: [(entry.name, entry.weight) for entry in entries] for point, entries in profile.plugins.items()},
+            {
+                str(point): [(entry.name, entry.weight) for entry in entries if entry.name not in missing]
+                for point, entries in profile.plugins.items()
+            },
             arguments=profile.plugin_arguments,
             registry=registry,
             handle=handle,
@@ -84,7 +92,13 @@ def assemble_scheduler(
     )
     # Ties are upstream's only random choice, and so ours.
     chooser = pick if pick is not None else seeded_pick(RandomStreams(seed).stream("select_host").random)
-    return Scheduler(state, profiles, queue, pods, pick=chooser, record_level=record_level)
+    pods.update((key, info.pod) for key, info in state.pods.items())
+    scheduler = Scheduler(state, profiles, queue, pods, pick=chooser, record_level=record_level)
+    wanted = {
+        entry.name for profile in configuration.profiles for entries in profile.plugins.values() for entry in entries
+    }
+    scheduler.missing_plugins = tuple(name for name in missing if name in wanted)
+    return scheduler
 
 
 def request_gates(feature_gates: FeatureGates) -> RequestGates:

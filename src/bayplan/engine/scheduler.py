@@ -53,6 +53,9 @@ class Scheduler:
         pods: all pods of the cluster that are not finished, by key; shared with the queue.
         pick: how one of several best nodes is chosen.
         record_level: how much is recorded.
+
+    Attributes:
+        missing_plugins: in-tree plugins that the configuration asks for and that this version lacks.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Scheduler:
         self.plans = PlanCache(state)
         self.records = Records(record_level)
         self.waiting_pods = WaitingPods()
+        self.missing_plugins: tuple[str, ...] = ()
         self.assumed: dict[str, None] = {}
         self._pick = pick
         self._events = ClusterEvents(self)

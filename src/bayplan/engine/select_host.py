@@ -27,7 +27,7 @@ def seeded_pick(random: Callable[[], float]) -> Pick:
 
     def pick(state: ClusterState, rows: Index) -> int:
         count = len(rows)
-        return rows.item(int(random() * count)) if count > 1 else rows.item(0)
+        return int(rows[int(random() * count)]) if count > 1 else int(rows[0])
 
     return pick
 

@@ -35,8 +35,8 @@ Params: TypeAlias = tuple[Hashable, ...]
 class Reads(Flag):
     """Which columns a rule reads; what it does not declare must not influence it.
 
-    NODES: what describes nodes (labels, taints, allocatable, images, cordons). USAGE: requests, pod counts. PORTS: host ports in use.
-    OBJECTS: the catalog, counters, other nodes: anything else. A rule that reads OBJECTS is evaluated in full in every cycle,
+    NODES: what describes nodes (labels, taints, allocatable, images, cordons). USAGE: requests, pod counts. PORTS: host
+    ports in use. OBJECTS: the catalog, counters, other nodes: anything else. A rule that reads OBJECTS is evaluated in full in every cycle,
     unless its params tell all that it reads there.
     """
 
@@ -91,7 +91,10 @@ class Plugin(Generic[S]):
         return tuple(point for point, base in EXTENSION_POINTS.items() if issubclass(cls, base))
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return what `compile` reads of a pod beside namespace, labels, controlling owner and spec; pods with equal signatures share specs."""
+        """Return what `compile` reads of a pod beside namespace, labels, controlling owner and spec.
+
+        Pods with equal signatures share specs, and so what was found out about them.
+        """
         return None
 
     def compile(self, pod: Pod, cluster: ClusterState) -> S:
@@ -99,7 +102,10 @@ class Plugin(Generic[S]):
         raise TypeError(f"{type(self).__name__} implements an extension point that needs compile()")
 
     def observe(self, spec: S, cluster: ClusterState) -> Params:
-        """Return what `score` (or `filter`) reads of the cluster as a whole; for plugins without PreScore (PreFilter), as their params."""
+        """Return what `score` (or `filter`) reads of the cluster as a whole.
+
+        These are the params of plugins without PreScore (PreFilter).
+        """
         return ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:

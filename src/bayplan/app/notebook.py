@@ -1,0 +1,155 @@
+"""A cluster for notebooks and tests: nodes and pods go in, decisions come out, a fork costs a copy of some arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from bayplan.base.errors import InputError
+from bayplan.engine.actions import Action, Bind, Evict
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.queued_pod import key_of
+from bayplan.engine.records import Decision, RecordLevel, Records
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.registry import Registry
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+
+
+class Cluster:
+    """A cluster with a scheduler, without time: pods are scheduled when they are added, and bound at once.
+
+    Args:
+        objects: nodes, pods (bound ones stay where they are) and whatever else scheduling reads.
+        configuration: a KubeSchedulerConfiguration as a mapping or YAML text; the default one if not given.
+        registry: where plugins come from. plugins: custom ones, enabled in every profile with weight 1.
+        feature_gates: gates to set.
+        seed: of the choice among equally good nodes.
+        record_level: how much of each decision is kept.
+
+    Raises:
+        InputError: a configuration or a plugin that can't be used.
+    """
+
+    def __init__(
+        self,
+        objects: Iterable[KubernetesObject] = (),
+        *,
+        registry: Registry,
+        configuration: Mapping[str, object] | str | None = None,
+        plugins: Sequence[type[Plugin[object]]] = (),
+        feature_gates: Mapping[str, bool] | None = None,
+        seed: int = 0,
+        record_level: RecordLevel = RecordLevel.FULL,
+    ) -> None:
+        self.seed = seed
+        self._record_level = record_level
+        self._gates = FeatureGates.from_mapping(feature_gates or {})
+        self._registry = registry.with_plugins(*plugins)
+        self._configuration = self._load(configuration, plugins)
+        self.scheduler = self._assemble(None)
+        self.add(*objects)
+
+    def _load(
+        self, configuration: Mapping[str, object] | str | None, plugins: Sequence[type[Plugin[object]]]
+    ) -> SchedulerConfiguration:
+        points = self._registry.extension_points_for_configuration
+        if configuration is None:
+            loaded = default_configuration(self._gates, extension_points_of=points)
+        else:
+            loaded = load_configuration(configuration, feature_gates=self._gates, extension_points_of=points)
+        return loaded.with_plugins([(plugin.name, 1) for plugin in plugins], points)
+
+    def _assemble(self, state: ClusterState | None) -> Scheduler:
+        return assemble_scheduler(
+            self._configuration,
+            self._registry,
+            feature_gates=self._gates,
+            seed=self.seed,
+            record_level=self._record_level,
+            state=state,
+        )
+
+    @property
+    def state(self) -> ClusterState:
+        """Return the columns; don't write them."""
+        return self.scheduler.state
+
+    @property
+    def records(self) -> Records:
+        """Return what was decided so far."""
+        return self.scheduler.records
+
+    @property
+    def pending(self) -> list[str]:
+        """Return the keys of the pods that have no node."""
+        return [
+            key for key, pod in self.scheduler.pods.items() if key not in self.state.pods and not pod.spec.node_name
+        ]
+
+    def add(self, *objects: KubernetesObject) -> None:
+        """Add objects, or replace those of the same name; pods without a node wait for `schedule`."""
+        for item in objects:
+            old: KubernetesObject | None = None
+            if isinstance(item, Pod):
+                old = self.scheduler.pods.get(key_of(item))
+            elif isinstance(item, Node):
+                row = self.state.nodes.row_of.get(item.metadata.name)
+                old = None if row is None else self.state.nodes.nodes[row]
+            self._carry_out(self.scheduler.handle(old, item, 0))
+
+    def schedule(self, *pods: Pod) -> list[Decision]:
+        """Add pods, then schedule until no pod is ready; return the decisions in order (full records only)."""
+        self.add(*pods)
+        before = len(self.records)
+        while (report := self.scheduler.schedule_one(0)) is not None:
+            self._carry_out(report.actions)
+        if self._record_level is not RecordLevel.FULL:
+            return []
+        return [self.records.decision(number) for number in range(before, len(self.records))]
+
+    def remove(self, *names: str) -> None:
+        """Remove pods (``namespace/name``, or ``name`` in the namespace default) and nodes (``name``); pods first."""
+        for name in names:
+            key = name if "/" in name else f"default/{name}"
+            pod = self.scheduler.pods.get(key)
+            row = self.state.nodes.row_of.get(name)
+            if pod is not None:
+                self._carry_out(self.scheduler.handle(pod, None, 0))
+            elif row is not None:
+                self._carry_out(self.scheduler.handle(self.state.nodes.nodes[row], None, 0))
+            else:
+                raise InputError(f"no pod {key} and no node {name}")
+
+    def node_of(self, pod: str) -> str | None:
+        """Return the node of a pod (``namespace/name``, or ``name`` in the namespace default), or None."""
+        info = self.state.pods.get(pod if "/" in pod else f"default/{pod}")
+        return None if info is None else self.state.nodes.names[info.row]
+
+    def fork(self) -> Cluster:
+        """Return an independent copy of the cluster, to try something out; its records and its random choices start anew."""
+        other = object.__new__(Cluster)
+        other.seed, other._record_level = self.seed, self._record_level
+        other._gates, other._registry, other._configuration = self._gates, self._registry, self._configuration
+        other.scheduler = other._assemble(self.state.fork())
+        for key in self.pending:
+            other.add(self.scheduler.pods[key])
+        return other
+
+    def _carry_out(self, actions: Iterable[Action]) -> None:
+        """Do what a host does: bind at once, and delete victims at once."""
+        for action in actions:
+            if isinstance(action, Bind):
+                pod = self.scheduler.pods[key_of(action.pod)]
+                bound = replace(pod, spec=replace(pod.spec, node_name=action.node_name))
+                self._carry_out(self.scheduler.handle(pod, bound, 0))
+            elif isinstance(action, Evict):
+                victim = self.scheduler.pods.get(key_of(action.pod))
+                if victim is not None:
+                    self._carry_out(self.scheduler.handle(victim, None, 0))
