@@ -74,8 +74,10 @@ class Plan:
         self._parts = parts
         self._row_view = Row(state)
         self.pre = PreFilterOutcome()
-        self._pre_static = all(_is_static(plugin.pre_reads) for plugin in profile.pre_filter)
-        self._pre_score_static = all(_is_static(plugin.pre_reads) for plugin in profile.pre_score)
+        self._pre_static = all(_is_static(item.pre_filter_reads(self.specs[item.name])) for item in profile.pre_filter)
+        self._pre_score_static = all(
+            _is_static(item.pre_score_reads(self.specs[item.name])) for item in profile.pre_score
+        )
         self._ran_pre_filter = {plugin.name for plugin in profile.pre_filter}
         self._ran_pre_score = {plugin.name for plugin in profile.pre_score}
         self._filters_skipped: set[str] | None = None

@@ -148,6 +148,10 @@ PROCEED = PreFilterResult()
 class PreFilterPlugin(Plugin[S]):
     """Called once at the start of a cycle; may reject the pod, or take its own Filter out of the cycle with SKIP."""
 
+    def pre_filter_reads(self, spec: S) -> Reads:
+        """Return what `pre_filter` reads for a spec, where that can be less than `pre_reads`."""
+        return self.pre_reads
+
     def pre_filter(self, spec: S, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
         """Return params for Filter, SKIP, or a rejection."""
         raise TypeError(f"{type(self).__name__} lacks pre_filter()")
@@ -186,6 +190,10 @@ class PostFilterPlugin(Plugin[S]):
 
 class PreScorePlugin(Plugin[S]):
     """Called once when the feasible nodes are known; may take its own Score out of the cycle with SKIP."""
+
+    def pre_score_reads(self, spec: S) -> Reads:
+        """Return what `pre_score` reads for a spec, where that can be less than `pre_reads`."""
+        return self.pre_reads
 
     def pre_score(self, spec: S, cluster: ClusterState, feasible: Bools) -> Params | Status:
         """Return params for Score, SKIP, or an error. `feasible` is bool[rows]."""

@@ -30,6 +30,9 @@ from bayplan.state.pod_info import (
 )
 from bayplan.state.row_log import RowLog
 
+LARGEST_SAFE_REQUEST = 1 << 62
+"""A pod may ask for less than this without any sum leaving int64, as long as all else is small."""
+
 
 class ClusterState:
     """The cluster as columns of int64, with deltas and undo.
@@ -207,6 +210,11 @@ class ClusterState:
     def small(self) -> bool:
         """Return whether all amounts and sums are from 0 to below 2^46, so that no arithmetic on them leaves int64."""
         return self._small
+
+    def admit(self, amount: int) -> None:
+        """Note an amount that a plugin is going to add to sums: one that could make them leave int64 ends `small`."""
+        if not 0 <= amount < LARGEST_SAFE_REQUEST:
+            self._small = False
 
     def _bound(self, row: int) -> None:
         if largest_amount(self.nodes.allocatable[:, row]) >= SMALL:

@@ -134,6 +134,17 @@ class Rows:
         quotient += inexact & ((np.asarray(dividend) < 0) != (np.asarray(divisor) < 0))
         return quotient
 
+    def percent(self, part: Ints, whole: Ints) -> Ints:
+        """Return ``100 * part / whole``, cut to an integer; 0 where one of them is not above 0. Only while ``small``."""
+        hundredfold = np.maximum(part, 0)
+        hundredfold *= 100
+        return np.true_divide(hundredfold, np.maximum(whole, 1)).astype(np.int64)
+
+    def share(self, part: Ints, whole: Ints) -> Floats:
+        """Return ``part / whole``, at most 1; without meaning where `whole` is 0. Only while ``small``."""
+        shares: Floats = np.true_divide(part, np.maximum(whole, 1))
+        return np.minimum(shares, 1.0, out=shares)
+
     def wrap(self, values: Ints) -> Ints:
         """Return what Go's int64 keeps of sums and products: arrays have wrapped by themselves."""
         return values
@@ -179,6 +190,10 @@ class Rows:
     def take(self, table: Ints, codes: Index) -> Ints:
         """Look codes up in a table; -1 picks its last slot."""
         return table[codes]
+
+    def from_list(self, values: list[int]) -> Ints:
+        """Return integers that were computed row by row."""
+        return np.array(values, dtype=np.int64)
 
     def codes(self, values: Ints) -> Codes:
         """Convert verdicts to the type of codes."""
@@ -276,6 +291,12 @@ class Row(Rows):
     def quotient(self, dividend: Any, divisor: Any) -> Any:
         return dividend // divisor if dividend >= 0 and divisor > 0 else int(dividend / divisor)
 
+    def percent(self, part: Any, whole: Any) -> Any:
+        return 100 * part // whole if part > 0 and whole > 0 else 0
+
+    def share(self, part: Any, whole: Any) -> Any:
+        return part / whole if part < whole else 1.0
+
     def wrap(self, values: Any) -> Any:
         return wrap_int64(values)
 
@@ -309,6 +330,9 @@ class Row(Rows):
 
     def take(self, table: Any, codes: Any) -> Any:
         return table.item(codes)
+
+    def from_list(self, values: list[int]) -> Any:
+        return values[0]
 
     def codes(self, values: Any) -> Any:
         return values
