@@ -149,6 +149,10 @@ class Rows:
         """Return what Go's int64 keeps of sums and products: arrays have wrapped by themselves."""
         return values
 
+    def everywhere(self, condition: bool) -> Bools:
+        """Return the same condition for every row."""
+        return np.full(len(self), condition, dtype=np.bool_)
+
     def nowhere(self, condition: Bools) -> bool:
         """Return whether a condition holds on no row of this view."""
         return not condition.any()
@@ -190,6 +194,11 @@ class Rows:
     def take(self, table: Ints, codes: Index) -> Ints:
         """Look codes up in a table; -1 picks its last slot."""
         return table[codes]
+
+    def to_list(self, condition: Bools) -> list[bool]:
+        """Return a condition row by row."""
+        found: list[bool] = condition.tolist()
+        return found
 
     def from_list(self, values: list[int]) -> Ints:
         """Return integers that were computed row by row."""
@@ -300,6 +309,9 @@ class Row(Rows):
     def wrap(self, values: Any) -> Any:
         return wrap_int64(values)
 
+    def everywhere(self, condition: bool) -> Any:
+        return condition
+
     def nowhere(self, condition: Any) -> Any:
         return not condition
 
@@ -330,6 +342,9 @@ class Row(Rows):
 
     def take(self, table: Any, codes: Any) -> Any:
         return table.item(codes)
+
+    def to_list(self, condition: Any) -> list[bool]:
+        return [condition]
 
     def from_list(self, values: list[int]) -> Any:
         return values[0]

@@ -1,0 +1,258 @@
+"""NodeAffinity: pods go where their node selector and node affinity allow, and rather where they prefer.
+
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#affinity-and-anti-affinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from bayplan.base.errors import ConfigurationError
+from bayplan.framework.configuration.plugin_arguments import NodeAffinityArgs
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.plugin import (
+    PROCEED,
+    FilterPlugin,
+    Handle,
+    NormalizePlugin,
+    Params,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+)
+from bayplan.framework.status import SKIP, UNRESOLVABLE_BIT, Status, error, unresolvable
+from bayplan.objects.affinity import NodeSelector
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import (
+    CompiledNodeSelector,
+    CompiledPreferredTerms,
+    FieldRequirement,
+    NodeTerm,
+    RequiredNodeAffinity,
+    Selector,
+    compile_node_selector,
+    compile_preferred_terms,
+    compile_required_node_affinity,
+)
+from bayplan.plugins.normalize_score import largest_score, stretched
+from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+
+REASON_POD = "node(s) didn't match Pod's node affinity/selector"
+REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+REASON_CONFLICT = "pod affinity terms conflict"
+NOT_THE_PODS = 1 | UNRESOLVABLE_BIT
+NOT_ENFORCED = 2 | UNRESOLVABLE_BIT
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAffinitySpec:
+    """What a pod asks of its node's labels and name.
+
+    Attributes:
+        key: compares by meaning.
+        skips_filter: the pod says nothing at all about its node (an empty node selector says something).
+        required: selector and required affinity.
+        node_names: the names to which each required term is bound; None where one is not bound to a name.
+        preferred: preferred affinity, or None.
+    """
+
+    key: Hashable
+    skips_filter: bool = field(compare=False)
+    required: RequiredNodeAffinity = field(compare=False)
+    node_names: frozenset[str] | None = field(compare=False)
+    preferred: CompiledPreferredTerms | None = field(compare=False)
+
+
+class NodeAffinity(
+    PreFilterPlugin[NodeAffinitySpec],
+    FilterPlugin[NodeAffinitySpec],
+    PreScorePlugin[NodeAffinitySpec],
+    NormalizePlugin[NodeAffinitySpec],
+):
+    """Rejects nodes by labels and names, and scores those that a pod prefers.
+
+    Arguments (`NodeAffinityArgs`) may add an affinity that holds for all pods of the profile.
+    """
+
+    name = "NodeAffinity"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+    scalar = True
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        added = arguments.added_affinity if isinstance(arguments, NodeAffinityArgs) else None
+        self._added_selector: CompiledNodeSelector | None = None
+        self._added_preferred: CompiledPreferredTerms | None = None
+        if added is None:
+            return
+        required = added.required_during_scheduling_ignored_during_execution
+        if required is not None:
+            self._added_selector = compile_node_selector(required)
+            _refuse("required", self._added_selector.error)
+        preferred = added.preferred_during_scheduling_ignored_during_execution
+        if preferred:
+            self._added_preferred = compile_preferred_terms(preferred)
+            _refuse("preferred", self._added_preferred.error)
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> NodeAffinitySpec:
+        """Compile selectors and terms."""
+        required = compile_required_node_affinity(pod)
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+        selector = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+        terms = affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else ()
+        preferred = compile_preferred_terms(terms) if terms else None
+        skips = selector is None and pod.spec.node_selector is None
+        names = _node_names(selector) if selector is not None else None
+        preferred_key = preferred and (tuple((weight, term.key) for weight, term in preferred.terms), preferred.error)
+        return NodeAffinitySpec((skips, required.key, names, preferred_key), skips, required, names, preferred)
+
+    def pre_filter(self, spec: NodeAffinitySpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        """Narrow the search to the names that the required terms are bound to; SKIP where nothing is required."""
+        if spec.skips_filter and self._added_selector is None:
+            return SKIP
+        if spec.node_names is None:
+            return PROCEED
+        if not spec.node_names:
+            return unresolvable(REASON_CONFLICT)
+        return PreFilterResult(node_names=spec.node_names)
+
+    def filter(self, spec: NodeAffinitySpec, params: Params | None, rows: Rows) -> Codes:
+        """Return `NOT_ENFORCED` or `NOT_THE_PODS` for nodes that don't match; params are not needed."""
+        required = spec.required
+        verdict = rows.fill(0)
+        if required.labels is not None:
+            verdict = rows.where(_labels_match(required.labels, rows), verdict, NOT_THE_PODS)
+        if required.node_selector is not None:
+            verdict = rows.where(_selector_matches(required.node_selector, rows), verdict, NOT_THE_PODS)
+        if self._added_selector is not None:
+            verdict = rows.where(_selector_matches(self._added_selector, rows), verdict, NOT_ENFORCED)
+        return rows.codes(verdict)
+
+    def reasons(self, spec: NodeAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return whose affinity the node does not match."""
+        return (REASON_ENFORCED,) if verdict == NOT_ENFORCED else (REASON_POD,)
+
+    def pre_score(self, spec: NodeAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
+        """SKIP where nothing is preferred; a term that can't be parsed is an error, which ends the cycle."""
+        if spec.preferred is None:
+            return SKIP if self._added_preferred is None else ()
+        return error(spec.preferred.error) if spec.preferred.error else ()
+
+    def score_error(self, spec: NodeAffinitySpec, params: Params | None) -> str:
+        """Return the error of the preferred terms where PreScore, which would have said it, is disabled."""
+        return spec.preferred.error if params is None and spec.preferred is not None else ""
+
+    def score(self, spec: NodeAffinitySpec, params: Params | None, rows: Rows) -> Ints:
+        """Return the sum of the weights of the preferred terms that match, the added ones included."""
+        score = rows.fill(0)
+        for preferred in (self._added_preferred, spec.preferred):
+            if preferred is not None:
+                for weight, term in preferred.terms:
+                    score = score + rows.where(_term_matches(term, rows), weight, 0)
+        return score
+
+    def scale(self, spec: NodeAffinitySpec, params: Params | None, raw: Ints) -> Params:
+        """Return the largest sum of weights."""
+        return largest_score(raw)
+
+    def normalize(self, spec: NodeAffinitySpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        """Return 100 for the largest sum of weights."""
+        return stretched(scale, raw, rows)
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register nodes that come or change their labels."""
+        node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+        return ((node, self.is_schedulable_after_node_change),)
+
+    def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod where the node matches now and did not before."""
+        objects = objects_of(Node, old, new)
+        if objects is None:
+            return HintAnswer.ERROR
+        before, after = objects
+        if after is None:
+            return HintAnswer.ERROR
+        if self._added_selector is not None and not self._added_selector.matches(
+            after.metadata.labels, after.metadata.name
+        ):
+            return HintAnswer.SKIP
+        required = compile_required_node_affinity(pod)
+        answer = _match(required, after)
+        if answer is not HintAnswer.QUEUE or before is None:
+            return answer
+        earlier = _match(required, before)
+        if earlier is HintAnswer.ERROR:
+            return earlier
+        return HintAnswer.SKIP if earlier is HintAnswer.QUEUE else HintAnswer.QUEUE
+
+
+def _match(required: RequiredNodeAffinity, node: Node) -> HintAnswer:
+    """Return QUEUE where a node matches, SKIP where it does not, ERROR where only terms with mistakes are left."""
+    labels, name = node.metadata.labels, node.metadata.name
+    if required.labels is not None and not required.labels.matches(labels):
+        return HintAnswer.SKIP
+    selector = required.node_selector
+    if selector is None or selector.matches(labels, name):
+        return HintAnswer.QUEUE
+    return HintAnswer.ERROR if selector.error else HintAnswer.SKIP
+
+
+def _node_names(selector: NodeSelector) -> frozenset[str] | None:
+    """Return the names that the terms are bound to, together; None where one term allows nodes by other means.
+
+    Terms are alternatives, the requirements of a term hold together: names are united over terms and intersected within.
+    """
+    names: frozenset[str] | None = None
+    for term in selector.node_selector_terms:
+        own: frozenset[str] | None = None
+        for requirement in term.match_fields:
+            if requirement.key == "metadata.name" and requirement.operator == "In":
+                values = frozenset(requirement.values)
+                own = values if own is None else own & values
+        if own is None:
+            return None
+        names = own if names is None else names | own
+    return names
+
+
+def _selector_matches(selector: CompiledNodeSelector, rows: Rows) -> Bools:
+    """Return which rows match one of the terms."""
+    matched = rows.everywhere(False)
+    for term in selector.terms:
+        if not term.errors:
+            matched = matched | _term_matches(term, rows)
+    return matched
+
+
+def _term_matches(term: NodeTerm, rows: Rows) -> Bools:
+    """Return which rows meet all requirements of a term that has no mistakes."""
+    matched = _labels_match(term.labels, rows) if term.labels is not None else rows.everywhere(True)
+    for requirement in term.fields:
+        matched = matched & _field_matches(requirement, rows)
+    return matched
+
+
+def _labels_match(selector: Selector, rows: Rows) -> Bools:
+    matched = rows.everywhere(True)
+    for requirement in selector.requirements:
+        matched = matched & rows.matches(requirement)
+    return matched
+
+
+def _field_matches(requirement: FieldRequirement, rows: Rows) -> Bools:
+    if requirement.field != "metadata.name":
+        return rows.everywhere(requirement.matches(""))
+    matched: Bools = rows.named((requirement.value,)) == requirement.equal
+    return matched
+
+
+def _refuse(kind: str, problem: str) -> None:
+    if problem:
+        raise ConfigurationError(f"parsing addedAffinity.{kind}DuringSchedulingIgnoredDuringExecution: {problem}")

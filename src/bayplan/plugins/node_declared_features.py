@@ -1,0 +1,141 @@
+"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes only to nodes that declare it. Source: KEP-5328."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.plugin import PROCEED, FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Codes
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+
+REASON = "node(s) didn't match Pod's required features"
+NO_PRE_FILTER = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
+NOT_DECLARED = 1 | UNRESOLVABLE_BIT
+STATE_MISSING = 2 | ERROR_BIT
+
+RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+KNOWN_FEATURES = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    RESTART_ALL_CONTAINERS,
+    USER_NAMESPACES_HOST_NETWORK,
+)
+"""The features of the release, in alphabetical order. Of two of them scheduling can need."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDeclaredFeaturesSpec:
+    """The features that the pod needs. They are the key."""
+
+    key: frozenset[str]
+
+
+class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlugin[NodeDeclaredFeaturesSpec]):
+    """Rejects nodes that don't declare a feature that the pod needs. Does nothing while its feature gate is off."""
+
+    name = "NodeDeclaredFeatures"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._enabled = handle.feature_gates.enabled("NodeDeclaredFeatures")
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> NodeDeclaredFeaturesSpec:
+        """Infer the features that the pod needs."""
+        return NodeDeclaredFeaturesSpec(needed_features(pod))
+
+    def pre_filter(
+        self, spec: NodeDeclaredFeaturesSpec, cluster: ClusterState, state: CycleState
+    ) -> PreFilterResult | Status:
+        """SKIP where the pod needs no feature."""
+        return PROCEED if self._enabled and spec.key else SKIP
+
+    def filter(self, spec: NodeDeclaredFeaturesSpec, params: Params | None, rows: Rows) -> Codes:
+        """Return `NOT_DECLARED` where a feature is missing. Walks the nodes: few pods need a feature, and once is enough."""
+        if not self._enabled:
+            return rows.codes(rows.fill(0))
+        if params is None:
+            return rows.codes(rows.fill(STATE_MISSING))
+        nodes = (rows.state.nodes.nodes[number] for number in rows.row_numbers().tolist())
+        verdicts = (0 if node is None or spec.key <= declared_features(node) else NOT_DECLARED for node in nodes)
+        return np.fromiter(verdicts, dtype=np.uint16, count=len(rows))
+
+    def reasons(self, spec: NodeDeclaredFeaturesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the reason, or what is wrong where PreFilter is disabled."""
+        return (NO_PRE_FILTER,) if verdict == STATE_MISSING else (REASON,)
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register nodes that come or declare other features, and updates of the pod."""
+        if not self._enabled:
+            return ()
+        node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE)
+        pod_update = ClusterEvent(EventResource.POD, ActionType.UPDATE)
+        return ((node, is_schedulable_after_node_change), (pod_update, is_schedulable_after_pod_update))
+
+
+def needed_features(pod: Pod) -> frozenset[str]:
+    """Return the features that a node must declare to run a pod."""
+    spec = pod.spec
+    needed = []
+    rules = (rule for container in (*spec.containers, *spec.init_containers) for rule in container.restart_policy_rules)
+    if any(rule.action == "RestartAllContainers" for rule in rules):
+        needed.append(RESTART_ALL_CONTAINERS)
+    if spec.host_network and spec.host_users is False:
+        needed.append(USER_NAMESPACES_HOST_NETWORK)
+    return frozenset(needed)
+
+
+def declared_features(node: Node) -> frozenset[str]:
+    """Return the known features that a node declares.
+
+    Kubelets declare them in alphabetical order. Like upstream this merges two sorted lists, so that of a list in another
+    order what stands too late is not found.
+    """
+    found = []
+    declared = iter(node.status.declared_features)
+    feature = next(declared, None)
+    for known in KNOWN_FEATURES:
+        while feature is not None and feature.encode() < known.encode():
+            feature = next(declared, None)
+        if feature == known:
+            found.append(known)
+            feature = next(declared, None)
+    return frozenset(found)
+
+
+def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    """Queue the pod where a node came, or declares other features than before."""
+    objects = objects_of(Node, old, new)
+    if objects is None:
+        return HintAnswer.ERROR
+    before, after = objects
+    if after is None:
+        return HintAnswer.ERROR
+    if before is not None and before.status.declared_features == after.status.declared_features:
+        return HintAnswer.SKIP
+    return HintAnswer.QUEUE
+
+
+def is_schedulable_after_pod_update(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    """Queue the pod where its new version needs other features."""
+    objects = objects_of(Pod, old, new)
+    if objects is None:
+        return HintAnswer.ERROR
+    before, after = objects
+    if after is None:
+        return HintAnswer.ERROR
+    if after.metadata.uid != pod.metadata.uid or before is None:
+        return HintAnswer.SKIP
+    return HintAnswer(needed_features(before) != needed_features(after))

@@ -1,0 +1,84 @@
+"""NodePorts: a node's port goes to one pod only, address by address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import (
+    NODE_ADD,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    HintAnswer,
+    QueueingHint,
+    objects_of,
+)
+from bayplan.framework.plugin import PROCEED, FilterPlugin, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.status import ERROR_BIT, SKIP, Status
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import HostPort, host_ports
+from bayplan.state.arrays import Codes
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.host_ports import collide
+from bayplan.state.views import Rows
+
+REASON = "node(s) didn't have free ports for the requested pod ports"
+NO_PRE_FILTER = 'reading "PreFilterNodePorts" from cycleState: not found'
+TAKEN = 1
+STATE_MISSING = 2 | ERROR_BIT
+
+
+@dataclass(frozen=True, slots=True)
+class NodePortsSpec:
+    """The ports of the node that the pod wants. They are the key."""
+
+    key: tuple[HostPort, ...]
+
+
+class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
+    """Rejects nodes where a port that the pod wants is in use."""
+
+    name = "NodePorts"
+    reads = Reads.PORTS
+    pre_reads = Reads.NOTHING
+    scalar = True
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> NodePortsSpec:
+        """Keep the ports, each once, in an order of their own."""
+        return NodePortsSpec(tuple(sorted(set(host_ports(pod)))))
+
+    def pre_filter(self, spec: NodePortsSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        """SKIP where the pod wants no port."""
+        return PROCEED if spec.key else SKIP
+
+    def filter(self, spec: NodePortsSpec, params: Params | None, rows: Rows) -> Codes:
+        """Return `TAKEN` where one of the ports is in use."""
+        if params is None:
+            return rows.codes(rows.fill(STATE_MISSING))
+        taken = rows.everywhere(False)
+        for port in spec.key:
+            taken = taken | rows.host_port_conflicts(port)
+        return rows.codes(rows.where(taken, TAKEN, 0))
+
+    def reasons(self, spec: NodePortsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the reason, or what is wrong where PreFilter is disabled."""
+        return (NO_PRE_FILTER,) if verdict == STATE_MISSING else (REASON,)
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register pods that leave, and nodes that come; ports of a pod never change."""
+        pod_deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
+        return ((pod_deleted, is_schedulable_after_pod_deleted), (NODE_ADD, None))
+
+
+def is_schedulable_after_pod_deleted(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    """Queue the pod where the deleted one had a node and held a port that it wants."""
+    objects = objects_of(Pod, old, None)
+    if objects is None or objects[0] is None:
+        return HintAnswer.ERROR
+    deleted = objects[0]
+    if not deleted.spec.node_name and not deleted.status.nominated_node_name:
+        return HintAnswer.SKIP
+    freed = host_ports(deleted)
+    return HintAnswer(any(collide(wanted, port) for wanted in host_ports(pod) for port in freed))

@@ -1,0 +1,248 @@
+"""NodeResourcesFit: a node must have room for what the pod requests; the score is the configured strategy's.
+
+Source: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/, KEP-2837 (pod-level resources), KEP-5004
+(extended resources that devices stand for), and scoring_strategies.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from bayplan.base.errors import ConfigurationError
+from bayplan.framework.configuration.plugin_arguments import (
+    LEAST_ALLOCATED,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatioParam,
+    ScoringStrategy,
+)
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from bayplan.framework.plugin import (
+    MAX_NODE_SCORE,
+    PROCEED,
+    FilterPlugin,
+    Handle,
+    Params,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+)
+from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT, Status
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import fit_requests, fit_score_requests
+from bayplan.objects.resource_names import is_extended, is_scalar
+from bayplan.plugins.node_resources_fit_hints import FitHints
+from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, scored_resources
+from bayplan.plugins.scoring_strategies import STRATEGIES, Strategy, special_case
+from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.device_classes import DeviceClassResolver
+from bayplan.state.views import Rows
+
+NO_PRE_FILTER = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+TOO_MANY_PODS = 1
+STATE_MISSING = 0x2000 | ERROR_BIT
+MOST_FLAGS = 12
+"""So many requests have a bit each in a verdict, after that of `TOO_MANY_PODS`; pods with more get numbered sets."""
+
+MAX_CUSTOM_PRIORITY_SCORE = 10
+"""The scale of scores in shapes."""
+
+Shortage: TypeAlias = tuple[bool, ...]
+"""Whether there are too many pods, then for each request whether it lacks room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a pod wants of one resource.
+
+    Attributes:
+        name, number: the resource. amount: greater than 0 (milli for cpu).
+        flag: the bit of a verdict that says that there is too little.
+    """
+
+    name: str
+    number: int
+    amount: int
+    flag: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesFitSpec:
+    """What the filter and the score need of a pod.
+
+    Attributes:
+        key: the amounts of both.
+        requests: what the filter compares, in the order of the reasons.
+        delegable: scalar resources among them, for which a device class may stand in.
+        scored: what the score weighs.
+        fast: the special case of the strategy that holds for `scored`, or None.
+    """
+
+    key: tuple[tuple[tuple[int, int], ...], tuple[ScoredResource, ...]]
+    requests: tuple[Request, ...] = field(compare=False)
+    delegable: tuple[Request, ...] = field(compare=False)
+    scored: tuple[ScoredResource, ...] = field(compare=False)
+    fast: Strategy | None = field(compare=False)
+
+
+class NodeResourcesFit(
+    PreFilterPlugin[NodeResourcesFitSpec],
+    FilterPlugin[NodeResourcesFitSpec],
+    PreScorePlugin[NodeResourcesFitSpec],
+    ScorePlugin[NodeResourcesFitSpec],
+):
+    """Rejects nodes without room for the pod, and scores how full a node gets. Arguments: `NodeResourcesFitArgs`."""
+
+    name = "NodeResourcesFit"
+    reads = Reads.NODES | Reads.USAGE
+    pre_reads = Reads.OBJECTS
+    scalar = True
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        given = arguments if isinstance(arguments, NodeResourcesFitArgs) else NodeResourcesFitArgs()
+        self._ignored = frozenset(given.ignored_resources)
+        self._ignored_groups = frozenset(given.ignored_resource_groups)
+        strategy = given.scoring_strategy or ScoringStrategy(type=LEAST_ALLOCATED, resources=DEFAULT_RESOURCES)
+        if strategy.type not in STRATEGIES:
+            raise ConfigurationError(f"scoring strategy {strategy.type} is not supported")
+        self._strategy = STRATEGIES[strategy.type]
+        self._resources = strategy.resources
+        ratio = strategy.requested_to_capacity_ratio or RequestedToCapacityRatioParam()
+        factor = MAX_NODE_SCORE // MAX_CUSTOM_PRIORITY_SCORE
+        self._shape = tuple((point.utilization, point.score * factor) for point in ratio.shape)
+        self._device_classes: DeviceClassResolver | None = None
+        if handle.feature_gates.enabled("DRAExtendedResource"):
+            self._device_classes = DeviceClassResolver(handle.cluster.catalog)
+        self._hints = FitHints(handle.cluster.request_gates, self._device_classes)
+        self._shortages: dict[tuple[tuple[int, int], ...], dict[Shortage, int]] = {}
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> NodeResourcesFitSpec:
+        """Sum up what the pod requests, once as the filter counts and once as the score does."""
+        amounts = fit_requests(pod, cluster.request_gates)
+        names = sorted(name for name, amount in amounts.items() if amount > 0 and not self._is_ignored(name))
+        # CPU, memory and ephemeral storage come first, as upstream names them; the others it gives in random order.
+        numbered = sorted((cluster.register_resource(name), name) for name in names if not is_scalar(name))
+        numbered += [(cluster.register_resource(name), name) for name in names if is_scalar(name)]
+        requests = []
+        for place, (number, name) in enumerate(numbered):
+            cluster.admit(amounts[name])
+            requests.append(
+                Request(name, number, amounts[name], TOO_MANY_PODS << 1 + place if place < MOST_FLAGS else 0)
+            )
+        scored = scored_resources(self._resources, fit_score_requests(pod), cluster)
+        return NodeResourcesFitSpec(
+            (tuple((request.number, request.amount) for request in requests), scored),
+            tuple(requests),
+            tuple(request for request in requests if is_scalar(request.name))
+            if self._device_classes is not None
+            else (),
+            scored,
+            special_case(self._strategy, scored),
+        )
+
+    def _is_ignored(self, name: str) -> bool:
+        if not is_extended(name):
+            return False
+        return name in self._ignored or name.partition("/")[0] in self._ignored_groups
+
+    def pre_filter_reads(self, spec: NodeResourcesFitSpec) -> Reads:
+        """Device classes are looked at for scalar resources only."""
+        return Reads.OBJECTS if spec.delegable else Reads.NOTHING
+
+    def pre_score_reads(self, spec: NodeResourcesFitSpec) -> Reads:
+        """PreScore looks at nothing."""
+        return Reads.NOTHING
+
+    def pre_filter(
+        self, spec: NodeResourcesFitSpec, cluster: ClusterState, state: CycleState
+    ) -> PreFilterResult | Status:
+        """Return as params the numbers of the resources for which a device class stands: nodes without them may pass."""
+        if not spec.delegable or self._device_classes is None:
+            return PROCEED
+        classes = self._device_classes
+        return PreFilterResult(tuple(item.number for item in spec.delegable if classes.get(item.name) is not None))
+
+    def filter(self, spec: NodeResourcesFitSpec, params: Params | None, rows: Rows) -> Codes:
+        """Return which requests lack room, a bit each, and whether one is more than the whole node offers."""
+        if params is None:
+            return rows.codes(rows.fill(STATE_MISSING))
+        crowded = rows.pod_count() >= rows.allowed_pods()
+        somewhere = crowded
+        lacking = []
+        for request in spec.requests:
+            allocatable = rows.allocatable(request.number)
+            lacks = request.amount > allocatable - rows.requested(request.number)
+            if params and request.number in params:
+                # DynamicResources finds devices for it on nodes that have no such resource of their own.
+                lacks = lacks & (allocatable > 0)
+            lacking.append((lacks, request, allocatable))
+            somewhere = somewhere | lacks
+        if rows.nowhere(somewhere):
+            return rows.verdicts()
+        if len(lacking) > MOST_FLAGS:
+            return self._numbered_verdicts(spec, crowded, lacking, rows)
+        cases = [(crowded, TOO_MANY_PODS)]
+        for lacks, request, allocatable in lacking:
+            cases.append((lacks, request.flag))
+            cases.append((lacks & (request.amount > allocatable), UNRESOLVABLE_BIT))
+        return rows.verdicts(*cases)
+
+    def _numbered_verdicts(
+        self, spec: NodeResourcesFitSpec, crowded: Bools, lacking: Sequence[tuple[Bools, Request, Ints]], rows: Rows
+    ) -> Codes:
+        """Return verdicts that number the sets of what is short, for pods with more requests than a verdict has bits."""
+        known = self._shortages.setdefault(spec.key[0], {})
+        unresolvable = rows.everywhere(False)
+        for lacks, request, allocatable in lacking:
+            unresolvable = unresolvable | (lacks & (request.amount > allocatable))
+        flags = [crowded, *(lacks for lacks, _, _ in lacking)]
+        shortages: list[Shortage] = list(zip(*(rows.to_list(flag) for flag in flags), strict=True))
+        nothing = (False,) * len(flags)
+        numbers = [0 if shortage == nothing else known.setdefault(shortage, len(known) + 1) for shortage in shortages]
+        verdict = rows.from_list(numbers)
+        return rows.codes(verdict + rows.where(unresolvable, UNRESOLVABLE_BIT, 0))
+
+    def reasons(self, spec: NodeResourcesFitSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return ``Too many pods`` and ``Insufficient ...`` for what is short."""
+        if verdict == STATE_MISSING:
+            return (NO_PRE_FILTER,)
+        names = ("Too many pods", *(f"Insufficient {request.name}" for request in spec.requests))
+        if len(spec.requests) > MOST_FLAGS:
+            numbers = self._shortages[spec.key[0]]
+            shortage = next(found for found, number in numbers.items() if number == verdict & ~UNRESOLVABLE_BIT)
+        else:
+            shortage = tuple(bool(verdict & TOO_MANY_PODS << place) for place in range(len(names)))
+        return tuple(name for name, short in zip(names, shortage, strict=True) if short)
+
+    def pre_score(self, spec: NodeResourcesFitSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
+        """Let Score go on; what it needs was compiled."""
+        return ()
+
+    def score(self, spec: NodeResourcesFitSpec, params: Params | None, rows: Rows) -> Ints:
+        """Return the score of the strategy."""
+        if spec.fast is not None and rows.state.small:
+            return spec.fast(spec.scored, self._shape, rows)
+        return self._strategy(spec.scored, self._shape, rows)
+
+    def score_error(self, spec: NodeResourcesFitSpec, params: Params | None) -> str:
+        """Refuse to score without resources, as upstream does."""
+        return "" if self._resources else "resources not found"
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register pods that leave or shrink, nodes that come or grow, and device classes that come or change."""
+        pod = ClusterEvent(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
+        node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
+        events: list[tuple[ClusterEvent, QueueingHint | None]] = [
+            (pod, self._hints.is_schedulable_after_pod_event),
+            (node, self._hints.is_schedulable_after_node_change),
+        ]
+        if self._device_classes is not None:
+            device_class = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
+            events.append((device_class, self._hints.is_schedulable_after_device_class_event))
+        return events

@@ -1,0 +1,92 @@
+"""NodeUnschedulable: no pod goes to a cordoned node, unless it tolerates the taint that stands for being cordoned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads
+from bayplan.framework.status import UNRESOLVABLE_BIT
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import tolerates
+from bayplan.state.arrays import Codes
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+
+REASON = "node(s) were unschedulable"
+CORDONED = 1 | UNRESOLVABLE_BIT
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUnschedulableSpec:
+    """Whether the pod tolerates cordoned nodes. That is its key."""
+
+    key: bool
+
+
+class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
+    """Rejects nodes with ``spec.unschedulable``."""
+
+    name = "NodeUnschedulable"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+    scalar = True
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._comparison_operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> NodeUnschedulableSpec:
+        """Look for a toleration of `UNSCHEDULABLE_TAINT`."""
+        return NodeUnschedulableSpec(self._tolerates_cordon(pod))
+
+    def _tolerates_cordon(self, pod: Pod) -> bool:
+        return any(
+            tolerates(toleration, UNSCHEDULABLE_TAINT, comparison_operators=self._comparison_operators)
+            for toleration in pod.spec.tolerations
+        )
+
+    def filter(self, spec: NodeUnschedulableSpec, params: Params | None, rows: Rows) -> Codes:
+        """Return `CORDONED` for cordoned nodes that the pod does not tolerate."""
+        if spec.key:
+            return rows.codes(rows.fill(0))
+        return rows.codes(rows.where(rows.unschedulable(), CORDONED, 0))
+
+    def reasons(self, spec: NodeUnschedulableSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the one reason."""
+        return (REASON,)
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register nodes that come or are uncordoned (told as an update of taints), and new tolerations of the pod."""
+        node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
+        toleration = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
+        return (
+            (node, is_schedulable_after_node_change),
+            (toleration, self.is_schedulable_after_pod_toleration_change),
+        )
+
+    def is_schedulable_after_pod_toleration_change(
+        self, pod: Pod, old: object | None, new: object | None
+    ) -> HintAnswer:
+        """Queue the pod where the new version of itself tolerates cordoned nodes."""
+        objects = objects_of(Pod, old, new)
+        if objects is None or objects[1] is None:
+            return HintAnswer.ERROR
+        changed = objects[1]
+        is_own = changed.metadata.uid == pod.metadata.uid
+        return HintAnswer.QUEUE if is_own and self._tolerates_cordon(changed) else HintAnswer.SKIP
+
+
+def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    """Queue the pod where a node came that is not cordoned, or was uncordoned."""
+    objects = objects_of(Node, old, new)
+    if objects is None:
+        return HintAnswer.ERROR
+    before, after = objects
+    if after is None:
+        return HintAnswer.ERROR
+    was_closed = before is None or before.spec.unschedulable
+    return HintAnswer.QUEUE if was_closed and not after.spec.unschedulable else HintAnswer.SKIP

@@ -1,0 +1,41 @@
+"""The registry of the in-tree plugins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.registry import Registry
+from bayplan.plugins.default_binder import DefaultBinder
+from bayplan.plugins.image_locality import ImageLocality
+from bayplan.plugins.node_affinity import NodeAffinity
+from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
+from bayplan.plugins.node_name import NodeName
+from bayplan.plugins.node_ports import NodePorts
+from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from bayplan.plugins.priority_sort import PrioritySort
+from bayplan.plugins.scheduling_gates import SchedulingGates
+from bayplan.plugins.taint_toleration import TaintToleration
+
+IN_TREE: tuple[type[Plugin[Any]], ...] = (
+    SchedulingGates,
+    PrioritySort,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    DefaultBinder,
+    NodeDeclaredFeatures,
+)
+"""The plugin classes, in the order of the default profile."""
+
+
+def in_tree_registry() -> Registry:
+    """Return a registry with all in-tree plugins; custom ones are added with `Registry.with_plugins`."""
+    return Registry({plugin.name: plugin for plugin in IN_TREE})

@@ -1,0 +1,36 @@
+"""SchedulingGates: a pod with scheduling gates does not enter the queue. Source: KEP-3521."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.plugin import PreEnqueuePlugin
+from bayplan.framework.status import SUCCESS, Status, unresolvable
+from bayplan.objects.pod import Pod
+
+
+class SchedulingGates(PreEnqueuePlugin[None]):
+    """Keeps pods out of the queue until their last gate is gone."""
+
+    name = "SchedulingGates"
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Reject a pod that has gates, naming them."""
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return SUCCESS
+        return unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register the removal of a pod's last gate."""
+        gates_gone = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        return ((gates_gone, is_schedulable_after_gates_are_gone),)
+
+
+def is_schedulable_after_gates_are_gone(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    """Queue the pod where the gates were its own."""
+    objects = objects_of(Pod, old, new)
+    if objects is None or objects[1] is None:
+        return HintAnswer.ERROR
+    return HintAnswer.QUEUE if objects[1].metadata.uid == pod.metadata.uid else HintAnswer.SKIP

@@ -1,0 +1,165 @@
+"""TaintToleration: pods stay away from nodes with taints that they don't tolerate, and rather from those with few.
+
+Taints with the effects NoSchedule and NoExecute reject; the score counts those with PreferNoSchedule.
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/, KEP-5471 (operators Gt and Lt).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.plugin import FilterPlugin, Handle, NormalizePlugin, Params, PreScorePlugin, Reads
+from bayplan.framework.status import UNRESOLVABLE_BIT, Status
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.pod import Pod, Toleration
+from bayplan.objects.selectors import find_untolerated_taint, tolerates
+from bayplan.plugins.normalize_score import largest_score, stretched_down
+from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+
+REASON = "node(s) had untolerated taint(s)"
+UNTOLERATED = 1 | UNRESOLVABLE_BIT
+REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+class TaintTable:
+    """One number for each distinct taint set of a state's nodes; grows with them."""
+
+    __slots__ = ("_number_of", "_numbers", "_taint_sets")
+
+    def __init__(self, number_of: Callable[[tuple[Taint, ...]], int]) -> None:
+        self._number_of = number_of
+        self._taint_sets: list[tuple[Taint, ...]] = []
+        self._numbers: Ints = np.zeros(0, dtype=np.int64)
+
+    def of(self, taint_sets: list[tuple[Taint, ...]]) -> Ints:
+        """Return int64[len(taint_sets)]; asks only about sets that came since it was last asked about the same list."""
+        if taint_sets is not self._taint_sets:
+            self._taint_sets = taint_sets
+            self._numbers = self._numbers[:0]
+        known = len(self._numbers)
+        if known != len(taint_sets):
+            fresh = [self._number_of(taints) for taints in taint_sets[known:]]
+            self._numbers = np.concatenate((self._numbers, np.array(fresh, dtype=np.int64)))
+        return self._numbers
+
+
+@dataclass(frozen=True, slots=True)
+class TaintTolerationSpec:
+    """The pod's tolerations, and what they make of each taint set.
+
+    Attributes:
+        key: the tolerations, without how long they last, which scheduling does not look at.
+        verdicts: a verdict per taint set. counts: the PreferNoSchedule taints in it that are not tolerated.
+    """
+
+    key: tuple[tuple[str, str, str, str], ...]
+    verdicts: TaintTable = field(compare=False)
+    counts: TaintTable = field(compare=False)
+
+
+class TaintToleration(
+    FilterPlugin[TaintTolerationSpec], PreScorePlugin[TaintTolerationSpec], NormalizePlugin[TaintTolerationSpec]
+):
+    """Rejects nodes with taints that the pod does not tolerate; the fewer of the soft ones, the better the score."""
+
+    name = "TaintToleration"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+    scalar = True
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._comparison_operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> TaintTolerationSpec:
+        """Keep the tolerations and make empty tables."""
+        tolerations = pod.spec.tolerations
+
+        def verdict(taints: tuple[Taint, ...]) -> int:
+            return UNTOLERATED if self._is_untolerated(taints, tolerations) else 0
+
+        def count(taints: tuple[Taint, ...]) -> int:
+            return sum(
+                taint.effect == "PreferNoSchedule"
+                and not any(
+                    tolerates(item, taint, comparison_operators=self._comparison_operators) for item in tolerations
+                )
+                for taint in taints
+            )
+
+        key = tuple((item.key, item.operator, item.value, item.effect) for item in tolerations)
+        return TaintTolerationSpec(key, TaintTable(verdict), TaintTable(count))
+
+    def _is_untolerated(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:
+        untolerated = find_untolerated_taint(
+            taints,
+            tolerations,
+            comparison_operators=self._comparison_operators,
+            matters=lambda taint: taint.effect in REJECTING_EFFECTS,
+        )
+        return untolerated is not None
+
+    def filter(self, spec: TaintTolerationSpec, params: Params | None, rows: Rows) -> Codes:
+        """Return `UNTOLERATED` where a taint that rejects is not tolerated."""
+        return rows.codes(rows.take(spec.verdicts.of(rows.state.nodes.taint_sets), rows.taints()))
+
+    def reasons(self, spec: TaintTolerationSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the one reason."""
+        return (REASON,)
+
+    def pre_score(self, spec: TaintTolerationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
+        """Let Score go on; it needs nothing but the spec."""
+        return ()
+
+    def score(self, spec: TaintTolerationSpec, params: Params | None, rows: Rows) -> Ints:
+        """Return the number of PreferNoSchedule taints that are not tolerated."""
+        return rows.take(spec.counts.of(rows.state.nodes.taint_sets), rows.taints())
+
+    def score_error(self, spec: TaintTolerationSpec, params: Params | None) -> str:
+        """Refuse to score where PreScore is disabled, as upstream does."""
+        return 'failed to read "PreScoreTaintToleration" from cycleState: not found' if params is None else ""
+
+    def scale(self, spec: TaintTolerationSpec, params: Params | None, raw: Ints) -> Params:
+        """Return the largest count."""
+        return largest_score(raw)
+
+    def normalize(self, spec: TaintTolerationSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        """Return 100 for no taint and 0 for the largest count."""
+        return stretched_down(scale, raw, rows)
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register nodes that come or change their taints, and new tolerations of the pod."""
+        node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
+        toleration = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
+        return (
+            (node, self.is_schedulable_after_node_change),
+            (toleration, is_schedulable_after_pod_toleration_change),
+        )
+
+    def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod where it tolerates the node now and did not before."""
+        objects = objects_of(Node, old, new)
+        if objects is None:
+            return HintAnswer.ERROR
+        before, after = objects
+        if after is None:
+            return HintAnswer.ERROR
+        tolerations = pod.spec.tolerations
+        was_untolerated = before is None or self._is_untolerated(before.spec.taints, tolerations)
+        if was_untolerated and not self._is_untolerated(after.spec.taints, tolerations):
+            return HintAnswer.QUEUE
+        return HintAnswer.SKIP
+
+
+def is_schedulable_after_pod_toleration_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    """Queue the pod where the tolerations are its own."""
+    objects = objects_of(Pod, old, new)
+    if objects is None or objects[1] is None:
+        return HintAnswer.ERROR
+    return HintAnswer.QUEUE if objects[1].metadata.uid == pod.metadata.uid else HintAnswer.SKIP

@@ -1,0 +1,58 @@
+"""Which device class stands behind which extended resource. Source: KEP-5004 (extended resources backed by devices)."""
+
+from __future__ import annotations
+
+from bayplan.objects.meta import parse_time_ns
+from bayplan.objects.resource import DeviceClass
+from bayplan.objects.resource_names import DEVICE_CLASS_PREFIX
+from bayplan.state.object_catalog import ObjectCatalog
+
+
+class DeviceClassResolver:
+    """The device classes of a catalog by extended resource name; follows the catalog's version."""
+
+    __slots__ = ("_catalog", "_classes", "_version")
+
+    def __init__(self, catalog: ObjectCatalog) -> None:
+        self._catalog = catalog
+        self._version = -1
+        self._classes: dict[str, DeviceClass] = {}
+
+    def get(self, resource: str) -> DeviceClass | None:
+        """Return the class that stands behind a resource, or None."""
+        version = self._catalog.version(DeviceClass)
+        if version != self._version:
+            self._version = version
+            self._classes = _by_resource(self._catalog)
+        return self._classes.get(resource)
+
+
+def _by_resource(catalog: ObjectCatalog) -> dict[str, DeviceClass]:
+    """Return the classes by the names that they claim, taken in the order in which they came.
+
+    Of several classes that claim one name the newest has it; among equally old ones the first by name. A class that comes too
+    late for the name that it claims does not get its implicit one either: upstream leaves it out altogether.
+    """
+    classes: dict[str, DeviceClass] = {}
+    for device_class in catalog.all(DeviceClass):
+        claimed = device_class.spec.extended_resource_name
+        if claimed is not None:
+            holder = classes.get(claimed)
+            if holder is not None and not _goes_before(device_class, holder):
+                continue
+            classes[claimed] = device_class
+        classes[DEVICE_CLASS_PREFIX + device_class.metadata.name] = device_class
+    return classes
+
+
+def _goes_before(new: DeviceClass, holder: DeviceClass) -> bool:
+    new_time, held_time = _created_ns(new), _created_ns(holder)
+    if new_time != held_time:
+        return new_time > held_time
+    return new.metadata.name < holder.metadata.name
+
+
+def _created_ns(device_class: DeviceClass) -> int:
+    created = device_class.metadata.creation_timestamp
+    # A missing timestamp is the zero time, which is older than any other.
+    return parse_time_ns(created) if created is not None else -(2**63)
