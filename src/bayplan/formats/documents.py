@@ -98,7 +98,7 @@ def read_documents(data: bytes, name: str, *, suffix: str = "") -> Iterator[Docu
         except json_text.JsonError as problem:
             if suffix in _JSON_SUFFIXES:
                 where = f"{name}:{problem.line + 1}"
-                raise InputError("JSON", where=where, wanted="well-formed JSON", got=problem.problem) from None
+                raise InputError(f"broken JSON: {problem.problem}", where=where) from None
         else:
             yield from _json_documents(parsed, name)
             return
@@ -207,7 +207,7 @@ def _yaml_documents(text: str, first_line: int, name: str) -> Iterator[Document]
 
 def _yaml_error(problem: yaml_text.YamlError, first_line: int, name: str) -> InputError:
     where = f"{name}:{first_line + problem.line + 1}"
-    return InputError("YAML", where=where, wanted="well-formed YAML", got=problem.problem, hint=problem.hint)
+    return InputError(f"broken YAML: {problem.problem}", where=where, hint=problem.hint)
 
 
 def _yaml_document(

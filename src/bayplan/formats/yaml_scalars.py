@@ -9,6 +9,7 @@ import binascii
 import math
 import re
 import struct
+from decimal import Decimal
 
 Scalar = bool | int | float | str | None
 
@@ -83,7 +84,10 @@ def _through_json(value: Scalar) -> Scalar:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("an infinity or NaN, which JSON does not have")
-        return int(value) if value.is_integer() and -(2**63) <= value < 2**63 else value
+        if value.is_integer():
+            number = int(Decimal(repr(value)))  # The shortest digits, as Go writes them: 2^62 + 1.0 ends in zeros.
+            return number if -(2**63) <= number < 2**63 else value
+        return value
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return float(value)
     return value

@@ -1,0 +1,149 @@
+"""What a load of manifests gives: typed objects with their documents and places, and all that was noticed on the way."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+from bayplan.formats.documents import Source
+from bayplan.objects.kinds import ResourceKind
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+
+Item = TypeVar("Item", bound=KubernetesObject)
+
+
+class WarningKind(StrEnum):
+    """What a warning is about. The value is how reports call it."""
+
+    UNKNOWN_KIND = "unknown kind"
+    UNKNOWN_FIELD = "unknown field"
+    DUPLICATE_FIELD = "duplicate field"
+    DUPLICATE_OBJECT = "duplicate object"
+    MISSING_NODE = "missing node"
+    UNUSED_KIND = "unused kind"
+    INFERRED_KIND = "inferred kind"
+    GENERATED_NAME = "generated name"
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is only worth knowing: a strict load refuses warnings, not notes."""
+        return self in (WarningKind.UNUSED_KIND, WarningKind.INFERRED_KIND, WarningKind.GENERATED_NAME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadWarning:
+    """Something in the input that is not as it should be, but does not stop the load.
+
+    Attributes:
+        kind: what it is about.
+        where: `file:line` of the object, or of the field where that is known.
+        what: the object, and the path of a field in it: `Pod default/web $.spec.containrs`.
+        problem: what is the matter, in words.
+        hint: what to try, or empty.
+    """
+
+    kind: WarningKind
+    where: str
+    what: str
+    problem: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.where} {self.what}: {self.problem}"
+        return f"{text}; try {self.hint}" if self.hint else text
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedObject:
+    """An object of the input: typed with the API's defaults, and as it was written.
+
+    Attributes:
+        kind: its row in the table of kinds.
+        typed: the typed form, defaulted, with a namespace where its kind has one.
+        source: where it starts.
+        raw: what was written, as compact JSON, nothing added or left out.
+    """
+
+    kind: ResourceKind
+    typed: KubernetesObject
+    source: Source
+    raw: bytes
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What was written, as plain data. Decoded at each use: change it as you like."""
+        return msgspec.json.decode(self.raw, type=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedObject:
+    """An object of the input that Bayplan has no type for: a custom resource, a ConfigMap.
+
+    Attributes:
+        api_version, kind, namespace, name: as written; empty where the document has none.
+        source: where it starts.
+        raw: what was written, as compact JSON.
+    """
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    source: Source
+    raw: bytes
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What was written, as plain data."""
+        return msgspec.json.decode(self.raw, type=dict[str, object])
+
+
+@dataclass(slots=True, kw_only=True)
+class Manifest:
+    """Everything that was loaded, in the order of the input.
+
+    Attributes:
+        loaded: objects that Bayplan knows; of objects that stood twice, the last.
+        unused: objects that it has no type for.
+        replaced: objects that a later one of the same name took the place of.
+        warnings: what was noticed, in the order of the input; with these and `unused` nothing is lost silently.
+        files: the files that were read.
+    """
+
+    loaded: list[LoadedObject] = field(default_factory=list)
+    unused: list[UnusedObject] = field(default_factory=list)
+    replaced: list[LoadedObject] = field(default_factory=list)
+    warnings: list[LoadWarning] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+
+    def of(self, struct: type[Item]) -> list[Item]:
+        """Return the typed objects of one kind, e.g. `manifest.of(PersistentVolume)`."""
+        return [each.typed for each in self.loaded if isinstance(each.typed, struct)]
+
+    @property
+    def pods(self) -> list[Pod]:
+        """The pods, in the order of the input."""
+        return self.of(Pod)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes, in the order of the input."""
+        return self.of(Node)
+
+    def objects(self) -> Iterator[KubernetesObject]:
+        """Yield all typed objects."""
+        return (each.typed for each in self.loaded)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many objects of each kind there are, in the order of first sight."""
+        return dict(Counter(each.kind.kind for each in self.loaded))
+
+    def warning_counts(self) -> dict[WarningKind, int]:
+        """Return how many warnings and notes of each kind there are, in the order of `WarningKind`."""
+        counts = Counter(each.kind for each in self.warnings)
+        return {kind: counts[kind] for kind in WarningKind if counts[kind]}

@@ -1,0 +1,335 @@
+"""Load manifests: files of Kubernetes objects in YAML or JSON to typed objects, with everything odd refused or noted.
+
+What stops a load (InputError with file, line, object, JSON path): broken YAML or JSON, a field of the wrong type, a bad
+quantity, a file without documents, an object without kind or name. What is noticed and counted (see `WarningKind`), and
+refused with `strict=True`: kinds and fields that Kubernetes does not have, fields and objects that stand twice (the
+last one counts), pods bound to nodes that aren't there. Notes, never refused: kinds without a part in scheduling,
+kinds told from an object's shape or from the list it was in, generated names.
+"""
+
+import difflib
+import gc
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.base.errors import InputError
+from bayplan.formats import schema, shapes
+from bayplan.formats.documents import Document, read_documents
+from bayplan.formats.files import InputFile, find_files, read_bytes
+from bayplan.formats.manifest import LoadedObject, LoadWarning, Manifest, UnusedObject, WarningKind
+from bayplan.objects import kinds
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import KINDS, ResourceKind, describe
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+
+Progress = Callable[[str, int], None]
+"""Called with the file at hand and the number of documents read so far: every 1,000 and at the end of each file."""
+
+_PROGRESS_STEP = 1000
+_PRECISE_LINES = 100
+"""So many warnings of fields get the line of the field, for which the document is read a second time."""
+_GUESSED_NAMES = 20
+"""For so many different missing nodes a similar name is looked for."""
+
+
+def load(
+    paths: Sequence[str],
+    *,
+    stdin: BinaryIO | None = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+    known_nodes: Collection[str] = (),
+) -> Manifest:
+    """Load the objects of files, folders, patterns and standard input (`-`).
+
+    Args:
+        paths: see `bayplan.formats.files.find_files`.
+        stdin: what `-` reads.
+        strict: refuse what is otherwise a warning.
+        progress: see `Progress`.
+        known_nodes: names of nodes from elsewhere (a trace), to which pods may be bound.
+
+    Returns:
+        Typed objects with the API's defaults, whole documents, places and warnings.
+
+    Raises:
+        InputError: see this module's first paragraph.
+    """
+    if not paths:
+        raise InputError("manifests", wanted="at least one file, folder or pattern", got="none")
+    files = find_files(paths)
+    return load_files(files, stdin=stdin, strict=strict, progress=progress, known_nodes=known_nodes)
+
+
+def load_files(
+    files: Sequence[InputFile],
+    *,
+    stdin: BinaryIO | None = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+    known_nodes: Collection[str] = (),
+) -> Manifest:
+    """Load files that were found already; else as `load`."""
+    loader = _Loader(strict=strict)
+    with _collector_paused():
+        for file in files:
+            loader.manifest.files.append(file.name)
+            before = loader.documents
+            for document in read_documents(read_bytes(file, stdin=stdin), file.name, suffix=file.suffix):
+                loader.take(document)
+                if progress is not None and loader.documents % _PROGRESS_STEP == 0:
+                    progress(file.name, loader.documents)
+            if loader.documents == before:
+                raise InputError(file.name, wanted="at least one object", got="a file without documents")
+            if progress is not None:
+                progress(file.name, loader.documents)
+        return loader.finish(known_nodes)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause cyclic garbage collection: nothing here makes cycles, and passes over all that is loaded cost the most.
+
+    A host that keeps a large manifest may call `gc.freeze()` after the load, for the same reason.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class _Loader:
+    """Takes documents one by one and gathers a manifest."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self.manifest = Manifest()
+        self.documents = 0
+        self._strict = strict
+        self._by_name: dict[tuple[str, str, str, str], LoadedObject] = {}
+        self._typed_lists: set[tuple[str, str]] = set()
+        self._generated: dict[tuple[str, str, str], int] = {}
+        self._field_warnings = 0
+        self._field_hints: dict[tuple[str, str], str] = {}
+        self._specs = _SharedSpecs()
+
+    def take(self, document: Document) -> None:
+        """Take the next document."""
+        self.documents += 1
+        value = document.value
+        if not isinstance(value, dict):
+            raise self._refusal(document, "document", wanted="an object", got=_shown(value))
+        for where, name in document.duplicates:
+            problem = f"the field {name!r} stands twice in one object; the last one counts"
+            self._warn(WarningKind.DUPLICATE_FIELD, where, describe(value), problem)
+        value = self._with_kind(document, value)
+        api_version, kind = str(value["apiVersion"]), str(value["kind"])
+        if kind.endswith("List") and value.get("items") == []:
+            return
+        row = kinds.find_kind(api_version, kind)
+        if row is None:
+            self._leave_unused(document, value, api_version, kind)
+            return
+        self._check_fields(document, value, row)
+        item = self._typed(document, value, row)
+        self._keep(LoadedObject(row, item, document.source, document.raw))
+
+    def finish(self, known_nodes: Collection[str]) -> Manifest:
+        """Look at what can only be told in the end, and return the manifest."""
+        manifest = self.manifest
+        replaced = {id(each) for each in manifest.replaced}
+        manifest.loaded = [each for each in manifest.loaded if id(each) not in replaced]
+        names = {node.metadata.name for node in manifest.nodes}.union(known_nodes)
+        hints: dict[str, str] = {}
+        for each in manifest.loaded:
+            node_name = each.typed.spec.node_name if isinstance(each.typed, Pod) else ""
+            if not node_name or node_name in names:
+                continue
+            if node_name not in hints:
+                guess = len(hints) < _GUESSED_NAMES
+                close = difflib.get_close_matches(node_name, sorted(names) if guess else (), n=1, cutoff=0.8)
+                hints[node_name] = repr(close[0]) if close else ""
+            what = f"{each.kind.kind} {each.typed.key} $.spec.nodeName"
+            problem = f"bound to the node {node_name!r}, which isn't there"
+            self._warn(WarningKind.MISSING_NODE, str(each.source), what, problem, hints[node_name])
+        return manifest
+
+    # --- what an object is --------------------------------------------------------------------------------------------
+
+    def _with_kind(self, document: Document, value: dict[str, object]) -> dict[str, object]:
+        """Return an object that has apiVersion and kind, told from its list or its shape where it lacks both."""
+        api_version, kind = value.get("apiVersion"), value.get("kind")
+        if isinstance(api_version, str) and api_version and isinstance(kind, str) and kind:
+            return value
+        what = describe(value)
+        for name, found in (("apiVersion", api_version), ("kind", kind)):
+            if found not in (None, "") and not isinstance(found, str):
+                raise self._refusal(document, f"{what} $.{name}", wanted="a string", got=_shown(found))
+        if api_version or kind:
+            missing = "kind" if api_version else "apiVersion"
+            versions = [row.api_version for row in KINDS if row.kind == kind]
+            hint = f"'apiVersion: {versions[0]}'" if versions else ""
+            wanted = "an object with apiVersion and kind"
+            raise self._refusal(document, f"{what} $.{missing}", wanted=wanted, got=f"no {missing}", hint=hint)
+        if document.list_type is not None:
+            list_version, list_kind = document.list_type
+            inferred = (list_version, list_kind.removesuffix("List"))
+            if (document.source.file, list_kind) not in self._typed_lists:
+                self._typed_lists.add((document.source.file, list_kind))
+                problem = f"items without kind in a {list_kind}; each is taken for a {inferred[1]}"
+                self._warn(WarningKind.INFERRED_KIND, str(document.source), list_kind, problem)
+        else:
+            recognised = shapes.recognise(value)
+            if recognised is None:
+                hint = "apiVersion and kind, as in 'apiVersion: v1' and 'kind: Pod'"
+                raise self._refusal(
+                    document, what, wanted="an object with apiVersion and kind", got="neither", hint=hint
+                )
+            inferred = recognised
+            problem = f"neither apiVersion nor kind; by its shape a {inferred[1]}"
+            self._warn(WarningKind.INFERRED_KIND, str(document.source), what, problem)
+        return {**value, "apiVersion": inferred[0], "kind": inferred[1]}
+
+    def _leave_unused(self, document: Document, value: dict[str, object], api_version: str, kind: str) -> None:
+        """Set aside an object that Bayplan has no type for."""
+        metadata = value.get("metadata")
+        named = metadata if isinstance(metadata, Mapping) else {}
+        namespace, name = (str(named.get(key) or "") for key in ("namespace", "name"))
+        unused = UnusedObject(api_version, kind, namespace, name, document.source, document.raw)
+        self.manifest.unused.append(unused)
+        what, where = describe(value), str(document.source)
+        if schema.find_kind(api_version, kind) is not None:
+            problem = f"{api_version} {kind} has no part in scheduling; left aside"
+            self._warn(WarningKind.UNUSED_KIND, where, what, problem)
+        else:
+            problem = f"{api_version} {kind} is no kind that Kubernetes {schema.schema().release} has; left aside"
+            self._warn(WarningKind.UNKNOWN_KIND, where, what, problem, _similar_kind(api_version, kind))
+
+    # --- fields -------------------------------------------------------------------------------------------------------
+
+    def _check_fields(self, document: Document, value: dict[str, object], row: ResourceKind) -> None:
+        """Warn of fields that the type of an object does not have."""
+        if value["apiVersion"] != row.api_version:
+            value = {**value, "apiVersion": row.api_version}
+        for path in schema.unknown_fields(value):
+            self._field_warnings += 1
+            precise = self._strict or self._field_warnings <= _PRECISE_LINES
+            where = document.where(path) if precise else str(document.source)
+            shape = (row.kind, _INDEX.sub("[]", path))
+            if shape not in self._field_hints:
+                name = path.rsplit(".", 1)[-1]
+                close = difflib.get_close_matches(name, schema.known_fields(value, path), n=1)
+                self._field_hints[shape] = repr(close[0]) if close else ""
+            what, problem = f"{describe(value)} {path}", "an unknown field; it has no effect"
+            self._warn(WarningKind.UNKNOWN_FIELD, where, what, problem, self._field_hints[shape])
+
+    def _typed(self, document: Document, value: dict[str, object], row: ResourceKind) -> KubernetesObject:
+        """Return the typed form of an object, named and defaulted."""
+        try:
+            item = kinds.decode(value)
+            item = self._named(document, value, row, item)
+            item = default_object(item)
+        except InputError as problem:
+            what, separator, path = problem.what.partition(" $")
+            what = problem.what if separator else f"{describe(value)} {problem.what}"
+            where = document.where(f"${path}")
+            raise InputError(what, where=where, got=problem.got, wanted=problem.wanted, hint=problem.hint) from None
+        return self._specs.share(item) if isinstance(item, Pod) else item
+
+    def _named(
+        self, document: Document, value: dict[str, object], row: ResourceKind, item: KubernetesObject
+    ) -> KubernetesObject:
+        """Give an object with `generateName` a name, and take the namespace from one whose kind has none."""
+        metadata = item.metadata
+        if not metadata.name:
+            if not metadata.generate_name:
+                raise InputError(f"{describe(value)} $.metadata.name", wanted="a name", got="none")
+            metadata = replace(metadata, name=self._generate(row, metadata.namespace, metadata.generate_name))
+            problem = f"no name but generateName; called {metadata.name!r} here"
+            self._warn(WarningKind.GENERATED_NAME, str(document.source), describe(value), problem)
+        if metadata.namespace and not row.namespaced:
+            problem = f"a {row.kind} has no namespace; it has no effect"
+            what = f"{describe(value)} $.metadata.namespace"
+            self._warn(WarningKind.UNKNOWN_FIELD, str(document.source), what, problem)
+            metadata = replace(metadata, namespace="")
+        return item if metadata is item.metadata else replace(item, metadata=metadata)
+
+    def _generate(self, row: ResourceKind, namespace: str, prefix: str) -> str:
+        """Return prefix and five characters, a count: like the API server's names, but the same at every load."""
+        key = (row.kind, namespace, prefix)
+        number = self._generated[key] = self._generated.get(key, 0) + 1
+        return f"{prefix[:58]}{number:05d}"
+
+    def _keep(self, loaded: LoadedObject) -> None:
+        metadata = loaded.typed.metadata
+        key = (loaded.kind.group, loaded.kind.kind, metadata.namespace, metadata.name)
+        earlier = self._by_name.get(key)
+        if earlier is not None:
+            self.manifest.replaced.append(earlier)
+            what = f"{loaded.kind.kind} {loaded.typed.key}"
+            problem = f"stands at {earlier.source} already; this one takes its place"
+            self._warn(WarningKind.DUPLICATE_OBJECT, str(loaded.source), what, problem)
+        self._by_name[key] = loaded
+        self.manifest.loaded.append(loaded)
+
+    # --- telling ------------------------------------------------------------------------------------------------------
+
+    def _warn(self, kind: WarningKind, where: str, what: str, problem: str, hint: str = "") -> None:
+        if self._strict and not kind.is_note:
+            raise InputError(what, where=where, got=problem, hint=hint)
+        self.manifest.warnings.append(LoadWarning(kind=kind, where=where, what=what, problem=problem, hint=hint))
+
+    def _refusal(self, document: Document, what: str, *, wanted: str, got: str, hint: str = "") -> InputError:
+        _, _, path = what.partition(" $")
+        return InputError(what, where=document.where(f"${path}"), wanted=wanted, got=got, hint=hint)
+
+
+class _SharedSpecs:
+    """Gives pods with equal specs, labels and owners the very same ones: less memory, and plans found by identity."""
+
+    def __init__(self) -> None:
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._known: dict[bytes, Pod] = {}
+
+    def share(self, pod: Pod) -> Pod:
+        metadata = pod.metadata
+        key = self._encode((metadata.labels, metadata.owner_references, pod.spec))
+        known = self._known.setdefault(key, pod)
+        if known is pod:
+            return pod
+        same = known.metadata
+        metadata = replace(metadata, labels=same.labels, owner_references=same.owner_references)
+        return replace(pod, metadata=metadata, spec=known.spec)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    text = "an object" if isinstance(value, Mapping) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _similar_kind(api_version: str, kind: str) -> str:
+    """Return what was meant by a kind of one of Kubernetes' own groups that isn't there, or ''."""
+    names = [tuple(name.rsplit("/", 1)) for name in schema.schema().kinds]
+    names += [(row.api_version, row.kind) for row in KINDS]
+    group = api_version.rpartition("/")[0]
+    if group not in {version.rpartition("/")[0] for version, _ in names}:
+        return ""
+    versions = sorted({version for version, name in names if name == kind})
+    if versions:
+        same_group = [version for version in versions if version.rpartition("/")[0] == group]
+        return f"apiVersion {(same_group or versions)[0]}"
+    close = difflib.get_close_matches(kind, sorted({name for _, name in names}), n=1, cutoff=0.75)
+    return repr(close[0]) if close else ""

@@ -1,0 +1,39 @@
+"""Recognise objects that don't say what they are, where their shape leaves no doubt: pods, nodes, volumes, classes.
+
+Archives such as OpenShift's insights hold bare objects, without `apiVersion` and `kind`. Anything not recognised here
+with certainty is refused by the loader.
+"""
+
+from collections.abc import Mapping
+
+_VOLUME_FIELDS = frozenset(("accessModes", "capacity", "persistentVolumeReclaimPolicy", "claimRef", "volumeMode"))
+_NODE_FIELDS = frozenset(("nodeInfo", "allocatable", "daemonEndpoints"))
+
+
+def recognise(value: Mapping[str, object]) -> tuple[str, str] | None:
+    """Return (apiVersion, kind) of an object that has neither, or None where its shape doesn't tell.
+
+    - Pod: `spec.containers` is a list of objects with names.
+    - Node: `status` has `capacity` and one of `nodeInfo`, `allocatable`, `daemonEndpoints`.
+    - PersistentVolume: `spec` has `capacity`, `accessModes` and one of the other fields of volumes.
+    - StorageClass: `provisioner` is a text at the top, and there is no `spec`.
+    """
+    if not isinstance(value.get("metadata"), Mapping):
+        return None
+    spec, status = _object(value, "spec"), _object(value, "status")
+    containers = spec.get("containers")
+    if isinstance(containers, list) and containers:
+        named = all(isinstance(item, Mapping) and isinstance(item.get("name"), str) for item in containers)
+        return ("v1", "Pod") if named else None
+    if isinstance(status.get("capacity"), Mapping) and not _NODE_FIELDS.isdisjoint(status):
+        return ("v1", "Node")
+    if isinstance(spec.get("capacity"), Mapping) and len(_VOLUME_FIELDS.intersection(spec)) > 2:
+        return ("v1", "PersistentVolume")
+    if isinstance(value.get("provisioner"), str) and "spec" not in value:
+        return ("storage.k8s.io/v1", "StorageClass")
+    return None
+
+
+def _object(value: Mapping[str, object], name: str) -> Mapping[str, object]:
+    item = value.get(name)
+    return item if isinstance(item, Mapping) else {}

@@ -1,0 +1,41 @@
+"""What every trace comes to: nodes, and pods with the times at which they arrive and leave. Times count from 0."""
+
+from dataclasses import dataclass, field
+
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedPod:
+    """A pod of a trace.
+
+    Attributes:
+        pod: the pod as it is submitted, with the API's defaults.
+        arrival_ns: when it is submitted, in nanoseconds since the start of the trace.
+        run_time_ns: how long it runs once it is bound; None: until `gone_at_ns`, or for ever.
+        gone_at_ns: when it is deleted, whether it runs or still waits; None: never.
+    """
+
+    pod: Pod
+    arrival_ns: int
+    run_time_ns: int | None = None
+    gone_at_ns: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Trace:
+    """A recorded or made workload, and the nodes it ran on where the trace tells.
+
+    Attributes:
+        format: what kind of trace it is, e.g. `OpenB`.
+        nodes: in the order of the input.
+        pods: in the order of the input. Pods that ask for the same share one spec object, so that an engine that
+            finds plans by identity does.
+        files: the files that were read.
+    """
+
+    format: str
+    nodes: list[Node] = field(default_factory=list)
+    pods: list[TimedPod] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
