@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bayplan.engine.full_pass import filter_over, score_over
+from bayplan.engine.full_pass import ScoreTable, filter_over, score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.select_host import Pick, tie_set
 from bayplan.framework.cycle_state import CycleState
@@ -32,6 +32,7 @@ class ScheduleResult:
         nominated_node: the name that was tried first, or "". tried_alone: whether the pod goes there, no other node being looked at.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
         overrides: rows whose first failing filter differs from the plan's, for nominated pods: row to (filter, verdict).
+        table: the scores, where they are not the plan's own because the feasible nodes are not; else None.
     """
 
     __slots__ = (
@@ -43,6 +44,7 @@ class ScheduleResult:
         "overrides",
         "row",
         "scored",
+        "table",
         "ties",
         "total",
         "tried_alone",
@@ -60,6 +62,7 @@ class ScheduleResult:
         self.failure: Status | None = None
         self.diagnosis: Diagnosis | None = None
         self.overrides: dict[int, tuple[int, int]] = {}
+        self.table: ScoreTable | None = None
 
 
 class NominatedPods(Protocol):
@@ -178,7 +181,7 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
         result.failure = plan.failure
         total = plan.total
     else:
-        table = score_over(plan, feasible)
+        table = result.table = score_over(plan, feasible)
         result.failure = table.failure
         total = table.total
     if result.failure is None:
@@ -191,12 +194,9 @@ def diagnose(plan: Plan, overrides: dict[int, tuple[int, int]]) -> Diagnosis:
     for row, (number, verdict) in overrides.items():
         first[row], verdicts[row] = number, verdict
     examined = plan.examined()
-    absent = None
     rejecting: dict[str, None] = {}
     if plan.pre.node_names is not None:
-        names = sorted(plan.pre.narrowed_by)
-        absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}]")
-        rejecting.update(dict.fromkeys(names))
+        rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
     for number in np.unique(first[examined]).tolist():
         if number >= 0:
             rejecting[plan.filter_parts[number].name] = None
@@ -208,9 +208,16 @@ def diagnose(plan: Plan, overrides: dict[int, tuple[int, int]]) -> Diagnosis:
         verdicts=verdicts,
         filters=tuple(part.name for part in plan.filter_parts),
         explain=plan.explain,
-        absent_status=absent,
+        absent_status=absent_status(plan),
         unschedulable_plugins=tuple(rejecting),
     )
+
+
+def absent_status(plan: Plan) -> Status | None:
+    """Return the status of the nodes that PreFilter kept from the filters, or None where it kept none."""
+    if plan.pre.node_names is None:
+        return None
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plan.pre.narrowed_by))}]")
 
 
 def diagnose_pre_filter(plan: Plan, status: Status) -> Diagnosis:

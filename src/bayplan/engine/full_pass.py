@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from bayplan.engine.plan import Plan
-from bayplan.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, NormalizePlugin, Params, PreScorePlugin
+from bayplan.framework.plugin import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    NormalizePlugin,
+    Params,
+    PreScorePlugin,
+    ScorePlugin,
+)
 from bayplan.framework.status import Code, Status, error
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.views import Rows
@@ -20,11 +27,17 @@ from bayplan.state.views import Rows
 
 @dataclass
 class PluginScores:
-    """What one score plugin said: its weight, int64[rows] raw and normalised scores, meaningful where feasible."""
+    """What one score plugin said: its weight, int64[rows] raw and normalised scores, meaningful where feasible.
+
+    `plugin` and `spec` tell how raw scores came about, `scale` how they were normalised (None: they are as they were).
+    """
 
     weight: int
     raw: Ints
     normalized: Ints
+    plugin: ScorePlugin[Any]
+    spec: Any
+    scale: Params | None
 
 
 @dataclass
@@ -76,10 +89,11 @@ def score_over(plan: Plan, feasible: Bools) -> ScoreTable:
             table.failure = error(f'running Score plugins: plugin "{scorer.name}" failed with: {text}').by(scorer.name)
             return table
         raw = scorer.score(spec, mine, rows)
-        normalized = raw
+        normalized, scale = raw, None
         if isinstance(scorer, NormalizePlugin):
-            normalized = scorer.normalize(spec, scorer.scale(spec, mine, raw[feasible]), raw, rows)
-        table.scores[scorer.name] = PluginScores(entry.weight, raw, normalized)
+            scale = scorer.scale(spec, mine, raw[feasible])
+            normalized = scorer.normalize(spec, scale, raw, rows)
+        table.scores[scorer.name] = PluginScores(entry.weight, raw, normalized, scorer, spec, scale)
         total += entry.weight * normalized
     total[~feasible] = -1
     table.total = total

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayplan.engine.cycle import ScheduleResult
+from bayplan.engine.cycle import ScheduleResult, absent_status
+from bayplan.engine.full_pass import ScoreTable
 from bayplan.engine.plan import Plan
-from bayplan.framework.plugin import NormalizePlugin, Params
+from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
 from bayplan.framework.status import Status, verdict_code
-from bayplan.state.arrays import Bools, Ints
+from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
 
@@ -70,30 +72,68 @@ class Keyframe:
     """All that the plugins of one plan said about all nodes at one moment, and what changed row by row since then.
 
     Attributes:
-        names: node names by row; None in freed rows.
-        examined: bool[rows], nodes that PreFilter left to the filters.
-        verdicts: per filter part uint16[rows]; raw: per score part int64[rows] (narrower where that holds them).
+        names: node names by row; None in freed rows. Shared by the keyframes between two changes of the nodes.
+        examined: bool[rows], nodes that PreFilter left to the filters; None for all there are.
+        absent: the status of the other nodes, or None.
+        verdicts: per filter part its verdicts. raw: per score part its raw scores. In the narrowest type that holds them; one
+            element stands for as many equal ones.
         filters: per filter part its plugin, its spec and the params that its reasons need.
         scorers: per score part its plugin, its spec and its weight.
+        floor: what a feasible node scores before any plugin is asked: 1 where the profile has no score plugin.
         rows: rows that changed later, in order; values: for each of them the verdicts of all filters, then all raw scores.
     """
 
-    __slots__ = ("examined", "filters", "names", "raw", "rows", "scored", "scorers", "state", "values", "verdicts")
+    __slots__ = (
+        "absent",
+        "examined",
+        "filters",
+        "floor",
+        "names",
+        "raw",
+        "rows",
+        "scored",
+        "scorers",
+        "state",
+        "values",
+        "verdicts",
+    )
 
-    def __init__(self, plan: Plan, *, scored: bool) -> None:
-        # The plan itself is not kept: its arrays are to go when nobody needs it for scheduling any more.
-        count = plan.state.nodes.count
-        self.state = plan.state
-        self.names = list(plan.state.nodes.names)
-        self.examined: Bools = plan.examined()[:count].copy()
-        self.verdicts = [part.values[:count].copy() for part in plan.filter_parts]
-        self.filters = [(part.plugin, part.spec, part.params) for part in plan.filter_parts]
-        self.scored = scored
-        weighted = zip(plan.score_parts, plan.weights, strict=True)
-        self.scorers = [(part.plugin, part.spec, weight) for part, weight in weighted] if scored else []
-        self.raw: list[Any] = [_narrow(part.values[:count]) for part in plan.score_parts] if scored else []
-        self.rows = array("l")
+    def __init__(self, state: ClusterState, names: tuple[str | None, ...]) -> None:
+        self.state = state
+        self.names = names
+        self.examined: Bools | None = np.zeros(len(names), dtype=np.bool_)
+        self.absent: Status | None = None
+        self.verdicts: list[Any] = []
+        self.filters: list[tuple[FilterPlugin[Any], Any, Params | None]] = []
+        self.scored = False
+        self.floor = 0
+        self.scorers: list[tuple[ScorePlugin[Any], Any, int]] = []
+        self.raw: list[Any] = []
+        self.rows = array("q")
         self.values = array("q")
+
+    def take_filters(self, plan: Plan) -> None:
+        """Copy the verdicts of a plan. The plan itself is not kept: its arrays are to go when scheduling needs them no more."""
+        count = len(self.names)
+        self.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()
+        self.absent = absent_status(plan)
+        self.verdicts = [_narrow(part.values[:count]) for part in plan.filter_parts]
+        self.filters = [(part.plugin, part.spec, part.params) for part in plan.filter_parts]
+
+    def take_scores(self, plan: Plan) -> None:
+        """Copy the raw scores of a plan."""
+        self.scored = True
+        self.floor = 0 if plan.profile.score else 1
+        weighted = zip(plan.score_parts, plan.weights, strict=True)
+        self.scorers = [(part.plugin, part.spec, weight) for part, weight in weighted]
+        self.raw = [_narrow(part.values[: len(self.names)]) for part in plan.score_parts]
+
+    def take_table(self, plan: Plan, table: ScoreTable) -> None:
+        """Copy raw scores that are not the plan's own."""
+        self.scored = True
+        self.floor = 0 if plan.profile.score else 1
+        self.scorers = [(scores.plugin, scores.spec, scores.weight) for scores in table.scores.values()]
+        self.raw = [_narrow(scores.raw) for scores in table.scores.values()]
 
     def explain(self, number: int, verdict: int) -> Status:
         """Return the status of a verdict of the filter with this number."""
@@ -101,21 +141,49 @@ class Keyframe:
         return Status(verdict_code(verdict), plugin.reasons(spec, params, verdict), plugin.name)
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
-        """Return the normalised scores of the scorer with this number."""
+        """Return the normalised scores of the scorer with this number, for raw scores of any rows."""
         plugin, spec, _ = self.scorers[number]
         if scale is None or not isinstance(plugin, NormalizePlugin):
             return raw
         return plugin.normalize(spec, scale, raw, Rows(self.state))
 
+    def values_until(self, changes: int) -> tuple[Codes, Ints]:
+        """Return uint16[filters, rows] and int64[scorers, rows] as they were after so many changes."""
+        filters, count = len(self.verdicts), len(self.names)
+        codes = np.zeros((filters, count), dtype=np.uint16)
+        raw = np.zeros((len(self.raw), count), dtype=np.int64)
+        for number, verdicts in enumerate(self.verdicts):
+            codes[number] = verdicts
+        for number, scores in enumerate(self.raw):
+            raw[number] = scores
+        if changes:
+            width = filters + len(self.raw)
+            rows = np.array(self.rows[:changes], dtype=np.intp)
+            values = np.array(self.values[: changes * width], dtype=np.int64).reshape(-1, width)
+            # The last change of a row counts; NumPy assigns in order.
+            codes[:, rows] = values[:, :filters].T
+            raw[:, rows] = values[:, filters:].T
+        return codes, raw
+
     @property
     def nbytes(self) -> int:
-        """Return about how many bytes this keyframe and its changes take."""
-        whole = sum(int(values.nbytes) for values in (*self.verdicts, *self.raw, self.examined))
-        return whole + 8 * len(self.names) + self.rows.itemsize * len(self.rows) + 8 * len(self.values)
+        """Return about how many bytes this keyframe and its changes take, names left out."""
+        examined = 0 if self.examined is None else self.examined.nbytes
+        whole = sum(int(values.nbytes) for values in (*self.verdicts, *self.raw))
+        return 500 + examined + whole + self.rows.itemsize * len(self.rows) + self.values.itemsize * len(self.values)
 
 
 class Frame(NamedTuple):
-    """Where a full record is: its keyframe, how many of its changes had been made, and what was particular to the cycle."""
+    """Where a full record is, and what was particular to the cycle.
+
+    Attributes:
+        keyframe, changes: the keyframe, and how many of its changes had been made.
+        scored: whether nodes were scored. scales: per scorer what its scores were normalised by.
+        overrides: (row, filter, verdict) of rows that pods nominated to them shut.
+        ties: rows of the tie set; None where it follows from the totals.
+        pre_filter: the rejection by PreFilter, or None.
+        only: the one row that was looked at, because the pod was nominated to it; -1 where all were.
+    """
 
     keyframe: Keyframe
     changes: int
@@ -124,6 +192,7 @@ class Frame(NamedTuple):
     overrides: tuple[tuple[int, int, int], ...]
     ties: tuple[int, ...] | None
     pre_filter: Status | None
+    only: int
 
 
 @dataclass(frozen=True)
@@ -139,6 +208,9 @@ class Decision:
         feasible: bool[rows]. total: int64[rows], -1 where not feasible.
         ties: names of the tie set, in row order.
         pre_filter: the rejection by PreFilter, or None.
+        absent: the status of nodes that PreFilter kept from the filters, or None.
+        statuses: what the verdicts mean, by (filter, verdict).
+        overrides: rows that were shut by pods nominated to them, with (filter, verdict).
     """
 
     record: Record
@@ -147,13 +219,14 @@ class Decision:
     scorers: tuple[str, ...]
     weights: tuple[int, ...]
     examined: Bools
-    codes: Any
+    codes: Codes
     raw: Ints
     normalized: Ints
     feasible: Bools
     total: Ints
     ties: tuple[str, ...]
     pre_filter: Status | None
+    absent: Status | None
     statuses: dict[tuple[int, int], Status]
     overrides: dict[int, tuple[int, int]]
 
@@ -163,16 +236,15 @@ class Decision:
         return self.normalized * np.array(self.weights, dtype=np.int64).reshape(-1, 1)
 
     def first_failure(self, row: int) -> Status | None:
-        """Return the status with which a node was rejected: that of its first failing filter, or of PreFilter."""
+        """Return the status with which a node was rejected: PreFilter's, or that of its first failing filter; or None."""
         if self.pre_filter is not None:
             return self.pre_filter
+        if not self.examined[row]:
+            return self.absent
         if row in self.overrides:
             return self.statuses[self.overrides[row]]
-        for number in range(len(self.filters)):
-            verdict = int(self.codes[number, row])
-            if verdict and self.examined[row]:
-                return self.statuses[number, verdict]
-        return None
+        failing = self.codes[:, row].nonzero()[0]
+        return self.statuses[int(failing[0]), int(self.codes[failing[0], row])] if len(failing) else None
 
 
 class Records:
@@ -182,6 +254,9 @@ class Records:
         self.level = level
         self._summaries: list[Record] = []
         self._frames: list[Frame] = []
+        self._names: tuple[str | None, ...] = ()
+        self._names_position = -1
+        self._bare: Keyframe | None = None
 
     def __len__(self) -> int:
         return len(self._summaries)
@@ -218,11 +293,46 @@ class Records:
         self._summaries.append(Record(time_ns, pod, attempt, outcome, node, *counts, message, nominated_node, frame))
 
     def _frame(self, plan: Plan, result: ScheduleResult) -> Frame:
+        state = plan.state
+        names = self._node_names(state)
+        if not state.nodes.row_of or plan.pre.status is not None:
+            # No filter was asked: what the plan keeps is of an earlier cycle.
+            if self._bare is None or self._bare.names is not names:
+                self._bare = Keyframe(state, names)
+            return Frame(self._bare, 0, False, (), (), (), plan.pre.status if state.nodes.row_of else None, -1)
         scored = result.scored and result.failure is None
+        scales: tuple[Params | None, ...] = ()
+        if result.table is not None and scored:
+            keyframe = Keyframe(state, names)
+            keyframe.take_filters(plan)
+            keyframe.take_table(plan, result.table)
+            scales = tuple(scores.scale for scores in result.table.scores.values())
+        else:
+            keyframe = self._keyframe_of(plan, names, scored)
+            if scored:
+                scales = tuple(plan.scales)
+        overrides = tuple((row, number, verdict) for row, (number, verdict) in result.overrides.items())
+        own_ties = not scored or result.table is not None
+        return Frame(
+            keyframe,
+            len(keyframe.rows),
+            scored,
+            scales,
+            overrides,
+            tuple(result.ties.tolist()) if own_ties else None,
+            None,
+            result.row if result.tried_alone else -1,
+        )
+
+    def _keyframe_of(self, plan: Plan, names: tuple[str | None, ...], scored: bool) -> Keyframe:
+        """Return the plan's keyframe with the changes since its last record added, or a new one."""
         keyframe = plan.keyframe if isinstance(plan.keyframe, Keyframe) else None
         rows = plan.take_changes()
         if keyframe is None or rows is None or (scored and not keyframe.scored):
-            plan.keyframe = keyframe = Keyframe(plan, scored=scored)
+            plan.keyframe = keyframe = Keyframe(plan.state, names)
+            keyframe.take_filters(plan)
+            if scored:
+                keyframe.take_scores(plan)
         elif rows:
             columns: list[Any] = [part.values for part in plan.filter_parts]
             if keyframe.scored:
@@ -233,17 +343,16 @@ class Records:
             if keyframe.scored and not scored:
                 # Scores of these rows were not brought up to date, nor are they read here: the next cycle records them again.
                 plan.keep_changes(rows)
-        overrides = tuple((row, number, verdict) for row, (number, verdict) in result.overrides.items())
-        own_ties = not scored or bool(overrides)
-        return Frame(
-            keyframe,
-            len(keyframe.rows),
-            scored,
-            tuple(plan.scales) if scored else (),
-            overrides,
-            tuple(result.ties.tolist()) if own_ties else None,
-            plan.pre.status,
-        )
+        return keyframe
+
+    def _node_names(self, state: ClusterState) -> tuple[str | None, ...]:
+        """Return the names of all rows; the very same tuple while no node comes or goes."""
+        if self._names_position != state.node_log.end:
+            self._names_position = state.node_log.end
+            names = tuple(state.nodes.names)
+            if names != self._names:
+                self._names = names
+        return self._names
 
     def decision(self, number: int) -> Decision:
         """Return a full record as arrays.
@@ -260,28 +369,32 @@ class Records:
         """Return the numbers of the cycles of one pod."""
         return [number for number, record in enumerate(self._summaries) if record.pod == pod]
 
+    def frame(self, number: int) -> Frame | None:
+        """Return where the full record of a cycle is, or None where there is none. For whoever stores records whole."""
+        frame = self._summaries[number].frame
+        return self._frames[frame] if frame >= 0 else None
+
     @property
     def nbytes(self) -> int:
         """Return about how many bytes all records take."""
         keyframes = {id(frame.keyframe): frame.keyframe for frame in self._frames}
-        return 200 * len(self._summaries) + 120 * len(self._frames) + sum(k.nbytes for k in keyframes.values())
+        names = {id(keyframe.names): 8 * len(keyframe.names) for keyframe in keyframes.values()}
+        whole = sum(names.values()) + sum(keyframe.nbytes for keyframe in keyframes.values())
+        return 200 * len(self._summaries) + 150 * len(self._frames) + whole
 
 
 def rebuild(record: Record, frame: Frame) -> Decision:
     """Put a decision together from its keyframe and the changes up to it."""
     keyframe = frame.keyframe
-    filters = len(keyframe.verdicts)
-    codes = np.array(keyframe.verdicts, dtype=np.uint16).reshape(filters, len(keyframe.names))
-    raw = np.array(keyframe.raw, dtype=np.int64).reshape(len(keyframe.raw), len(keyframe.names))
-    width = filters + len(keyframe.raw)
-    if frame.changes:
-        rows = np.array(keyframe.rows[: frame.changes], dtype=np.intp)
-        values = np.array(keyframe.values[: frame.changes * width], dtype=np.int64).reshape(-1, width)
-        # The last change of a row counts; NumPy assigns in order.
-        codes[:, rows] = values[:, :filters].T
-        raw[:, rows] = values[:, filters:].T
+    codes, raw = keyframe.values_until(frame.changes)
     overrides = {row: (number, verdict) for row, number, verdict in frame.overrides}
-    feasible = keyframe.examined & ~codes.any(axis=0)
+    examined = keyframe.examined
+    if examined is None:
+        examined = np.array([name is not None for name in keyframe.names], dtype=np.bool_)
+    if frame.only >= 0:
+        examined = np.zeros_like(examined)
+        examined[frame.only] = True
+    feasible = examined & ~codes.any(axis=0)
     feasible[list(overrides)] = False
     scorers = keyframe.scorers if frame.scored else []
     raw = raw[: len(scorers)]
@@ -290,9 +403,9 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         normalized[number] = keyframe.normalize(number, scale, raw[number])
     weights = tuple(weight for _, _, weight in scorers)
     total = np.full(len(keyframe.names), -1, dtype=np.int64)
-    if scorers:
+    if frame.scored:
         weighted = normalized * np.array(weights, dtype=np.int64).reshape(-1, 1)
-        total[feasible] = weighted.sum(axis=0)[feasible]
+        total[feasible] = keyframe.floor + weighted.sum(axis=0)[feasible]
     ties: Sequence[int] = (
         frame.ties if frame.ties is not None else np.flatnonzero(total == total.max(initial=0)).tolist()
     )
@@ -305,7 +418,7 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         filters=tuple(plugin.name for plugin, _, _ in keyframe.filters),
         scorers=tuple(plugin.name for plugin, _, _ in scorers),
         weights=weights,
-        examined=keyframe.examined[kept],
+        examined=examined[kept],
         codes=codes[:, kept],
         raw=raw[:, kept],
         normalized=normalized[:, kept],
@@ -313,12 +426,13 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         total=total[kept],
         ties=tuple(keyframe.names[row] or "" for row in ties),
         pre_filter=frame.pre_filter,
+        absent=keyframe.absent,
         statuses=statuses,
         overrides={place[row]: verdict for row, verdict in overrides.items() if row in place},
     )
 
 
-def _statuses(keyframe: Keyframe, codes: Any, overrides: dict[int, tuple[int, int]]) -> dict[tuple[int, int], Status]:
+def _statuses(keyframe: Keyframe, codes: Codes, overrides: dict[int, tuple[int, int]]) -> dict[tuple[int, int], Status]:
     found = {verdict: keyframe.explain(*verdict) for verdict in overrides.values()}
     for number in range(len(codes)):
         for verdict in np.unique(codes[number]).tolist():
@@ -327,11 +441,13 @@ def _statuses(keyframe: Keyframe, codes: Any, overrides: dict[int, tuple[int, in
     return found
 
 
-def _narrow(values: Ints) -> Any:
-    """Return a copy in the narrowest type that holds all values."""
+def _narrow(values: Any) -> Any:
+    """Return a copy in the narrowest type that holds all values; one element where all are equal."""
     if not len(values):
         return values.copy()
     low, high = int(values.min()), int(values.max())
+    if low == high:
+        return values[:1].copy()
     for dtype in (np.int8, np.int16, np.int32):
         info = np.iinfo(dtype)
         if info.min <= low and high <= info.max:
