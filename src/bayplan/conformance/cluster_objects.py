@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.engine.queued_pod import key_of
-from bayplan.objects.admission import admit_pod, priority_classes
+from bayplan.objects.admission import PriorityClasses
 from bayplan.objects.defaults import default_namespace, default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
@@ -44,20 +44,20 @@ def read_objects(case: JsonObject) -> ClusterObjects:
     found = ClusterObjects()
     cluster = [_decode(document) for document in _list_of(case, "objects")]
     to_schedule = [_decode(document) for document in _list_of(case, "pods")]
-    classes = priority_classes(item for item in cluster if isinstance(item, PriorityClass))
+    classes = PriorityClasses(item for item in cluster if isinstance(item, PriorityClass))
     namespaces: dict[str, None] = {}
     for item in cluster:
         if not isinstance(item, Pod):
             found.others.append(item)
         elif item.status.phase not in FINISHED:
-            pod = admit_pod(item, classes)
+            pod = classes.resolve(item)
             (found.bound if pod.spec.node_name else found.pending).append(pod)
         if isinstance(item, Namespace):
             namespaces[item.metadata.name] = None
     for item in to_schedule:
         if not isinstance(item, Pod):
             raise InputError("$.pods", wanted="pods", got=type(item).__name__)
-        pod = admit_pod(item, classes)
+        pod = classes.resolve(item)
         found.pending.append(pod)
         found.pods_to_schedule.append(key_of(pod))
     for item in (*cluster, *to_schedule):
