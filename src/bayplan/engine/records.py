@@ -7,9 +7,10 @@ written whole once (a keyframe), then row by row. `Decision` puts them together 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,10 @@ from bayplan.framework.status import Status, verdict_code
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
+
+
+DIGEST_BLOCK = 4096
+"""How many records are hashed at once."""
 
 
 class RecordLevel(IntEnum):
@@ -254,15 +259,17 @@ class Records:
         self.level = level
         self._summaries: list[Record] = []
         self._frames: list[Frame] = []
+        # At level OFF records live only until they are hashed.
+        self._hash = blake2b(digest_size=8)
         self._names: tuple[str | None, ...] = ()
         self._names_position = -1
         self._bare: Keyframe | None = None
 
     def __len__(self) -> int:
-        return len(self._summaries)
+        return 0 if self.level is RecordLevel.OFF else len(self._summaries)
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(self._summaries)
+        return iter(() if self.level is RecordLevel.OFF else self._summaries)
 
     def __getitem__(self, number: int) -> Record:
         return self._summaries[number]
@@ -281,8 +288,9 @@ class Records:
         result: ScheduleResult | None,
     ) -> None:
         """Record a cycle. Must be called before the decision is applied to the state."""
-        if self.level is RecordLevel.OFF:
-            return
+        if self.level is RecordLevel.OFF and len(self._summaries) >= DIGEST_BLOCK:
+            self._hash.update(_digest_text(self._summaries))
+            self._summaries.clear()
         frame = -1
         if self.level is RecordLevel.FULL and plan is not None and result is not None:
             frame = len(self._frames)
@@ -374,6 +382,16 @@ class Records:
         frame = self._summaries[number].frame
         return self._frames[frame] if frame >= 0 else None
 
+    def digest(self) -> str:
+        """Return a hash (16 hexadecimal digits) of all decisions in order: when, which pod, how it ended, node or message.
+
+        It is the same at every level.
+        """
+        found = self._hash.copy()
+        for start in range(0, len(self._summaries), DIGEST_BLOCK):
+            found.update(_digest_text(self._summaries[start : start + DIGEST_BLOCK]))
+        return found.hexdigest()
+
     @property
     def nbytes(self) -> int:
         """Return about how many bytes all records take."""
@@ -381,6 +399,11 @@ class Records:
         names = {id(keyframe.names): 8 * len(keyframe.names) for keyframe in keyframes.values()}
         whole = sum(names.values()) + sum(keyframe.nbytes for keyframe in keyframes.values())
         return 200 * len(self._summaries) + 150 * len(self._frames) + whole
+
+
+def _digest_text(records: Iterable[Record]) -> bytes:
+    lines = [f"{it.time_ns}\t{it.pod}\t{int(it.outcome)}\t{it.node or it.message}\n" for it in records]
+    return "".join(lines).encode()
 
 
 def rebuild(record: Record, frame: Frame) -> Decision:
