@@ -24,7 +24,6 @@ from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
-
 DIGEST_BLOCK = 4096
 """How many records are hashed at once."""
 
