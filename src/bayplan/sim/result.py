@@ -15,6 +15,7 @@ from bayplan.cluster.cluster import VirtualCluster
 from bayplan.engine.records import Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.formats.manifest import LoadWarning
+from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 
 
@@ -51,6 +52,7 @@ class PodTimeline:
         attempts: how many cycles were run for it.
         last_failure_ns: when the last attempt without a node was. message: what that attempt said, in upstream's words.
         fate: where it stands at the end.
+        pod: its newest version, kept after it has gone; what it asked for is read from here.
     """
 
     key: str
@@ -68,6 +70,7 @@ class PodTimeline:
     last_failure_ns: int | None = None
     message: str = ""
     fate: PodFate = PodFate.PENDING
+    pod: Pod | None = None
 
     @property
     def wait_ns(self) -> int | None:
