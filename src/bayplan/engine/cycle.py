@@ -121,7 +121,6 @@ def find_nodes_that_fit_pod(
     if not crowded:
         result.feasible_nodes = plan.feasible_count
         return plan.feasible
-    feasible = plan.feasible.copy()
     examined = plan.examined()
     for row, pods in crowded:
         if not examined[row]:
@@ -129,9 +128,13 @@ def find_nodes_that_fit_pod(
         first, verdict = filter_with_nominated_pods(plan, row, pods)
         if first >= 0:
             result.overrides[row] = (first, verdict)
-            feasible[row] = False
             if verdict_code(verdict) is Code.ERROR:
                 result.failure = plan.filter_error(first, verdict)
+    if not any(plan.feasible[row] for row in result.overrides):
+        result.feasible_nodes = plan.feasible_count
+        return plan.feasible
+    feasible = plan.feasible.copy()
+    feasible[list(result.overrides)] = False
     result.feasible_nodes = int(np.count_nonzero(feasible))
     return feasible
 
