@@ -32,10 +32,10 @@ class PreferredSchedulingTerm(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeAffinity(ApiStruct, frozen=True, kw_only=True):
-    """Node affinity of a pod."""
+    """Node affinity of a pod. An empty list of preferred terms and none at all are told apart, as upstream does."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
-    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] | None = None
 
 
 class PodAffinityTerm(ApiStruct, frozen=True, kw_only=True):

@@ -106,8 +106,8 @@ class NodeAffinity(
         required = compile_required_node_affinity(pod)
         affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
         selector = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-        terms = affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else ()
-        preferred = compile_preferred_terms(terms) if terms else None
+        terms = affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else None
+        preferred = compile_preferred_terms(terms) if terms is not None else None
         skips = selector is None and pod.spec.node_selector is None
         names = _node_names(selector) if selector is not None else None
         preferred_key = preferred and (tuple((weight, term.key) for weight, term in preferred.terms), preferred.error)

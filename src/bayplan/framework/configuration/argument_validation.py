@@ -245,7 +245,7 @@ def _node_affinity(path: Path, affinity: NodeAffinity | None) -> list[str]:
         for index, term in enumerate(selector.node_selector_terms):
             errors += _node_selector_term(terms_path.index(index), term)
     preferred_path = path.child("preferredDuringSchedulingIgnoredDuringExecution")
-    for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
+    for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
         # A term without weight is never looked at.
         if preferred.weight:
             errors += _node_selector_term(preferred_path.index(index), preferred.preference)
