@@ -6,23 +6,19 @@ written whole once (a keyframe), then row by row. `Decision` puts them together 
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from bayplan.engine.cycle import ScheduleResult, absent_status
-from bayplan.engine.full_pass import ScoreTable
+from bayplan.engine.cycle import ScheduleResult
+from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
+from bayplan.engine.keyframe import Keyframe
 from bayplan.engine.plan import Plan
-from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
-from bayplan.framework.status import Status, verdict_code
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.framework.plugin import Params
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
+
+__all__ = ["Decision", "Outcome", "Record", "RecordLevel", "Records"]
 
 DIGEST_BLOCK = 4096
 """How many records are hashed at once."""
@@ -34,221 +30,6 @@ class RecordLevel(IntEnum):
     OFF = 0
     SUMMARY = 1
     FULL = 2
-
-
-class Outcome(IntEnum):
-    """How a cycle ended."""
-
-    SCHEDULED = 0
-    UNSCHEDULABLE = 1
-    ERROR = 2
-    SKIPPED = 3
-
-
-class Record(NamedTuple):
-    """One cycle.
-
-    Attributes:
-        time_ns: when it ran. pod: ``namespace/name``. attempt: the how manieth of this pod.
-        outcome: how it ended. node: the chosen node, or "".
-        feasible_nodes, evaluated_nodes: how many could hold the pod, how many were looked at.
-        ties: size of the tie set. total: its total score; 0 where nothing had to be scored.
-        message: why there is no node; "" where there is one.
-        nominated_node: the node that preemption made room on, or "".
-        frame: number of the full record in `Records`; -1 where there is none.
-    """
-
-    time_ns: int
-    pod: str
-    attempt: int
-    outcome: Outcome
-    node: str
-    feasible_nodes: int
-    evaluated_nodes: int
-    ties: int
-    total: int
-    message: str
-    nominated_node: str
-    frame: int
-
-
-class Keyframe:
-    """All that the plugins of one plan said about all nodes at one moment, and what changed row by row since then.
-
-    Attributes:
-        names: node names by row; None in freed rows. Shared by the keyframes between two changes of the nodes.
-        examined: bool[rows], nodes that PreFilter left to the filters; None for all there are.
-        absent: the status of the other nodes, or None.
-        verdicts: per filter part its verdicts. raw: per score part its raw scores. In the narrowest type that holds them; one
-            element stands for as many equal ones.
-        filters: per filter part its plugin, its spec and the params that its reasons need.
-        scorers: per score part its plugin, its spec and its weight.
-        floor: what a feasible node scores before any plugin is asked: 1 where the profile has no score plugin.
-        rows: rows that changed later, in order; values: for each of them the verdicts of all filters, then all raw scores.
-    """
-
-    __slots__ = (
-        "absent",
-        "examined",
-        "filters",
-        "floor",
-        "names",
-        "raw",
-        "rows",
-        "scored",
-        "scorers",
-        "state",
-        "values",
-        "verdicts",
-    )
-
-    def __init__(self, state: ClusterState, names: tuple[str | None, ...]) -> None:
-        self.state = state
-        self.names = names
-        self.examined: Bools | None = np.zeros(len(names), dtype=np.bool_)
-        self.absent: Status | None = None
-        self.verdicts: list[Any] = []
-        self.filters: list[tuple[FilterPlugin[Any], Any, Params | None]] = []
-        self.scored = False
-        self.floor = 0
-        self.scorers: list[tuple[ScorePlugin[Any], Any, int]] = []
-        self.raw: list[Any] = []
-        self.rows = array("q")
-        self.values = array("q")
-
-    def take_filters(self, plan: Plan) -> None:
-        """Copy the verdicts of a plan. The plan itself is not kept: its arrays are to go when scheduling needs them no more."""
-        count = len(self.names)
-        self.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()
-        self.absent = absent_status(plan)
-        self.verdicts = [_narrow(part.values[:count]) for part in plan.filter_parts]
-        self.filters = [(part.plugin, part.spec, part.params) for part in plan.filter_parts]
-
-    def take_scores(self, plan: Plan) -> None:
-        """Copy the raw scores of a plan."""
-        self.scored = True
-        self.floor = 0 if plan.profile.score else 1
-        weighted = zip(plan.score_parts, plan.weights, strict=True)
-        self.scorers = [(part.plugin, part.spec, weight) for part, weight in weighted]
-        self.raw = [_narrow(part.values[: len(self.names)]) for part in plan.score_parts]
-
-    def take_table(self, plan: Plan, table: ScoreTable) -> None:
-        """Copy raw scores that are not the plan's own."""
-        self.scored = True
-        self.floor = 0 if plan.profile.score else 1
-        self.scorers = [(scores.plugin, scores.spec, scores.weight) for scores in table.scores.values()]
-        self.raw = [_narrow(scores.raw) for scores in table.scores.values()]
-
-    def explain(self, number: int, verdict: int) -> Status:
-        """Return the status of a verdict of the filter with this number."""
-        plugin, spec, params = self.filters[number]
-        return Status(verdict_code(verdict), plugin.reasons(spec, params, verdict), plugin.name)
-
-    def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
-        """Return the normalised scores of the scorer with this number, for raw scores of any rows."""
-        plugin, spec, _ = self.scorers[number]
-        if scale is None or not isinstance(plugin, NormalizePlugin):
-            return raw
-        return plugin.normalize(spec, scale, raw, Rows(self.state))
-
-    def values_until(self, changes: int) -> tuple[Codes, Ints]:
-        """Return uint16[filters, rows] and int64[scorers, rows] as they were after so many changes."""
-        filters, count = len(self.verdicts), len(self.names)
-        codes = np.zeros((filters, count), dtype=np.uint16)
-        raw = np.zeros((len(self.raw), count), dtype=np.int64)
-        for number, verdicts in enumerate(self.verdicts):
-            codes[number] = verdicts
-        for number, scores in enumerate(self.raw):
-            raw[number] = scores
-        if changes:
-            width = filters + len(self.raw)
-            rows = np.array(self.rows[:changes], dtype=np.intp)
-            values = np.array(self.values[: changes * width], dtype=np.int64).reshape(-1, width)
-            # The last change of a row counts; NumPy assigns in order.
-            codes[:, rows] = values[:, :filters].T
-            raw[:, rows] = values[:, filters:].T
-        return codes, raw
-
-    @property
-    def nbytes(self) -> int:
-        """Return about how many bytes this keyframe and its changes take, names left out."""
-        examined = 0 if self.examined is None else self.examined.nbytes
-        whole = sum(int(values.nbytes) for values in (*self.verdicts, *self.raw))
-        return 500 + examined + whole + self.rows.itemsize * len(self.rows) + self.values.itemsize * len(self.values)
-
-
-class Frame(NamedTuple):
-    """Where a full record is, and what was particular to the cycle.
-
-    Attributes:
-        keyframe, changes: the keyframe, and how many of its changes had been made.
-        scored: whether nodes were scored. scales: per scorer what its scores were normalised by.
-        overrides: (row, filter, verdict) of rows that pods nominated to them shut.
-        ties: rows of the tie set; None where it follows from the totals.
-        pre_filter: the rejection by PreFilter, or None.
-        only: the one row that was looked at, because the pod was nominated to it; -1 where all were.
-    """
-
-    keyframe: Keyframe
-    changes: int
-    scored: bool
-    scales: tuple[Params | None, ...]
-    overrides: tuple[tuple[int, int, int], ...]
-    ties: tuple[int, ...] | None
-    pre_filter: Status | None
-    only: int
-
-
-@dataclass(frozen=True)
-class Decision:
-    """One cycle as arrays, rows being the nodes of `names`.
-
-    Attributes:
-        record: the summary.
-        names: node names, one a row.
-        filters, scorers: plugin names. weights: of the scorers.
-        codes: uint16[filters, rows], packed verdicts, 0 passes. examined: bool[rows].
-        raw, normalized: int64[scorers, rows]; meaningful where `feasible`.
-        feasible: bool[rows]. total: int64[rows], -1 where not feasible.
-        ties: names of the tie set, in row order.
-        pre_filter: the rejection by PreFilter, or None.
-        absent: the status of nodes that PreFilter kept from the filters, or None.
-        statuses: what the verdicts mean, by (filter, verdict).
-        overrides: rows that were shut by pods nominated to them, with (filter, verdict).
-    """
-
-    record: Record
-    names: tuple[str, ...]
-    filters: tuple[str, ...]
-    scorers: tuple[str, ...]
-    weights: tuple[int, ...]
-    examined: Bools
-    codes: Codes
-    raw: Ints
-    normalized: Ints
-    feasible: Bools
-    total: Ints
-    ties: tuple[str, ...]
-    pre_filter: Status | None
-    absent: Status | None
-    statuses: dict[tuple[int, int], Status]
-    overrides: dict[int, tuple[int, int]]
-
-    @property
-    def weighted(self) -> Ints:
-        """Return int64[scorers, rows]: normalised scores times weights."""
-        return self.normalized * np.array(self.weights, dtype=np.int64).reshape(-1, 1)
-
-    def first_failure(self, row: int) -> Status | None:
-        """Return the status with which a node was rejected: PreFilter's, or that of its first failing filter; or None."""
-        if self.pre_filter is not None:
-            return self.pre_filter
-        if not self.examined[row]:
-            return self.absent
-        if row in self.overrides:
-            return self.statuses[self.overrides[row]]
-        failing = self.codes[:, row].nonzero()[0]
-        return self.statuses[int(failing[0]), int(self.codes[failing[0], row])] if len(failing) else None
 
 
 class Records:
@@ -394,84 +175,12 @@ class Records:
     @property
     def nbytes(self) -> int:
         """Return about how many bytes all records take."""
-        keyframes = {id(frame.keyframe): frame.keyframe for frame in self._frames}
-        names = {id(keyframe.names): 8 * len(keyframe.names) for keyframe in keyframes.values()}
-        whole = sum(names.values()) + sum(keyframe.nbytes for keyframe in keyframes.values())
+        keyframes = {id(it.keyframe): it.keyframe for it in self._frames if isinstance(it.keyframe, Keyframe)}.values()
+        names = {id(keyframe.names): 8 * len(keyframe.names) for keyframe in keyframes}
+        whole = sum(names.values()) + sum(keyframe.nbytes for keyframe in keyframes)
         return 200 * len(self._summaries) + 150 * len(self._frames) + whole
 
 
 def _digest_text(records: Iterable[Record]) -> bytes:
     lines = [f"{it.time_ns}\t{it.pod}\t{int(it.outcome)}\t{it.node or it.message}\n" for it in records]
     return "".join(lines).encode()
-
-
-def rebuild(record: Record, frame: Frame) -> Decision:
-    """Put a decision together from its keyframe and the changes up to it."""
-    keyframe = frame.keyframe
-    codes, raw = keyframe.values_until(frame.changes)
-    overrides = {row: (number, verdict) for row, number, verdict in frame.overrides}
-    examined = keyframe.examined
-    if examined is None:
-        examined = np.array([name is not None for name in keyframe.names], dtype=np.bool_)
-    if frame.only >= 0:
-        examined = np.zeros_like(examined)
-        examined[frame.only] = True
-    feasible = examined & ~codes.any(axis=0)
-    feasible[list(overrides)] = False
-    scorers = keyframe.scorers if frame.scored else []
-    raw = raw[: len(scorers)]
-    normalized = raw.copy()
-    for number, scale in enumerate(frame.scales):
-        normalized[number] = keyframe.normalize(number, scale, raw[number])
-    weights = tuple(weight for _, _, weight in scorers)
-    total = np.full(len(keyframe.names), -1, dtype=np.int64)
-    if frame.scored:
-        weighted = normalized * np.array(weights, dtype=np.int64).reshape(-1, 1)
-        total[feasible] = keyframe.floor + weighted.sum(axis=0)[feasible]
-    ties: Sequence[int] = (
-        frame.ties if frame.ties is not None else np.flatnonzero(total == total.max(initial=0)).tolist()
-    )
-    statuses = _statuses(keyframe, codes, overrides)
-    kept = [row for row, name in enumerate(keyframe.names) if name is not None]
-    place = {row: number for number, row in enumerate(kept)}
-    return Decision(
-        record=record,
-        names=tuple(keyframe.names[row] or "" for row in kept),
-        filters=tuple(plugin.name for plugin, _, _ in keyframe.filters),
-        scorers=tuple(plugin.name for plugin, _, _ in scorers),
-        weights=weights,
-        examined=examined[kept],
-        codes=codes[:, kept],
-        raw=raw[:, kept],
-        normalized=normalized[:, kept],
-        feasible=feasible[kept],
-        total=total[kept],
-        ties=tuple(keyframe.names[row] or "" for row in ties),
-        pre_filter=frame.pre_filter,
-        absent=keyframe.absent,
-        statuses=statuses,
-        overrides={place[row]: verdict for row, verdict in overrides.items() if row in place},
-    )
-
-
-def _statuses(keyframe: Keyframe, codes: Codes, overrides: dict[int, tuple[int, int]]) -> dict[tuple[int, int], Status]:
-    found = {verdict: keyframe.explain(*verdict) for verdict in overrides.values()}
-    for number in range(len(codes)):
-        for verdict in np.unique(codes[number]).tolist():
-            if verdict:
-                found[number, verdict] = keyframe.explain(number, verdict)
-    return found
-
-
-def _narrow(values: Any) -> Any:
-    """Return a copy in the narrowest type that holds all values; one element where all are equal."""
-    if not len(values):
-        return values.copy()
-    low, high = int(values.min()), int(values.max())
-    if low == high:
-        return values[:1].copy()
-    for dtype in (np.int8, np.int16, np.int32):
-        info = np.iinfo(dtype)
-        if info.min <= low and high <= info.max:
-            return values.astype(dtype)
-    return values.copy()

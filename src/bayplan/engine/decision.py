@@ -1,0 +1,215 @@
+"""One decision: its summary (`Record`), where its full record is (`Frame`), and all of it as arrays (`Decision`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from bayplan.framework.plugin import Params
+from bayplan.framework.status import Status
+from bayplan.state.arrays import Bools, Codes, Ints
+
+
+class Outcome(IntEnum):
+    """How a cycle ended."""
+
+    SCHEDULED = 0
+    UNSCHEDULABLE = 1
+    ERROR = 2
+    SKIPPED = 3
+
+
+class Record(NamedTuple):
+    """One cycle.
+
+    Attributes:
+        time_ns: when it ran. pod: ``namespace/name``. attempt: the how manieth of this pod.
+        outcome: how it ended. node: the chosen node, or "".
+        feasible_nodes, evaluated_nodes: how many could hold the pod, how many were looked at.
+        ties: size of the tie set. total: its total score; 0 where nothing had to be scored.
+        message: why there is no node; "" where there is one.
+        nominated_node: the node that preemption made room on, or "".
+        frame: number of the full record in `Records`; -1 where there is none.
+    """
+
+    time_ns: int
+    pod: str
+    attempt: int
+    outcome: Outcome
+    node: str
+    feasible_nodes: int
+    evaluated_nodes: int
+    ties: int
+    total: int
+    message: str
+    nominated_node: str
+    frame: int
+
+
+class KeyframeValues(Protocol):
+    """What `rebuild` reads of a keyframe: one in memory, or one that was stored (`bayplan.analysis.result_directory`)."""
+
+    names: tuple[str | None, ...]
+    examined: Bools | None
+    absent: Status | None
+    floor: int
+
+    @property
+    def filter_names(self) -> tuple[str, ...]:
+        """See `Keyframe`."""
+        ...
+
+    @property
+    def scorer_weights(self) -> tuple[tuple[str, int], ...]:
+        """See `Keyframe`."""
+        ...
+
+    def explain(self, number: int, verdict: int) -> Status:
+        """See `Keyframe`."""
+        ...
+
+    def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
+        """See `Keyframe`."""
+        ...
+
+    def values_until(self, changes: int) -> tuple[Codes, Ints]:
+        """See `Keyframe`."""
+        ...
+
+
+class Frame(NamedTuple):
+    """Where a full record is, and what was particular to the cycle.
+
+    Attributes:
+        keyframe, changes: the keyframe, and how many of its changes had been made.
+        scored: whether nodes were scored. scales: per scorer what its scores were normalised by.
+        overrides: (row, filter, verdict) of rows that pods nominated to them shut.
+        ties: rows of the tie set; None where it follows from the totals.
+        pre_filter: the rejection by PreFilter, or None.
+        only: the one row that was looked at, because the pod was nominated to it; -1 where all were.
+    """
+
+    keyframe: KeyframeValues
+    changes: int
+    scored: bool
+    scales: tuple[Params | None, ...]
+    overrides: tuple[tuple[int, int, int], ...]
+    ties: tuple[int, ...] | None
+    pre_filter: Status | None
+    only: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One cycle as arrays, rows being the nodes of `names`.
+
+    Attributes:
+        record: the summary.
+        names: node names, one a row.
+        filters, scorers: plugin names. weights: of the scorers.
+        codes: uint16[filters, rows], packed verdicts, 0 passes. examined: bool[rows].
+        raw, normalized: int64[scorers, rows]; meaningful where `feasible`.
+        feasible: bool[rows]. total: int64[rows], -1 where not feasible.
+        ties: names of the tie set, in row order.
+        pre_filter: the rejection by PreFilter, or None.
+        absent: the status of nodes that PreFilter kept from the filters, or None.
+        statuses: what the verdicts mean, by (filter, verdict).
+        overrides: rows that were shut by pods nominated to them, with (filter, verdict).
+    """
+
+    record: Record
+    names: tuple[str, ...]
+    filters: tuple[str, ...]
+    scorers: tuple[str, ...]
+    weights: tuple[int, ...]
+    examined: Bools
+    codes: Codes
+    raw: Ints
+    normalized: Ints
+    feasible: Bools
+    total: Ints
+    ties: tuple[str, ...]
+    pre_filter: Status | None
+    absent: Status | None
+    statuses: dict[tuple[int, int], Status]
+    overrides: dict[int, tuple[int, int]]
+
+    @property
+    def weighted(self) -> Ints:
+        """Return int64[scorers, rows]: normalised scores times weights."""
+        return self.normalized * np.array(self.weights, dtype=np.int64).reshape(-1, 1)
+
+    def first_failure(self, row: int) -> Status | None:
+        """Return the status with which a node was rejected: PreFilter's, or that of its first failing filter; or None."""
+        if self.pre_filter is not None:
+            return self.pre_filter
+        if not self.examined[row]:
+            return self.absent
+        if row in self.overrides:
+            return self.statuses[self.overrides[row]]
+        failing = self.codes[:, row].nonzero()[0]
+        return self.statuses[int(failing[0]), int(self.codes[failing[0], row])] if len(failing) else None
+
+
+def rebuild(record: Record, frame: Frame) -> Decision:
+    """Put a decision together from its keyframe and the changes up to it."""
+    keyframe = frame.keyframe
+    codes, raw = keyframe.values_until(frame.changes)
+    overrides = {row: (number, verdict) for row, number, verdict in frame.overrides}
+    examined = keyframe.examined
+    if examined is None:
+        examined = np.array([name is not None for name in keyframe.names], dtype=np.bool_)
+    if frame.only >= 0:
+        examined = np.zeros_like(examined)
+        examined[frame.only] = True
+    feasible = examined & ~codes.any(axis=0)
+    feasible[list(overrides)] = False
+    scorers = keyframe.scorer_weights if frame.scored else ()
+    raw = raw[: len(scorers)]
+    normalized = raw.copy()
+    for number, scale in enumerate(frame.scales):
+        normalized[number] = keyframe.normalize(number, scale, raw[number])
+    weights = tuple(weight for _, weight in scorers)
+    total = np.full(len(keyframe.names), -1, dtype=np.int64)
+    if frame.scored:
+        weighted = normalized * np.array(weights, dtype=np.int64).reshape(-1, 1)
+        total[feasible] = keyframe.floor + weighted.sum(axis=0)[feasible]
+    ties: Sequence[int] = (
+        frame.ties if frame.ties is not None else np.flatnonzero(total == total.max(initial=0)).tolist()
+    )
+    statuses = _statuses(keyframe, codes, overrides)
+    kept = [row for row, name in enumerate(keyframe.names) if name is not None]
+    place = {row: number for number, row in enumerate(kept)}
+    return Decision(
+        record=record,
+        names=tuple(keyframe.names[row] or "" for row in kept),
+        filters=keyframe.filter_names,
+        scorers=tuple(name for name, _ in scorers),
+        weights=weights,
+        examined=examined[kept],
+        codes=codes[:, kept],
+        raw=raw[:, kept],
+        normalized=normalized[:, kept],
+        feasible=feasible[kept],
+        total=total[kept],
+        ties=tuple(keyframe.names[row] or "" for row in ties),
+        pre_filter=frame.pre_filter,
+        absent=keyframe.absent,
+        statuses=statuses,
+        overrides={place[row]: verdict for row, verdict in overrides.items() if row in place},
+    )
+
+
+def _statuses(
+    keyframe: KeyframeValues, codes: Codes, overrides: dict[int, tuple[int, int]]
+) -> dict[tuple[int, int], Status]:
+    found = {verdict: keyframe.explain(*verdict) for verdict in overrides.values()}
+    for number in range(len(codes)):
+        for verdict in np.unique(codes[number]).tolist():
+            if verdict:
+                found[number, verdict] = keyframe.explain(number, verdict)
+    return found
