@@ -1,4 +1,4 @@
-"""Keyframes: what the plugins of a plan said about all nodes at one moment, and what changed since. Full records consist of them."""
+"""Keyframes: what the plugins of a plan said about all nodes at one moment, and what changed since: the stuff of full records."""
 
 from __future__ import annotations
 
