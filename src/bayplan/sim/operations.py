@@ -1,0 +1,95 @@
+"""What happens to the cluster from outside: objects come, change and go at given times.
+
+At one instant operations go by rank, then in the order in which they were asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+from bayplan.cluster.deletion import Propagation
+from bayplan.cluster.store import Kind
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+
+
+class Rank(IntEnum):
+    """What goes first of the things that happen at one instant.
+
+    Room is given back before anybody asks for it, nodes are there before the pods that come with them:
+
+    * ENDS: pods whose run time is over finish (the virtual kubelet), then pods are deleted;
+    * NODES: nodes come, change and go;
+    * ARRIVALS: all other objects come, change and go, in the order asked for;
+    * CONTROLLERS: controllers react to all that;
+    * TIMERS: the scheduler's timers run (backoff, time-outs);
+    * SCHEDULING: the scheduler empties its queue; its bindings take effect at once, one by one.
+
+    What controllers and kubelet do about bindings follows at the same instant: from CONTROLLERS on everything is done again
+    until nothing happens any more.
+    """
+
+    ENDS = 0
+    NODES = 1
+    ARRIVALS = 2
+    CONTROLLERS = 3
+    TIMERS = 4
+    SCHEDULING = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Create an object, or change the one of its kind and key.
+
+    Attributes:
+        item: the object as it is wanted.
+    """
+
+    item: KubernetesObject
+
+    @property
+    def rank(self) -> Rank:
+        """When it goes among the operations of one instant."""
+        return Rank.NODES if isinstance(self.item, Node) else Rank.ARRIVALS
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete an object; nothing happens where it is not there (any more).
+
+    Attributes:
+        kind: the struct, e.g. ``Pod``. key: ``namespace/name``, or ``name`` for what has no namespace.
+        propagation: what becomes of the objects that it owns.
+    """
+
+    kind: Kind
+    key: str
+    propagation: Propagation = Propagation.BACKGROUND
+
+    @property
+    def rank(self) -> Rank:
+        """When it goes among the operations of one instant."""
+        return Rank.ENDS if self.kind is Pod else Rank.NODES if self.kind is Node else Rank.ARRIVALS
+
+
+@dataclass(frozen=True, slots=True)
+class Cordon:
+    """Mark a node unschedulable, or schedulable again.
+
+    Attributes:
+        node_name: the node. unschedulable: False to undo it.
+    """
+
+    node_name: str
+    unschedulable: bool = True
+
+    @property
+    def rank(self) -> Rank:
+        """When it goes among the operations of one instant."""
+        return Rank.NODES
+
+
+Operation: TypeAlias = Apply | Delete | Cordon

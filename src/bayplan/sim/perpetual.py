@@ -1,0 +1,27 @@
+"""Find the workloads that never come to an end, so that a run without an end of its own can be given one."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from bayplan.cluster.kubelet import RUN_TIME_ANNOTATION
+from bayplan.cluster.store import ObjectStore
+from bayplan.objects.workloads import CronJob, DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet
+
+Restarting: TypeAlias = DaemonSet | Deployment | ReplicaSet | ReplicationController | StatefulSet
+"""Workloads that make a new pod for every one that ends."""
+
+
+def perpetual_workloads(store: ObjectStore) -> list[str]:
+    """Return the workloads, as ``Kind namespace/name``, that make pods for ever.
+
+    These are CronJobs that are not suspended, and workloads that replace pods that end, where their pods say that they do.
+    """
+    found = [f"CronJob {job.key}" for job in store.all(CronJob) if not job.spec.suspend]
+    restarting: list[Restarting] = [*store.all(Deployment), *store.all(StatefulSet), *store.all(DaemonSet)]
+    restarting += [*store.all(ReplicaSet), *store.all(ReplicationController)]
+    for item in restarting:
+        template = item.spec.template
+        if item.metadata.controller() is None and template and RUN_TIME_ANNOTATION in template.metadata.annotations:
+            found.append(f"{type(item).__name__} {item.key}")
+    return found

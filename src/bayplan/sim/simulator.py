@@ -1,0 +1,345 @@
+"""The simulator host: one scheduler on one virtual cluster, driven through virtual time by discrete events.
+
+It decides nothing. Operations from outside, the virtual cluster (kubelet, controllers) and the scheduler's timers say when
+something happens next; the simulator goes from instant to instant, hands every change of the cluster to the scheduler and
+carries out what the scheduler asks for. `bayplan.sim.operations.Rank` says what goes first at one instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.cluster import VirtualCluster
+from bayplan.cluster.store import ChangeEvent
+from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
+from bayplan.engine.queued_pod import key_of
+from bayplan.engine.records import Outcome
+from bayplan.engine.scheduler import CycleReport, Scheduler
+from bayplan.objects.pod import Pod
+from bayplan.sim.emitted_events import EmittedEvents
+from bayplan.sim.operations import Apply, Delete, Operation
+from bayplan.sim.perpetual import perpetual_workloads
+from bayplan.sim.result import Counters, InputSummary, SimulationResult
+from bayplan.sim.timelines import Timelines
+from bayplan.sim.usage import UsageMeter
+from bayplan.sim.watched_kinds import WATCHED_KINDS
+
+SECOND_NS = 1_000_000_000
+PERPETUAL_HORIZON_NS = 24 * 3600 * SECOND_NS
+"""How long a run without an end of its own goes on after the last operation from outside, where some workload never ends."""
+
+PROGRESS_STEP = 500
+"""Cycles and instants between two reports of progress."""
+
+_MOST_ROUNDS = 10_000
+"""So often controllers and scheduler may answer one another at one instant; more would never end."""
+
+
+class Progress(NamedTuple):
+    """How far a run is.
+
+    Attributes:
+        now_ns: virtual time. operations_left, operations: from outside. waiting: pods in the scheduling queue.
+        decisions: cycles so far.
+    """
+
+    now_ns: int
+    operations_left: int
+    operations: int
+    waiting: int
+    decisions: int
+
+
+class Simulator:
+    """A scheduler and a cluster in virtual time.
+
+    Args:
+        scheduler: made with `start_ns` as its start; its cluster must be empty.
+        cluster: empty too; nobody else may write to it.
+        seed: of the random streams of both, for the result.
+        start_ns: virtual time of the beginning, nanoseconds since 1970.
+        check: check the invariants of state, queue and store after every event. Slow.
+        strict: let an object that the cluster refuses end the run, instead of noting it in `failures`.
+
+    Attributes:
+        now_ns: virtual time; never goes backwards.
+        counters, failures: as in `SimulationResult`.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        cluster: VirtualCluster,
+        *,
+        seed: int,
+        start_ns: int,
+        check: bool = False,
+        strict: bool = False,
+    ) -> None:
+        self.scheduler = scheduler
+        self.cluster = cluster
+        self.seed = seed
+        self.start_ns = start_ns
+        self.now_ns = start_ns
+        self.counters = Counters()
+        self.failures: dict[str, str] = {}
+        self._check = check
+        self._strict = strict
+        self._operations: list[tuple[int, int, int, Operation]] = []
+        self._sequence = 0
+        self._last_operation_ns = start_ns
+        self._timelines = Timelines(cluster.store)
+        self._usage = UsageMeter(scheduler.state, start_ns)
+        self._events = EmittedEvents()
+        self._stopped = ""
+        self._progress: Callable[[Progress], None] | None = None
+        self._progress_due = 0
+        # A waiting pod that was tried since the last change of the cluster need not be tried again for a timer.
+        self._changes = 0
+        self._tried: dict[str, int] = {}
+
+    # What is to happen.
+
+    def at(self, time_ns: int, operation: Operation) -> None:
+        """Let something happen at a time, nanoseconds since 1970; a time that has passed means now."""
+        self._sequence += 1
+        time_ns = max(time_ns, self.now_ns)
+        self._last_operation_ns = max(self._last_operation_ns, time_ns)
+        heappush(self._operations, (time_ns, operation.rank, self._sequence, operation))
+
+    def run(self, *, until_ns: int | None = None, progress: Callable[[Progress], None] | None = None) -> None:
+        """Let virtual time pass until everything has come to rest, or up to and including `until_ns`.
+
+        Everything has come to rest when no operation is left, no pod and no controller has anything to do, and every pod that
+        waits was tried since the cluster changed last: then the scheduler's timers could only repeat what is known. Where some
+        workload never ends (a CronJob), the run ends a day after the last operation.
+
+        Raises:
+            InputError: an annotation that says how long a pod runs can't be read.
+        """
+        self._progress, self._stopped = progress, ""
+        while (time_ns := self._next_instant()) is not None:
+            if until_ns is not None and time_ns > until_ns:
+                self._stopped = "the time that was asked for is over"
+                break
+            if until_ns is None and self._is_past_horizon(time_ns):
+                break
+            self._instant(time_ns)
+        if until_ns is not None and self._stopped:
+            self.now_ns = max(self.now_ns, until_ns)
+
+    def result(self, given: InputSummary | None = None) -> SimulationResult:
+        """Return the outcome so far. The result shares its time lines with the simulator: go on, and they grow.
+
+        Args:
+            given: what was read; part of the result.
+        """
+        scheduler, cluster = self.scheduler, self.cluster
+        self._timelines.close(scheduler.queue, frozenset(scheduler.profiles))
+        failures = self.failures | {key: str(problem) for key, problem in cluster.failures().items()}
+        return SimulationResult(
+            seed=self.seed,
+            digest=scheduler.records.digest(),
+            start_ns=self.start_ns,
+            end_ns=self.now_ns,
+            stopped=self._stopped,
+            scheduler=scheduler,
+            cluster=cluster,
+            pods=self._timelines.pods,
+            nodes=self._timelines.nodes,
+            usage=self._usage.usages(self.now_ns),
+            counters=self.counters,
+            events=self._events.all(),
+            failures=failures,
+            input=given or InputSummary(),
+        )
+
+    # From instant to instant.
+
+    def _next_instant(self) -> int | None:
+        """Return when something happens next that can make a difference; None: never."""
+        instants = [self._operations[0][0]] if self._operations else []
+        wakeup_ns = self.cluster.next_wakeup()
+        if wakeup_ns is not None:
+            instants.append(max(wakeup_ns, self.now_ns))
+        if instants or self._timers_matter():
+            timer_ns = self.scheduler.next_wakeup_ns(self.now_ns)
+            if timer_ns is not None:
+                instants.append(timer_ns)
+        return min(instants, default=None)
+
+    def _timers_matter(self) -> bool:
+        """Return whether a waiting pod has not been tried since the last change, or waits for a permit."""
+        scheduler = self.scheduler
+        if len(scheduler.waiting_pods):
+            return True
+        queue, changes, tried = scheduler.queue, self._changes, self._tried
+        waiting = (*queue.backing_off(), *queue.unschedulable())
+        return any(not queued.gating_plugin and tried.get(queued.key, -1) < changes for queued in waiting)
+
+    def _is_past_horizon(self, time_ns: int) -> bool:
+        if time_ns <= self._last_operation_ns + PERPETUAL_HORIZON_NS:
+            return False
+        workloads = perpetual_workloads(self.cluster.store)
+        if not workloads:
+            return False
+        more = f" and {len(workloads) - 1} more" if len(workloads) > 1 else ""
+        self._stopped = f"{workloads[0]}{more} would go on for ever"
+        self.now_ns = max(self.now_ns, self._last_operation_ns + PERPETUAL_HORIZON_NS)
+        return True
+
+    def _instant(self, now_ns: int) -> None:
+        """Do everything that happens at one instant, in the order of `Rank`."""
+        self.now_ns = now_ns
+        self.counters.instants += 1
+        cluster, scheduler, operations = self.cluster, self.scheduler, self._operations
+        # Kubelet and controllers share one clock: what is due of both comes first, which is what Rank.ENDS is about.
+        wakeup_ns = cluster.next_wakeup()
+        if wakeup_ns is not None and wakeup_ns <= now_ns:
+            self._take(cluster.advance(now_ns), now_ns)
+        while operations and operations[0][0] <= now_ns:
+            self._operate(heappop(operations)[3], now_ns)
+        ticked = False
+        for _ in range(_MOST_ROUNDS):
+            wakeup_ns = cluster.next_wakeup()
+            if wakeup_ns is not None and wakeup_ns <= now_ns:
+                self._take(cluster.advance(now_ns), now_ns)
+            if not ticked:
+                timer_ns = scheduler.next_wakeup_ns(now_ns)
+                if timer_ns is not None and timer_ns <= now_ns:
+                    self._carry_out(scheduler.tick(now_ns), now_ns)
+                ticked = True
+            self._empty_queue(now_ns)
+            wakeup_ns = cluster.next_wakeup()
+            if wakeup_ns is None or wakeup_ns > now_ns:
+                break
+        else:
+            raise InputError(
+                "the cluster does not come to rest at one instant of virtual time",
+                got=f"{_MOST_ROUNDS} rounds of controllers and scheduler",
+                hint="run times above 0 for pods that are made again when they end",
+            )
+        self._usage.settle(now_ns)
+        self._tell_progress()
+
+    def _operate(self, operation: Operation, now_ns: int) -> None:
+        cluster = self.cluster
+        if isinstance(operation, Apply):
+            try:
+                changes = cluster.apply(operation.item, now_ns)
+            except InputError as refused:
+                if self._strict:
+                    raise
+                self.failures[f"{type(operation.item).__name__} {operation.item.key}"] = str(refused)
+                return
+        elif isinstance(operation, Delete):
+            changes = cluster.delete(operation.kind, operation.key, now_ns, propagation=operation.propagation)
+        else:
+            changes = cluster.cordon(operation.node_name, now_ns, unschedulable=operation.unschedulable)
+        self._take(changes, now_ns)
+
+    # What changed goes to the scheduler.
+
+    def _take(self, changes: Iterable[ChangeEvent], now_ns: int) -> None:
+        """Hand changes of the cluster to the scheduler, and do what it asks for because of them."""
+        scheduler, counters = self.scheduler, self.counters
+        for change in changes:
+            self._timelines.take(change, now_ns)
+            if change.kind not in WATCHED_KINDS:
+                continue
+            counters.events += 1
+            if _makes_a_difference(change):
+                self._changes += 1
+            actions = scheduler.handle(change.old, change.new, now_ns)
+            if self._check:
+                self._check_invariants()
+            if actions:
+                self._carry_out(actions, now_ns)
+
+    def _check_invariants(self) -> None:
+        self.scheduler.state.check_invariants()
+        self.scheduler.queue.check_invariants()
+        self.cluster.store.check_invariants()
+
+    # What the scheduler decides goes to the cluster.
+
+    def _empty_queue(self, now_ns: int) -> None:
+        schedule_one = self.scheduler.schedule_one
+        while (report := schedule_one(now_ns)) is not None:
+            self._note(report, now_ns)
+            self._carry_out(report.actions, now_ns)
+            self._tell_progress()
+
+    def _note(self, report: CycleReport, now_ns: int) -> None:
+        counters, outcome = self.counters, report.outcome
+        counters.decisions += 1
+        key = key_of(report.pod)
+        timeline = self._timelines.of_pod(key)
+        if timeline is not None:
+            timeline.attempts += 1
+        if outcome is Outcome.SCHEDULED:
+            counters.scheduled += 1
+            self._tried.pop(key, None)
+            return
+        self._tried[key] = self._changes
+        if outcome is Outcome.UNSCHEDULABLE:
+            counters.unschedulable += 1
+        elif outcome is Outcome.ERROR:
+            counters.errors += 1
+        else:
+            counters.skipped += 1
+
+    def _carry_out(self, actions: Iterable[Action], now_ns: int) -> None:
+        cluster = self.cluster
+        for action in actions:
+            key = key_of(action.pod)
+            if isinstance(action, Bind):
+                changes = cluster.bind(key, action.node_name, now_ns)
+                if not changes:
+                    self.scheduler.forget(key)
+            elif isinstance(action, Emit):
+                self._events.take(action, now_ns)
+                continue
+            elif isinstance(action, SetCondition):
+                timeline = self._timelines.of_pod(key)
+                if timeline is not None:
+                    timeline.message, timeline.last_failure_ns = action.message, now_ns
+                changes = cluster.set_unschedulable(key, action.reason, action.message, now_ns)
+            elif isinstance(action, Nominate):
+                changes = cluster.set_nominated(key, action.node_name, now_ns)
+            else:
+                assert isinstance(action, Evict)
+                self.counters.evictions += 1
+                changes = cluster.evict(key, now_ns, preemptor=action.preemptor)
+            self._take(changes, now_ns)
+
+    def _tell_progress(self) -> None:
+        if self._progress is None:
+            return
+        done = self.counters.decisions + self.counters.instants
+        if done < self._progress_due:
+            return
+        self._progress_due = done + PROGRESS_STEP
+        left = len(self._operations)
+        self._progress(Progress(self.now_ns, left, self._sequence, len(self.scheduler.queue), self.counters.decisions))
+
+
+def _makes_a_difference(change: ChangeEvent) -> bool:
+    """Return whether a change could alter a decision about some other pod, or about this one.
+
+    What the scheduler itself writes into the status of a pod that waits does not.
+    """
+    old, new = change.old, change.new
+    if not isinstance(old, Pod) or not isinstance(new, Pod) or new.spec.node_name:
+        return True
+    return (
+        old.spec is not new.spec
+        or old.metadata.labels is not new.metadata.labels
+        or old.metadata.annotations is not new.metadata.annotations
+        or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+        or old.status.nominated_node_name != new.status.nominated_node_name
+        or old.status.phase != new.status.phase
+    )

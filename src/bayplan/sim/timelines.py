@@ -1,0 +1,127 @@
+"""Keep the time lines of pods and nodes, from the changes of the virtual cluster."""
+
+from __future__ import annotations
+
+from bayplan.cluster.store import ChangeEvent, ObjectStore
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.queued_pod import key_of
+from bayplan.objects.kinds import find_kind
+from bayplan.objects.meta import OwnerReference
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.sim.result import NodeLifetime, PodFate, PodTimeline
+from bayplan.sim.usage import ZONE_LABEL
+
+_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
+_MOST_OWNERS = 8
+"""So many owners above one another are followed; more would be a circle."""
+
+
+class Timelines:
+    """Time lines of all pods and nodes that there ever were.
+
+    Args:
+        store: where the owners of pods are looked up.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.pods: list[PodTimeline] = []
+        self.nodes: list[NodeLifetime] = []
+        self._store = store
+        self._live_pods: dict[str, PodTimeline] = {}
+        self._live_nodes: dict[str, NodeLifetime] = {}
+        self._workloads: dict[str, str] = {}
+
+    def of_pod(self, key: str) -> PodTimeline | None:
+        """Return the time line of a pod that exists."""
+        return self._live_pods.get(key)
+
+    def take(self, event: ChangeEvent, now_ns: int) -> None:
+        """Take in a change of the cluster."""
+        old, new = event.old, event.new
+        if isinstance(new, Pod):
+            self._pod(old if isinstance(old, Pod) else None, new, now_ns)
+        elif isinstance(old, Pod):
+            timeline = self._live_pods.pop(key_of(old), None)
+            if timeline is not None and timeline.ended_ns is None:
+                timeline.ended_ns, timeline.fate = now_ns, PodFate.DELETED
+        elif isinstance(new, Node):
+            self._node(new, now_ns)
+        elif isinstance(old, Node):
+            lifetime = self._live_nodes.pop(old.metadata.name, None)
+            if lifetime is not None:
+                lifetime.removed_ns = now_ns
+
+    def _pod(self, old: Pod | None, new: Pod, now_ns: int) -> None:
+        key = key_of(new)
+        timeline = self._live_pods.get(key)
+        spec, status = new.spec, new.status
+        if timeline is None:
+            timeline = PodTimeline(
+                key=key,
+                uid=new.metadata.uid,
+                workload=self._workload(new.metadata.owner_references, new.metadata.namespace),
+                priority=spec.priority or 0,
+                scheduler_name=spec.scheduler_name,
+                arrived_ns=now_ns,
+                imported=bool(spec.node_name),
+            )
+            self.pods.append(timeline)
+            self._live_pods[key] = timeline
+        elif old is not None and old.spec is spec and old.status is status:
+            return
+        timeline.pod = new
+        if spec.node_name and timeline.bound_ns is None:
+            timeline.bound_ns, timeline.node = now_ns, spec.node_name
+            timeline.fate = PodFate.PLACED
+        if status.phase == "Running":
+            if timeline.started_ns is None:
+                timeline.started_ns = now_ns
+        elif timeline.ended_ns is None and status.phase in _FINISHED:
+            timeline.ended_ns, timeline.fate = now_ns, _FINISHED[status.phase]
+
+    def _workload(self, owners: tuple[OwnerReference, ...], namespace: str) -> str:
+        """Return the topmost object that controls a pod, as ``Kind namespace/name``."""
+        owner = _controller(owners)
+        if owner is None:
+            return ""
+        known = self._workloads.get(owner.uid)
+        if known is None:
+            known = self._workloads[owner.uid] = self._topmost(owner, namespace)
+        return known
+
+    def _topmost(self, owner: OwnerReference, namespace: str) -> str:
+        """Follow controlling owners upwards as far as they are known."""
+        for _ in range(_MOST_OWNERS):
+            row = find_kind(owner.api_version, owner.kind)
+            key = owner.name if row is not None and not row.namespaced else f"{namespace}/{owner.name}"
+            item = self._store.get(row.struct, key) if row is not None else None
+            above = _controller(item.metadata.owner_references) if item is not None else None
+            if above is None:
+                break
+            owner = above
+        return f"{owner.kind} {key}"
+
+    def _node(self, node: Node, now_ns: int) -> None:
+        name = node.metadata.name
+        lifetime = self._live_nodes.get(name)
+        if lifetime is None:
+            zone = node.metadata.labels.get(ZONE_LABEL, "")
+            lifetime = self._live_nodes[name] = NodeLifetime(name=name, zone=zone, added_ns=now_ns)
+            self.nodes.append(lifetime)
+
+    def close(self, queue: SchedulingQueue, profiles: frozenset[str]) -> None:
+        """Say of every pod without a node why it has none."""
+        for key, timeline in self._live_pods.items():
+            if timeline.bound_ns is not None or timeline.ended_ns is not None:
+                continue
+            if timeline.scheduler_name not in profiles:
+                timeline.fate = PodFate.UNATTENDED
+                continue
+            queued = queue.get(key)
+            gated = queued is not None and bool(queued.gating_plugin)
+            timeline.fate = PodFate.GATED if gated else PodFate.PENDING
+
+
+def _controller(owners: tuple[OwnerReference, ...]) -> OwnerReference | None:
+    return next((owner for owner in owners if owner.controller), None)

@@ -1,0 +1,191 @@
+"""Measure what is requested of every resource over time, in the whole cluster and in each zone.
+
+The meter reads the columns of the state and follows its logs of changed rows, once for each instant of virtual time: what
+passes within one instant is not seen, and an instant costs as much as rows changed in it.
+"""
+
+from __future__ import annotations
+
+from bayplan.sim.result import ResourceUsage
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+from bayplan.state.resource_table import PODS
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+
+_HIDDEN = FIRST_RESOURCE - POD_COUNT - 1
+"""Rows of the usage matrix between the pod count and the resources: requests as scoring sees them, of no interest here."""
+
+
+class _Totals:
+    """Sums over a set of nodes by resource (0: pods, then those of the state), and their sums weighted with time.
+
+    A sum's integral over time needs no work as time passes: every change by ``d`` at time ``t`` adds ``d * t`` to the moment,
+    and the integral up to ``T`` is ``sum * T - moment``. All are Python integers, which do not overflow.
+    """
+
+    __slots__ = (
+        "allocatable",
+        "allocatable_moment",
+        "nodes",
+        "peak",
+        "peak_allocatable",
+        "peak_ns",
+        "requested",
+        "requested_moment",
+    )
+
+    def __init__(self) -> None:
+        self.nodes = 0
+        self.requested: list[int] = []
+        self.requested_moment: list[int] = []
+        self.allocatable: list[int] = []
+        self.allocatable_moment: list[int] = []
+        self.peak: list[int] = []
+        self.peak_ns: list[int] = []
+        self.peak_allocatable: list[int] = []
+
+    def fit(self, count: int) -> None:
+        """Make room for this many resources."""
+        for name in self.__slots__:
+            values = getattr(self, name)
+            if isinstance(values, list):
+                values.extend([0] * (count - len(values)))
+
+    def note_peaks(self, time_ns: int) -> None:
+        """Compare the sums with the largest so far."""
+        for number, amount in enumerate(self.requested):
+            if amount > self.peak[number]:
+                self.peak[number] = amount
+                self.peak_ns[number] = time_ns
+                self.peak_allocatable[number] = self.allocatable[number]
+
+
+class UsageMeter:
+    """Follow a state through virtual time.
+
+    Args:
+        state: the columns.
+        start_ns: when the run begins.
+    """
+
+    def __init__(self, state: ClusterState, start_ns: int) -> None:
+        self._state = state
+        self._start_ns = start_ns
+        self._usage_position = state.usage_log.start
+        self._node_position = state.node_log.start
+        self._cluster = _Totals()
+        self._zones: dict[str, _Totals] = {}
+        # Per row what was last seen there.
+        self._zone_of: dict[int, _Totals] = {}
+        self._requested: dict[int, list[int]] = {}
+        self._allocatable: dict[int, list[int]] = {}
+
+    def settle(self, now_ns: int) -> None:
+        """Take in what changed since the last call; to be called when everything of an instant has happened."""
+        state, time_ns = self._state, now_ns - self._start_ns
+        touched: dict[int, _Totals] = {}
+        if self._node_position != state.node_log.end:
+            rows = state.node_log.since(self._node_position)
+            self._node_position = state.node_log.end
+            for row in dict.fromkeys(rows) if rows is not None else range(state.nodes.count):
+                self._take_node(row, time_ns, touched)
+        if self._usage_position != state.usage_log.end:
+            rows = state.usage_log.since(self._usage_position)
+            self._usage_position = state.usage_log.end
+            for row in dict.fromkeys(rows) if rows is not None else range(state.nodes.count):
+                self._take_usage(row, time_ns, touched)
+        for totals in touched.values():
+            totals.note_peaks(now_ns)
+
+    def _take_node(self, row: int, time_ns: int, touched: dict[int, _Totals]) -> None:
+        """Take in a row whose node came, changed or went: it is taken out of its zone and put into its zone of now."""
+        state = self._state
+        before = self._zone_of.pop(row, None)
+        if before is not None:
+            used, offered = self._requested.pop(row), self._allocatable.pop(row)
+            for totals in (before, self._cluster):
+                totals.nodes -= 1
+                _add(totals.requested, totals.requested_moment, used, -1, time_ns)
+                _add(totals.allocatable, totals.allocatable_moment, offered, -1, time_ns)
+                touched[id(totals)] = totals
+        node = state.nodes.nodes[row]
+        if node is None:
+            return
+        count = 1 + len(state.nodes.resources)
+        zone = node.metadata.labels.get(ZONE_LABEL, "")
+        after = self._zones.get(zone)
+        if after is None:
+            after = self._zones[zone] = _Totals()
+        offered = [int(state.nodes.allowed_pods[row]), *state.nodes.allocatable[:, row].tolist()]
+        used = self._usage(row)
+        self._zone_of[row], self._allocatable[row], self._requested[row] = after, offered, used
+        for totals in (after, self._cluster):
+            totals.fit(max(count, len(offered), len(used)))
+            totals.nodes += 1
+            _add(totals.requested, totals.requested_moment, used, 1, time_ns)
+            _add(totals.allocatable, totals.allocatable_moment, offered, 1, time_ns)
+            touched[id(totals)] = totals
+
+    def _take_usage(self, row: int, time_ns: int, touched: dict[int, _Totals]) -> None:
+        zone = self._zone_of.get(row)
+        if zone is None:
+            return
+        before, after = self._requested[row], self._usage(row)
+        if before == after:
+            return
+        self._requested[row] = after
+        before += [0] * (len(after) - len(before))
+        change = [now - then for now, then in zip(after, before, strict=True)]
+        for totals in (zone, self._cluster):
+            totals.fit(len(after))
+            _add(totals.requested, totals.requested_moment, change, 1, time_ns)
+            touched[id(totals)] = totals
+
+    def _usage(self, row: int) -> list[int]:
+        used: list[int] = self._state.usage[:, row].tolist()
+        del used[1 : 1 + _HIDDEN]
+        return used
+
+    def usages(self, end_ns: int) -> list[ResourceUsage]:
+        """Return the usage of every resource that some node had or some pod took, up to a time.
+
+        The whole cluster comes first, then the zones by name.
+        """
+        duration_ns = end_ns - self._start_ns
+        names = [PODS, *self._state.nodes.resources.names]
+        cluster = self._cluster
+        seen = [
+            number
+            for number in range(min(len(names), len(cluster.requested)))
+            if cluster.peak[number]
+            or cluster.allocatable[number]
+            or cluster.allocatable_moment[number] != cluster.allocatable[number] * duration_ns
+        ]
+        usages = []
+        for zone, totals in ((None, cluster), *sorted(self._zones.items())):
+            totals.fit(len(cluster.requested))
+            for number in seen:
+                offered, used = totals.allocatable[number], totals.requested[number]
+                usage = ResourceUsage(
+                    resource=names[number],
+                    zone=zone,
+                    nodes=totals.nodes,
+                    allocatable=offered,
+                    requested=used,
+                    peak_requested=totals.peak[number],
+                    peak_ns=totals.peak_ns[number] or self._start_ns,
+                    peak_allocatable=totals.peak_allocatable[number] or offered,
+                    allocatable_ns=offered * duration_ns - totals.allocatable_moment[number],
+                    requested_ns=used * duration_ns - totals.requested_moment[number],
+                    duration_ns=duration_ns,
+                )
+                usages.append(usage)
+        return usages
+
+
+def _add(sums: list[int], moments: list[int], amounts: list[int], sign: int, time_ns: int) -> None:
+    for number, amount in enumerate(amounts):
+        if amount:
+            sums[number] += sign * amount
+            moments[number] += sign * amount * time_ns
