@@ -67,10 +67,8 @@ class Plan:
         self.pod_class: PodClass = state.pod_class(pod)
         self.priority = pod.spec.priority or 0
         self.specs: dict[str, Any] = {}
-        for point in (profile.pre_filter, profile.filter, profile.pre_score, tuple(w.plugin for w in profile.score)):
-            for plugin in point:
-                if plugin.name not in self.specs:
-                    self.specs[plugin.name] = plugin.compile(pod, state)
+        for plugin in profile.compiling:
+            self.specs[plugin.name] = plugin.compile(pod, state)
         self._parts = parts
         self._row_view = Row(state)
         self.pre = PreFilterOutcome()
@@ -78,8 +76,6 @@ class Plan:
         self._pre_score_static = all(
             _is_static(item.pre_score_reads(self.specs[item.name])) for item in profile.pre_score
         )
-        self._ran_pre_filter = {plugin.name for plugin in profile.pre_filter}
-        self._ran_pre_score = {plugin.name for plugin in profile.pre_score}
         self._filters_skipped: set[str] | None = None
         self._scores_skipped: set[str] | None = None
         self._narrowed_to: frozenset[str] | None = None
@@ -104,6 +100,9 @@ class Plan:
         self._node_position = -1
         self._usage_position = -1
         self._ports_position = -1
+        # The parts that placements can change, with their places among all.
+        self._dynamic_filters: list[tuple[int, FilterPart]] = []
+        self._dynamic_scores: list[tuple[int, ScorePart]] = []
         self._filter_epochs: list[int] = []
         self._score_epochs: list[int] = []
 
@@ -189,6 +188,11 @@ class Plan:
         state = self.state
         if self._node_position != state.node_log.end:
             return None
+        usage = state.usage_log
+        if self._ports_position == state.ports_log.end and self._usage_position >= usage.start:
+            missed = usage.start + len(usage.rows) - self._usage_position
+            if missed <= 1:
+                return usage.rows[-1:] if missed else []
         changed: dict[int, None] = {}
         for log, position in ((state.usage_log, self._usage_position), (state.ports_log, self._ports_position)):
             if position != log.start + len(log.rows):
@@ -209,11 +213,11 @@ class Plan:
             self._filters_skipped = skipped
             wanted = (plugin for plugin in self.profile.filter if plugin.name not in skipped)
             self.filter_parts = [self._parts.filter_part(plugin, self.specs[plugin.name]) for plugin in wanted]
+            self._dynamic_filters = [entry for entry in enumerate(self.filter_parts) if not entry[1].static]
             self._filter_epochs = [-1] * len(self.filter_parts)
             whole = True
-        for number, part in enumerate(self.filter_parts):
-            if part.static and self._pre_static and not whole:
-                continue
+        only_dynamic = self._pre_static and not whole
+        for number, part in self._dynamic_filters if only_dynamic else enumerate(self.filter_parts):
             part.bring_up_to_date(state, self.filter_params(part), self._row_view)
             if part.epoch != self._filter_epochs[number]:
                 self._filter_epochs[number] = part.epoch
@@ -222,7 +226,7 @@ class Plan:
 
     def filter_params(self, part: FilterPart) -> Params | None:
         """Return what a filter gets as params now: None where the profile leaves out its PreFilter."""
-        if part.name in self._ran_pre_filter:
+        if part.name in self.profile.pre_filter_names:
             return self.pre.params.get(part.name, ())
         return None if isinstance(part.plugin, PreFilterPlugin) else part.plugin.observe(part.spec, self.state)
 
@@ -244,7 +248,7 @@ class Plan:
     def _fuse_filter_rows(self, rows: list[int]) -> bool:
         """Fuse just these rows; return whether any became or stopped being feasible."""
         feasible, static = self.feasible, self._static_feasible
-        dynamic = [part.values for part in self.filter_parts if not part.static]
+        dynamic = [part.values for _, part in self._dynamic_filters]
         flipped = False
         for row in rows:
             now = static.item(row)
@@ -312,9 +316,8 @@ class Plan:
             if self.failure is not None:
                 self._stale_rows = None
                 return
-        for number, part in enumerate(self.score_parts):
-            if part.static and not whole and self._pre_score_static:
-                continue
+        only_dynamic = self._pre_score_static and not whole
+        for number, part in self._dynamic_scores if only_dynamic else enumerate(self.score_parts):
             part.bring_up_to_date(state, self._score_params(part), self._row_view)
             if part.epoch != self._score_epochs[number]:
                 self._score_epochs[number] = part.epoch
@@ -328,7 +331,7 @@ class Plan:
             self._check_scores()
 
     def _score_params(self, part: ScorePart) -> Params | None:
-        if part.name in self._ran_pre_score:
+        if part.name in self.profile.pre_score_names:
             return self.pre_score_params.get(part.name, ())
         return None if isinstance(part.plugin, PreScorePlugin) else part.plugin.observe(part.spec, self.state)
 
@@ -350,6 +353,7 @@ class Plan:
             chosen = [entry for entry in self.profile.score if entry.plugin.name not in self.pre_score_skipped]
             self.score_parts = [self._parts.score_part(entry.plugin, self.specs[entry.plugin.name]) for entry in chosen]
             self.weights = [entry.weight for entry in chosen]
+            self._dynamic_scores = [entry for entry in enumerate(self.score_parts) if not entry[1].static]
             self._score_epochs = [-1] * len(chosen)
             self.scales = [None] * len(chosen)
             self._has_custom_scores = any(not type(entry.plugin).__module__.startswith("bayplan.") for entry in chosen)
@@ -407,17 +411,15 @@ class Plan:
 
     def _fuse_score_rows(self, rows: dict[int, None]) -> None:
         total, base, feasible = self.total, self._base, self.feasible
-        dynamic = [
-            (number, part, self.weights[number]) for number, part in enumerate(self.score_parts) if not part.static
-        ]
+        scales, weights = self.scales, self.weights
         for row in rows:
             if not feasible.item(row):
                 total[row] = -1
                 continue
             worth = base.item(row)
-            for number, part, weight in dynamic:
+            for number, part in self._dynamic_scores:
                 score = part.values.item(row)
-                scale = self.scales[number]
+                scale, weight = scales[number], weights[number]
                 if scale is not None and isinstance(part.plugin, NormalizePlugin):
                     index = np.array([row], dtype=np.intp)
                     one = part.values[index]
@@ -444,4 +446,4 @@ class Plan:
 
 
 def _is_static(reads: Reads) -> bool:
-    return not reads & ~Reads.NODES
+    return reads is Reads.NOTHING or reads is Reads.NODES

@@ -18,7 +18,10 @@ BYTES_PER_ROW = 48
 """About what a plan and the parts that only it needs hold per row."""
 
 PROBATION = 16
-"""Plans that were seen once only: kept briefly, so that pods that all differ don't push out templates."""
+"""Plans that were seen once only are kept briefly, so that pods that all differ don't push out templates."""
+
+REMEMBERED = 8192
+"""Signatures that are remembered longer than their plans: one that comes again earns its plan a place."""
 
 IDENTITIES = 4096
 
@@ -37,9 +40,11 @@ class PlanCache:
         self._parts = PartStore(state)
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         self._probation: OrderedDict[bytes, Plan] = OrderedDict()
+        self._remembered: OrderedDict[bytes, None] = OrderedDict()
         self._identities: OrderedDict[tuple[int, int, int, str, str], tuple[object, object, object, Plan]] = (
             OrderedDict()
         )
+        self._identities_of: dict[int, list[tuple[int, int, int, str, str]]] = {}
         self._encode = msgspec.msgpack.Encoder().encode
         self._signing: dict[str, list[Plugin[object]]] = {}
 
@@ -63,8 +68,10 @@ class PlanCache:
         plan = self._find(signature, profile, pod)
         if not signing:
             self._identities[identity] = (spec, labels, owners, plan)
+            self._identities_of.setdefault(id(plan), []).append(identity)
             if len(self._identities) > IDENTITIES:
-                self._identities.popitem(last=False)
+                gone, entry = self._identities.popitem(last=False)
+                self._identities_of[id(entry[3])].remove(gone)
         return plan
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
@@ -74,20 +81,24 @@ class PlanCache:
             return plan
         plan = self._probation.pop(signature, None)
         if plan is None:
-            plan = self._probation[signature] = Plan(profile, pod, self._state, self._parts)
-            if len(self._probation) > PROBATION:
-                self._probation.popitem(last=False)
-            return plan
+            plan = Plan(profile, pod, self._state, self._parts)
+            if signature not in self._remembered:
+                self._remembered[signature] = None
+                if len(self._remembered) > REMEMBERED:
+                    self._remembered.popitem(last=False)
+                self._probation[signature] = plan
+                if len(self._probation) > PROBATION:
+                    self._forget(self._probation.popitem(last=False)[1])
+                return plan
         self._plans[signature] = plan
         room = max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
         while len(self._plans) > room:
-            _, gone = self._plans.popitem(last=False)
-            self._forget(gone)
+            self._forget(self._plans.popitem(last=False)[1])
         return plan
 
     def _forget(self, plan: Plan) -> None:
-        for identity in [key for key, entry in self._identities.items() if entry[3] is plan]:
-            del self._identities[identity]
+        for identity in self._identities_of.pop(id(plan), ()):
+            self._identities.pop(identity, None)
 
 
 def _signing_plugins(profile: Profile) -> list[Plugin[object]]:

@@ -40,6 +40,10 @@ class Profile:
         handle: what plugins get to know.
         percentage_of_nodes_to_score: the profile's own setting, or None.
 
+    Attributes:
+        compiling: the plugins whose specs a plan holds.
+        pre_filter_names, pre_score_names: whose PreFilter, or PreScore, is run.
+
     Raises:
         PluginError: a plugin is unknown, or stands at an extension point that it does not implement.
     """
@@ -74,6 +78,11 @@ class Profile:
         score = self._at("score", ScorePlugin)
         weights = [weight for _, weight in plugins.get("score", ())]
         self.score = tuple(WeightedPlugin(plugin, weight or 1) for plugin, weight in zip(score, weights, strict=True))
+        # What plans ask for again and again.
+        self.pre_filter_names = frozenset(plugin.name for plugin in self.pre_filter)
+        self.pre_score_names = frozenset(plugin.name for plugin in self.pre_score)
+        compiling = (*self.pre_filter, *self.filter, *self.pre_score, *score)
+        self.compiling: tuple[Plugin[object], ...] = tuple({plugin.name: plugin for plugin in compiling}.values())
         self.reserve = self._at("reserve", ReservePlugin)
         self.permit = self._at("permit", PermitPlugin)
         self.pre_bind = self._at("pre_bind", PreBindPlugin)
