@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from bayplan.base.errors import PluginError
+from bayplan.framework.configuration.extension_points import in_tree_extension_points
 from bayplan.framework.plugin import Handle, Plugin
 
 PluginFactory = Callable[[object, Handle], Plugin[object]]
@@ -51,6 +52,16 @@ class Registry:
     def extension_points_of(self, name: str) -> tuple[str, ...]:
         """Return the extension points that a plugin implements."""
         return self.plugins[name].extension_points()
+
+    def extension_points_for_configuration(self, name: str) -> Collection[str] | None:
+        """Return the extension points of a plugin as the reader of configurations asks for them; None: no such plugin.
+
+        Of in-tree plugins these are upstream's, whether this version has the plugin or not.
+        """
+        known = in_tree_extension_points(name)
+        if known is not None:
+            return known
+        return self.extension_points_of(name) if name in self.plugins else None
 
     def make(self, name: str, arguments: object, handle: Handle) -> Plugin[object]:
         """Make a plugin."""

@@ -4,11 +4,12 @@
 value. The steps are upstream's: decode (with defaults), validate, build.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.framework.configuration.custom_plugins import enable_plugin
 from bayplan.framework.configuration.decode import DecodeError
 from bayplan.framework.configuration.document import (
     ClientConnectionConfiguration,
@@ -91,6 +92,19 @@ class SchedulerConfiguration:
             if profile.scheduler_name == scheduler_name:
                 return profile
         return None
+
+    def with_plugins(
+        self, plugins: Iterable[tuple[str, int]], extension_points_of: ExtensionPointsOf
+    ) -> "SchedulerConfiguration":
+        """Enable custom plugins, given as names and weights, in every profile; see `enable_plugin`."""
+        profiles = self.profiles
+        for name, weight in plugins:
+            points = extension_points_of(name) or ()
+            profiles = tuple(
+                enable_plugin(profile, declared, name, weight, points)
+                for profile, declared in zip(profiles, self.declared.profiles, strict=True)
+            )
+        return replace(self, profiles=profiles)
 
 
 @dataclass(frozen=True, slots=True)
