@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from bayplan.objects.pod import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Struct, frozen=True, gc=False):
     """Bind a pod to a node."""
 
     pod: Pod
     node_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Nominate:
+class Nominate(Struct, frozen=True, gc=False):
     """Set, or with the empty name clear, a pod's ``status.nominatedNodeName``."""
 
     pod: Pod
     node_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(Struct, frozen=True, gc=False):
     """Delete a victim of preemption."""
 
     pod: Pod
@@ -33,8 +31,7 @@ class Evict:
     node_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetCondition:
+class SetCondition(Struct, frozen=True, gc=False):
     """Set the pod's condition PodScheduled to False with a reason (``Unschedulable`` or ``SchedulerError``) and a message."""
 
     pod: Pod
@@ -42,8 +39,7 @@ class SetCondition:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Emit:
+class Emit(Struct, frozen=True, gc=False):
     """Record a Kubernetes event about a pod: type ``Normal`` or ``Warning``, reason, action and note."""
 
     pod: Pod

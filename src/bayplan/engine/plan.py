@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.part import FULL_SHARE, FilterPart, ScorePart
+from bayplan.engine.part import FEW_ROWS, FULL_SHARE, FilterPart, ScorePart
 from bayplan.engine.part_store import PartStore
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
@@ -249,6 +249,18 @@ class Plan:
         """Fuse just these rows; return whether any became or stopped being feasible."""
         feasible, static = self.feasible, self._static_feasible
         dynamic = [part.values for _, part in self._dynamic_filters]
+        if len(rows) > FEW_ROWS:
+            index = np.array(rows, dtype=np.intp)
+            fits = static[index]
+            for values in dynamic:
+                verdicts = values[index]
+                self._has_errors |= bool((verdicts >= ERROR_BIT).any())
+                fits &= verdicts == 0
+            changed = int(np.count_nonzero(fits)) - int(np.count_nonzero(feasible[index]))
+            flipped = not np.array_equal(fits, feasible[index])
+            feasible[index] = fits
+            self.feasible_count += changed
+            return flipped
         flipped = False
         for row in rows:
             now = static.item(row)
@@ -412,6 +424,17 @@ class Plan:
     def _fuse_score_rows(self, rows: dict[int, None]) -> None:
         total, base, feasible = self.total, self._base, self.feasible
         scales, weights = self.scales, self.weights
+        if len(rows) > FEW_ROWS:
+            index = np.fromiter(rows, dtype=np.intp, count=len(rows))
+            worths = base[index]
+            for number, part in self._dynamic_scores:
+                scores = part.values[index]
+                scale = scales[number]
+                if scale is not None and isinstance(part.plugin, NormalizePlugin):
+                    scores = part.plugin.normalize(part.spec, scale, scores, Rows(self.state, index))
+                worths += weights[number] * scores
+            total[index] = np.where(feasible[index], worths, -1)
+            return
         for row in rows:
             if not feasible.item(row):
                 total[row] = -1

@@ -6,7 +6,9 @@ It has no clock: every call says what time it is. `bayplan.engine.assemble` make
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
 from bayplan.engine.cluster_events import ClusterEvents
@@ -32,8 +34,7 @@ MAX_EVENT_NOTE = 1024
 """Longer notes of events are cut off by upstream, with three dots."""
 
 
-@dataclass(frozen=True)
-class CycleReport:
+class CycleReport(Struct, frozen=True, gc=False):
     """What `schedule_one` did: the pod, how the cycle ended, and what the host is to do."""
 
     pod: Pod
