@@ -209,7 +209,7 @@ def encode(item: KubernetesObject) -> dict[str, object]:
     """Return the document of a typed object, with `apiVersion` and `kind`, fields at their defaults left out."""
     row = _BY_STRUCT[type(item)]
     document: dict[str, object] = {"apiVersion": row.api_version, "kind": row.kind}
-    document.update(msgspec.to_builtins(item))
+    document.update(msgspec.json.decode(msgspec.json.encode(item)))  # Lists, where to_builtins would keep tuples.
     return document
 
 

@@ -134,9 +134,7 @@ class KubernetesObject(ApiStruct, frozen=True, kw_only=True):
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
-_TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:([Zz])|([+-])(\d\d):(\d\d))", re.ASCII
-)
+_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
 
 
 @lru_cache(maxsize=65536)
@@ -150,7 +148,7 @@ def parse_time_ns(text: str) -> int:
     if match is None:
         raise InputError("timestamp", wanted="an RFC 3339 timestamp", got=repr(text), hint="'2026-01-31T12:00:00Z'")
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-    fraction, _, sign, offset_hours, offset_minutes = match.groups()[6:]
+    fraction, sign, offset_hours, offset_minutes = match.groups()[6:]
     try:
         date(year, month, day)
     except ValueError as problem:

@@ -21,7 +21,7 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 QUANTITY_PATTERN = (
     r"^\s*(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,19})?"
-    r"|(?=\S)[+-]?\.?(?:[KMGTPE]i|[numkMGTPE]|[eE](?:\+?[0-9]{1,19}|-0*[0-9]))?)\s*\Z"
+    r"|(?=\S)[+-]?\.?(?:[KMGT]i|[numkMGTPE]|[eE](?:\+?[0-9]{1,19}|-0*[0-9]))?)\s*\Z"
 )
 """What may stand in a document: digits may be missing altogether (`Ki`, `.` and `-` are zero), spaces are cut off."""
 
@@ -51,6 +51,16 @@ def _wrap_int32(number: int) -> int:
 def _ten(exponent: int) -> int:
     """Return `10**exponent` for an exponent of at least 0."""
     return int(10**exponent)
+
+
+def _go_pow10(exponent: int) -> float:
+    """Return `10**exponent` as Go's math.Pow10 does: the product of two table entries, not the nearest float."""
+    if exponent > 308 or exponent < -323:
+        return inf if exponent > 0 else 0.0
+    high, low = divmod(abs(exponent), 32)
+    return (
+        float(f"1e{32 * high}") * float(f"1e{low}") if exponent >= 0 else float(f"1e-{32 * high}") / float(f"1e{low}")
+    )
 
 
 @total_ordering
@@ -173,9 +183,7 @@ class Quantity:
             base = float(self.unscaled)
         except OverflowError:
             base = inf if self.unscaled > 0 else -inf
-        if self.scale == 0:
-            return base
-        return base * (0.0 if self.scale < -323 else inf if self.scale > 308 else float(f"1e{self.scale}"))
+        return base if self.scale == 0 else base * _go_pow10(self.scale)
 
     def sign(self) -> int:
         """Return -1, 0 or 1."""

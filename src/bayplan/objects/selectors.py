@@ -312,11 +312,11 @@ def compile_node_selector(selector: NodeSelector) -> CompiledNodeSelector:
     )
 
 
-def compile_preferred_terms(terms: tuple[PreferredSchedulingTerm, ...]) -> CompiledPreferredTerms:
-    """Compile preferred node terms; one mistake anywhere leaves no term, and an error."""
+def compile_preferred_terms(terms: tuple[PreferredSchedulingTerm, ...] | None) -> CompiledPreferredTerms:
+    """Compile preferred node terms; one mistake anywhere leaves no term, and an error. None is like no terms."""
     compiled = [
         (term.weight, compile_node_term(term.preference, f"[{index}]"))
-        for index, term in enumerate(terms)
+        for index, term in enumerate(terms or ())
         if term.weight != 0 and (term.preference.match_expressions or term.preference.match_fields)
     ]
     error = join_errors(problem for _, term in compiled for problem in term.errors)

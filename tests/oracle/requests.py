@@ -1,0 +1,33 @@
+"""A naive reading of a pod's requests: go through the life of the pod and take the largest sum of each moment."""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from bayplan.objects.pod import Container, Pod
+from bayplan.objects.quantity import QuantityLike, nano_value
+
+
+def asked(container: Container, name: str, missing: Mapping[str, QuantityLike]) -> Fraction | None:
+    """Return what one container asks for of a resource, or None where neither it nor `missing` names it."""
+    quantity = container.resources.requests.get(name, missing.get(name))
+    return None if quantity is None else Fraction(nano_value(quantity), 10**9)
+
+
+def needs(pod: Pod, name: str, missing: Mapping[str, QuantityLike]) -> int:
+    """Return the largest amount of a resource that a pod needs at any moment of its life, overhead included.
+
+    The moments: each init container beside the sidecars that were started before it (a sidecar counts from its own
+    start on), and all containers beside all sidecars. CPU in milli-CPU. Pod-level resources and status are not read.
+    """
+    moments: list[Fraction] = []
+    sidecars: list[Container] = []
+    for container in pod.spec.init_containers:
+        running = [*sidecars, container]
+        moments.append(sum((asked(item, name, missing) or Fraction(0) for item in running), Fraction(0)))
+        if container.restart_policy == "Always":
+            sidecars.append(container)
+    running = [*sidecars, *pod.spec.containers]
+    moments.append(sum((asked(item, name, missing) or Fraction(0) for item in running), Fraction(0)))
+    overhead = Fraction(nano_value(pod.spec.overhead.get(name, 0)), 10**9)
+    return math.ceil((max(moments) + overhead) * (1000 if name == "cpu" else 1))
