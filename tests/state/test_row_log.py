@@ -1,0 +1,32 @@
+"""The log of changed rows tells every reader what it missed, or that it missed too much."""
+
+import pytest
+
+from bayplan.state.row_log import RowLog
+
+
+@pytest.mark.parametrize(
+    ("entries", "position", "want"),
+    [
+        pytest.param([], 0, [], id="nothing happened"),
+        pytest.param([3, 1, 3], 0, [3, 1, 3], id="a new reader gets everything, repetitions too"),
+        pytest.param([3, 1, 3], 2, [3], id="a reader gets what it missed"),
+        pytest.param([3, 1, 3], 3, [], id="a reader that is up to date gets nothing"),
+    ],
+)
+def test_since(entries: list[int], position: int, want: list[int]) -> None:
+    log = RowLog()
+    for row in entries:
+        log.append(row)
+    assert log.since(position) == want
+    assert log.end == len(entries)
+
+
+def test_a_reader_that_fell_behind_the_cut_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RowLog, "LIMIT", 10)
+    log = RowLog()
+    for row in range(25):
+        log.append(row)
+    assert log.end == 25
+    assert log.since(2) is None
+    assert log.since(20) == [20, 21, 22, 23, 24]
