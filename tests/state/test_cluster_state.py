@@ -51,7 +51,7 @@ def zone_of(state: ClusterState, row: int) -> str | None:
     return column.values[code] if code >= 0 else None
 
 
-def images_of(state: ClusterState) -> list[str | None]:
+def images_of(state: ClusterState) -> list[str]:
     image = state.nodes.images.get("registry.example/app:v1")
     return sorted(state.nodes.names[row] or "" for row in image.rows) if image else []
 
@@ -153,9 +153,9 @@ def test_columns_grow_beyond_their_first_capacity() -> None:
         state.add_node(make_node(f"n{number}").capacity({f"example.com/r{number % 9}": "3"}, cpu="1").obj())
     assert len(state.nodes) == 200
     assert int(state.nodes.allocatable[CPU, :200].sum()) == 200_000
-    number = state.nodes.resources.find("example.com/r8")
-    assert number is not None
-    assert int((state.nodes.allocatable[number] == 3).sum()) == 22
+    found = state.nodes.resources.find("example.com/r8")
+    assert found is not None
+    assert int((state.nodes.allocatable[found] == 3).sum()) == 22
     state.check_invariants()
 
 
