@@ -66,14 +66,23 @@ class Document:
         The text is read a second time, with marks. A path that leads nowhere gives the line where it ends; a text
         that can't be read again, the line of the document.
         """
+        return self._find(path)[0]
+
+    def written(self, path: str) -> str:
+        """Return the plain scalar at a JSON path as it stands in YAML (`y`, `1.10`), or '' where there is none."""
+        node = self._find(path)[1]
+        return str(node.value) if isinstance(node, ScalarNode) and node.tag == "" else ""
+
+    def _find(self, path: str) -> tuple[int, Node | None]:
         text = self._text.decode("utf-8", "replace") if isinstance(self._text, bytes) else self._text
         try:
             for index, node in enumerate(yaml_text.compose(text)):
                 if index == self._index:
-                    return self._first_line + _line(node, self._inside.removeprefix("$") + path.removeprefix("$")) + 1
+                    line, found = _walk(node, self._inside.removeprefix("$") + path.removeprefix("$"))
+                    return self._first_line + line + 1, found
         except yaml_text.YamlError:
             pass
-        return self.source.line
+        return self.source.line, None
 
     def where(self, path: str = "$") -> str:
         """Return `file:line` of the field at a path."""
@@ -114,11 +123,11 @@ def _encode(value: object, where: str) -> bytes:
 
 
 def _expand(document: Document, item_lines: Sequence[int] = ()) -> Iterator[Document]:
-    """Yield the items of a list object, or the document itself where it is something else."""
+    """Yield the items of a list object, or the document itself where it is something else or has none."""
     value = document.value
     items = value.get("items") if isinstance(value, dict) else None
     kind = value.get("kind") if isinstance(value, dict) else None
-    if not isinstance(items, list) or not isinstance(kind, str) or not kind.endswith("List"):
+    if not isinstance(items, list) or not items or not isinstance(kind, str) or not kind.endswith("List"):
         yield document
         return
     list_type = _list_type(value.get("apiVersion"), kind) if isinstance(value, dict) else None
@@ -302,17 +311,20 @@ def _yaml_items(slices: _Slices, text: str, first_line: int, name: str) -> Itera
 _INDEX = re.compile(r"\[(\d+)\]")
 
 
-def _line(node: Node, path: str, line: int | None = None) -> int:
-    """Return the line (counted from 0) of the value that a path such as `.spec.ports[0]` leads to below a node.
+def _walk(node: Node, path: str, line: int | None = None) -> tuple[int, Node | None]:
+    """Follow a path such as `.spec.ports[0]` below a node: the line it leads to (counted from 0), and what is there.
 
-    Field names may hold dots and brackets themselves (labels do), so the longest name that fits is taken.
+    Field names may hold dots and brackets themselves (labels do), so the longest name that fits is taken. A path that
+    leads nowhere gives the line where it ends, and None.
     """
     here: int = node.start_mark.line if line is None else line
+    if not path:
+        return here, node
     if isinstance(node, SequenceNode):
         match = _INDEX.match(path)
         index = int(match[1]) if match else -1
         if match and index < len(node.value):
-            return _line(node.value[index], path[match.end() :])
+            return _walk(node.value[index], path[match.end() :])
     elif isinstance(node, MappingNode) and path.startswith("."):
         rest = path[1:]
         fits = [
@@ -324,5 +336,5 @@ def _line(node: Node, path: str, line: int | None = None) -> int:
         ]
         if fits:
             name, key_line, item = max(fits, key=lambda fit: len(fit[0]))
-            return _line(item, rest[len(name) :], key_line)
-    return here
+            return _walk(item, rest[len(name) :], key_line)
+    return here, None

@@ -68,12 +68,12 @@ def _first_line(data: bytes) -> int:
 
 
 def _items(data: bytes) -> ItemList | None:
-    """Return the list object that a text is, or None where it is something else or broken."""
+    """Return the list object that a text is, or None where it is something else, empty or broken."""
     if b'"items"' not in data:
         return None
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
-        if envelope.items is None or not envelope.kind.endswith("List"):
+        if not envelope.items or not envelope.kind.endswith("List"):
             return None
         items: list[Value] = []
         line, end = 0, data.index(b'"items"')

@@ -135,7 +135,7 @@ class _Loader:
             self._warn(WarningKind.DUPLICATE_FIELD, where, describe(value), problem)
         value = self._with_kind(document, value)
         api_version, kind = str(value["apiVersion"]), str(value["kind"])
-        if kind.endswith("List") and value.get("items") == []:
+        if kind.endswith("List") and value.get("items", value) in ([], None):
             return
         row = kinds.find_kind(api_version, kind)
         if row is None:
@@ -241,10 +241,7 @@ class _Loader:
             item = self._named(document, value, row, item)
             item = default_object(item)
         except InputError as problem:
-            what, separator, path = problem.what.partition(" $")
-            what = problem.what if separator else f"{describe(value)} {problem.what}"
-            where = document.where(f"${path}")
-            raise InputError(what, where=where, got=problem.got, wanted=problem.wanted, hint=problem.hint) from None
+            raise _placed(problem, document, value) from None
         return self._specs.share(item) if isinstance(item, Pod) else item
 
     def _named(
@@ -293,6 +290,18 @@ class _Loader:
     def _refusal(self, document: Document, what: str, *, wanted: str, got: str, hint: str = "") -> InputError:
         _, _, path = what.partition(" $")
         return InputError(what, where=document.where(f"${path}"), wanted=wanted, got=got, hint=hint)
+
+
+def _placed(problem: InputError, document: Document, value: dict[str, object]) -> InputError:
+    """Say where in its file a wrong field is; what YAML took for something else than a string is shown as written."""
+    what, separator, rest = problem.what.partition(" $")
+    path = f"${rest}"
+    what = problem.what if separator else f"{describe(value)} {problem.what}"
+    got, hint = problem.got, problem.hint
+    written = document.written(path) if problem.wanted == "a string" else ""
+    if written:
+        got, hint = (got if got == written else f"{got} (written {written})"), f"'{written}'"
+    return InputError(what, where=document.where(path), got=got, wanted=problem.wanted, hint=hint)
 
 
 class _SharedSpecs:

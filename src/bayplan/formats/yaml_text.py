@@ -224,10 +224,12 @@ def _explain(problem: yaml.YAMLError, text: str) -> YamlError:
         return YamlError(str(getattr(problem, "reason", problem)), line)
     reason = str(getattr(problem, "problem", None) or "not YAML")
     context = getattr(problem, "context", None)
-    lines = text.split("\n", mark.line + 1)
-    around = lines[mark.line] if mark.line < len(lines) else ""
+    if "end of stream" in reason:  # A quote that never closes: where it opened says more than where the text ends.
+        mark = getattr(problem, "context_mark", None) or mark
+    line = min(mark.line, text.rstrip().count("\n"))  # At the end of a text libyaml stands below the last line.
+    around = text.split("\n", line + 1)[line]
     hint = next((tip for what, sign, tip in _TIPS if what in reason and sign in around), "")
-    return YamlError(f"{reason} {context}" if context else reason, mark.line, hint)
+    return YamlError(f"{reason} {context}" if context else reason, line, hint)
 
 
 def _construct(node: Node, careful: bool) -> Parsed:
@@ -339,7 +341,7 @@ class _Builder:
         own: set[str] = set()
         for key_node, item in node.value:
             if key_node.tag == "" and key_node.value == "<<":
-                self._merge(result, item, repeated)
+                self._merge(result, item, repeated, key_node.start_mark.line)
                 continue
             try:
                 key = KEYS[key_node.value] if key_node.tag == "" else _other_key(key_node)
@@ -350,7 +352,7 @@ class _Builder:
             own.add(key)
             result[key] = self.build(item, repeated)
 
-    def _merge(self, result: dict[str, object], item: Node, repeated: bool) -> None:
+    def _merge(self, result: dict[str, object], item: Node, repeated: bool, line: int) -> None:
         """Put the fields of an object, or of a list of them, into another; of a list the first one wins.
 
         A list must stand there itself; an alias of a list is refused, as by kubectl.
@@ -359,7 +361,7 @@ class _Builder:
         sources = list(reversed(item.value)) if is_list else [item]
         for source in sources:
             if source.__class__ is not MappingNode:
-                raise YamlError("'<<' before something that is no object", item.start_mark.line)
+                raise YamlError("'<<' before something that is no object", line)
             fields = self.build(source, repeated)
             if isinstance(fields, dict):
                 result.update(fields)

@@ -1,0 +1,83 @@
+"""Paths, folders, patterns, standard input and gzip."""
+
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.formats.files import InputFile, find_files, read_bytes
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("b.yaml", "a/z.json", "a/b/c.yml.gz", "a.jsonl", "notes.txt", "a/pods.csv"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x: 1")
+    return tmp_path
+
+
+def _names(files: list[InputFile], folder: Path) -> list[str]:
+    return [str(Path(file.name).relative_to(folder)) for file in files]
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        pytest.param("", ["a/b/c.yml.gz", "a/z.json", "a.jsonl", "b.yaml"], id="a folder is read whole, sorted"),
+        pytest.param("notes.txt", ["notes.txt"], id="a named file may be called anything"),
+        pytest.param("*.yaml", ["b.yaml"], id="a pattern"),
+        pytest.param("**/*.json", ["a/z.json"], id="a pattern for all depths"),
+    ],
+)
+def test_paths(folder: Path, path: str, want: list[str]) -> None:
+    assert _names(find_files([str(folder / path) if path else str(folder)]), folder) == want
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        pytest.param("b.yam", "b.yaml", id="a name that is almost right"),
+        pytest.param("*.toml", "no match", id="a pattern without a match"),
+        pytest.param("empty", "none", id="a folder without manifests"),
+    ],
+)
+def test_what_is_not_there_is_refused(folder: Path, path: str, want: str) -> None:
+    (folder / "empty").mkdir()
+    with pytest.raises(InputError, match=want):
+        find_files([str(folder / path)])
+
+
+def test_a_file_with_the_characters_of_a_pattern_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a[1].yaml").write_text("x: 1")
+    assert [file.suffix for file in find_files([str(tmp_path / "a[1].yaml")])] == [".yaml"]
+
+
+def test_gzip_is_told_by_content(tmp_path: Path) -> None:
+    (tmp_path / "plain.gz").write_bytes(b"x: 1")
+    (tmp_path / "packed.yaml").write_bytes(gzip.compress(b"x: 2"))
+    read = [read_bytes(file) for file in find_files([str(tmp_path / "plain.gz"), str(tmp_path / "packed.yaml")])]
+    assert read == [b"x: 1", b"x: 2"]
+
+
+def test_standard_input() -> None:
+    (file,) = find_files(["-"])
+    assert (file.name, read_bytes(file, stdin=io.BytesIO(gzip.compress(b"x: 1")))) == ("<stdin>", b"x: 1")
+    with pytest.raises(InputError, match="standard input"):
+        read_bytes(file)
+
+
+def test_broken_gzip_is_refused(tmp_path: Path) -> None:
+    whole = gzip.compress(b"x: 1" * 1000)
+    for number, data in enumerate((whole[:-12], whole[:20] + b"\0" + whole[21:], b"\x1f\x8b")):
+        path = tmp_path / f"{number}.gz"
+        path.write_bytes(data)
+        with pytest.raises(InputError, match="gzip"):
+            read_bytes(InputFile(str(path), path))
+
+
+def test_what_can_not_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="directory"):
+        read_bytes(InputFile("x", tmp_path))

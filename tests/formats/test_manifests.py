@@ -1,0 +1,333 @@
+"""Manifests to typed objects: what is refused, what is noticed, what is kept."""
+
+import gc
+import gzip
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.formats.manifest import Manifest, WarningKind
+from bayplan.formats.manifests import load
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.storage import PersistentVolume, StorageClass
+from bayplan.objects.workloads import Deployment
+from tests.shared import shared_path
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - {name: c, image: x}\n"
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {cpu: 4, pods: 10}}\n"
+
+
+def load_text(*texts: str, strict: bool = False, known_nodes: Sequence[str] = (), folder: Path) -> Manifest:
+    paths = []
+    for number, text in enumerate(texts):
+        path = folder / f"{number}.yaml"
+        path.write_text(text)
+        paths.append(str(path))
+    return load(paths, strict=strict, known_nodes=known_nodes)
+
+
+def warnings_of(manifest: Manifest, folder: Path) -> list[str]:
+    return [f"{each.kind}: {each}".replace(f"{folder}/", "") for each in manifest.warnings]
+
+
+def test_objects_come_in_order_with_defaults_and_documents(tmp_path: Path) -> None:
+    manifest = load_text(f"{POD}---\n{NODE}", POD.replace("web", "db"), folder=tmp_path)
+    assert [pod.key for pod in manifest.pods] == ["default/web", "default/db"]
+    assert manifest.pods[0].spec.scheduler_name == "default-scheduler"
+    assert manifest.nodes[0].status.allocatable == {"cpu": 4, "pods": 10}
+    assert [str(each.source).replace(f"{tmp_path}/", "") for each in manifest.loaded] == [
+        "0.yaml:1",
+        "0.yaml:8",
+        "1.yaml:1",
+    ]
+    assert manifest.loaded[0].document == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": {"containers": [{"name": "c", "image": "x"}]},
+    }
+    assert manifest.counts() == {"Pod": 2, "Node": 1}
+    assert manifest.warnings == []
+    assert list(manifest.objects()) == [manifest.pods[0], manifest.nodes[0], manifest.pods[1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            POD.replace("image: x", "image: x, resources: {requests: {cpu: 2 cores}}"),
+            "0.yaml:6 Pod web $.spec.containers[0].resources.requests.cpu: expected a quantity, got '2 cores'; try '2'",
+            id="a bad quantity",
+        ),
+        pytest.param(
+            POD.replace("image: x", "image: 1.10"),
+            "0.yaml:6 Pod web $.spec.containers[0].image: expected a string, got 1.1 (written 1.10); try '1.10'",
+            id="a number for a string",
+        ),
+        pytest.param(
+            POD.replace("image: x", "image: y"),
+            "0.yaml:6 Pod web $.spec.containers[0].image: expected a string, got true (written y); try 'y'",
+            id="a letter that YAML takes for a boolean",
+        ),
+        pytest.param(
+            "# one\n" + POD.replace("spec:", "spec:\n  nodeSelector: {a: true}"),
+            "0.yaml:6 Pod web $.spec.nodeSelector.a: expected a string, got true; try 'true'",
+            id="a boolean for a string",
+        ),
+        pytest.param(
+            POD.replace("  containers:\n  - {name: c, image: x}", "  containers: {name: c}"),
+            "0.yaml:5 Pod web $.spec.containers: expected a list, got an object with name",
+            id="an object for a list",
+        ),
+        pytest.param(
+            f"{POD}---\n{POD.replace('{name: web}', '{labels: {a: b}}')}",
+            "0.yaml:10 Pod $.metadata.name: expected a name, got none",
+            id="no name",
+        ),
+        pytest.param(
+            "kind: Pod\nmetadata: {name: x}\n",
+            "0.yaml:1 Pod x $.apiVersion: expected an object with apiVersion and kind, got no apiVersion; "
+            "try 'apiVersion: v1'",
+            id="no apiVersion",
+        ),
+        pytest.param(
+            "apiVersion: v1\nmetadata: {name: x}\n",
+            "0.yaml:1 object x $.kind: expected an object with apiVersion and kind, got no kind",
+            id="no kind",
+        ),
+        pytest.param(
+            "apiVersion: 1\nkind: Pod\n",
+            "0.yaml:1 Pod $.apiVersion: expected a string, got 1",
+            id="a number as version",
+        ),
+        pytest.param(
+            "replicas: 3\n",
+            "0.yaml:1 object: expected an object with apiVersion and kind, got neither; "
+            "try apiVersion and kind, as in 'apiVersion: v1' and 'kind: Pod'",
+            id="something else",
+        ),
+        pytest.param("- a\n- b\n", "0.yaml:1 document: expected an object, got a list of 2", id="a list"),
+        pytest.param("words", "0.yaml:1 document: expected an object, got 'words'", id="a text"),
+        pytest.param("", "0.yaml: expected at least one object, got a file without documents", id="an empty file"),
+        pytest.param("# a\n---\n", "0.yaml: expected at least one object, got a file without documents", id="comments"),
+        pytest.param(
+            f"{POD}---\nkind: [\n",
+            "0.yaml:8 broken YAML: did not find expected node content while parsing a flow node",
+            id="broken YAML",
+        ),
+        pytest.param(
+            "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: 5\n",
+            "0.yaml:7 Node $.metadata.name: expected a string, got 5; try '5'",
+            id="in an item",
+        ),
+    ],
+)
+def test_refused(text: str, want: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        load_text(text, folder=tmp_path)
+    assert str(caught.value).replace(f"{tmp_path}/", "") == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            POD.replace("image: x", "imagePullPolice: Always"),
+            "unknown field: 0.yaml:6 Pod web $.spec.containers[0].imagePullPolice: an unknown field; it has no effect; "
+            "try 'imagePullPolicy'",
+            id="an unknown field",
+        ),
+        pytest.param(
+            POD.replace("spec:", "spec:\n  priority: 1\n  priority: 2"),
+            "duplicate field: 0.yaml:6 Pod web: the field 'priority' stands twice in one object; the last one counts",
+            id="a field twice",
+        ),
+        pytest.param(
+            f"{POD}---\n{POD}",
+            "duplicate object: 0.yaml:8 Pod default/web: stands at 0.yaml:1 already; this one takes its place",
+            id="an object twice",
+        ),
+        pytest.param(
+            f"{NODE}---\n{POD.replace('spec:', 'spec:' + chr(10) + '  nodeName: n2')}",
+            "missing node: 0.yaml:6 Pod default/web $.spec.nodeName: bound to the node 'n2', which isn't there",
+            id="a node that isn't there",
+        ),
+        pytest.param(
+            "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a, namespace: b}\n",
+            "unknown kind: 0.yaml:1 Widget b/a: example.org/v1 Widget is no kind that Kubernetes v1.36.3 has; left aside",
+            id="a custom resource",
+        ),
+        pytest.param(
+            "apiVersion: apps/v1\nkind: Deploymnet\nmetadata: {name: a}\n",
+            "unknown kind: 0.yaml:1 Deploymnet a: apps/v1 Deploymnet is no kind that Kubernetes v1.36.3 has; left aside; "
+            "try 'Deployment'",
+            id="a kind almost right",
+        ),
+        pytest.param(
+            "apiVersion: v1\nkind: Deployment\nmetadata: {name: a}\n",
+            "unknown kind: 0.yaml:1 Deployment a: v1 Deployment is no kind that Kubernetes v1.36.3 has; left aside; "
+            "try apiVersion apps/v1",
+            id="a kind in the wrong group",
+        ),
+        pytest.param(
+            NODE.replace("name: n1", "name: n1, namespace: x"),
+            "unknown field: 0.yaml:1 Node x/n1 $.metadata.namespace: a Node has no namespace; it has no effect",
+            id="a namespace for a node",
+        ),
+    ],
+)
+def test_noticed_and_refused_when_strict(text: str, want: str, tmp_path: Path) -> None:
+    assert warnings_of(load_text(text, folder=tmp_path), tmp_path) == [want]
+    with pytest.raises(InputError):
+        load_text(text, strict=True, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+            "unused kind: 0.yaml:1 ConfigMap a: v1 ConfigMap has no part in scheduling; left aside",
+            id="a kind without a part in scheduling",
+        ),
+        pytest.param(
+            POD.replace("apiVersion: v1\nkind: Pod\n", ""),
+            "inferred kind: 0.yaml:1 object web: neither apiVersion nor kind; by its shape a Pod",
+            id="a kind told from the shape",
+        ),
+        pytest.param(
+            "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: a}\n- metadata: {name: b}\n",
+            "inferred kind: 0.yaml:4 NodeList: items without kind in a NodeList; each is taken for a Node",
+            id="a kind told from the list, once a file",
+        ),
+        pytest.param(
+            POD.replace("name: web", "generateName: web-"),
+            "generated name: 0.yaml:1 Pod web-: no name but generateName; called 'web-00001' here",
+            id="a name made up",
+        ),
+    ],
+)
+def test_notes_are_never_refused(text: str, want: str, tmp_path: Path) -> None:
+    manifest = load_text(text, strict=True, folder=tmp_path)
+    assert warnings_of(manifest, tmp_path) == [want]
+    assert manifest.warnings[0].kind.is_note
+
+
+def test_nothing_is_lost(tmp_path: Path) -> None:
+    widget = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a, namespace: b}\nspec: {x: 1}\n"
+    manifest = load_text(f"{POD}---\n{widget}---\n{POD.replace('image: x', 'image: z')}", folder=tmp_path)
+    assert [pod.spec.containers[0].image for pod in manifest.pods] == ["z"]
+    assert [each.source.line for each in manifest.replaced] == [1]
+    (unused,) = manifest.unused
+    assert (unused.kind, unused.namespace, unused.name, unused.document["spec"]) == ("Widget", "b", "a", {"x": 1})
+    assert manifest.warning_counts() == {WarningKind.UNKNOWN_KIND: 1, WarningKind.DUPLICATE_OBJECT: 1}
+
+
+def test_the_same_name_in_another_namespace_or_kind_is_another_object(tmp_path: Path) -> None:
+    other = POD.replace("name: web", "name: web, namespace: other")
+    node = NODE.replace("n1", "web")
+    assert load_text("---\n".join((POD, other, node)), strict=True, folder=tmp_path).counts() == {"Pod": 2, "Node": 1}
+
+
+def test_older_versions_of_a_kind_are_the_same_kind(tmp_path: Path) -> None:
+    new = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 2}\n"
+    old = new.replace("apps/v1", "extensions/v1beta1").replace("2", "3")
+    manifest = load_text(f"{new}---\n{old}", folder=tmp_path)
+    assert [each.spec.replicas for each in manifest.of(Deployment)] == [3]
+    assert [each.kind for each in manifest.warnings] == [WarningKind.DUPLICATE_OBJECT]
+
+
+def test_pods_may_be_bound_to_nodes_from_elsewhere(tmp_path: Path) -> None:
+    bound = POD.replace("spec:", "spec:\n  nodeName: n9")
+    assert load_text(bound, strict=True, known_nodes=["n9"], folder=tmp_path).warnings == []
+
+
+def test_generated_names_are_counted(tmp_path: Path) -> None:
+    pod = POD.replace("name: web", "generateName: web-")
+    manifest = load_text(f"{pod}---\n{pod}", pod, folder=tmp_path)
+    assert [each.metadata.name for each in manifest.pods] == ["web-00001", "web-00002", "web-00003"]
+
+
+def test_equal_pods_share_spec_and_labels(tmp_path: Path) -> None:
+    pods = [POD.replace("name: web", f"name: web-{n}, labels: {{app: web}}") for n in range(2)]
+    first, second, third = load_text("---\n".join((*pods, POD.replace("image: x", "image: z"))), folder=tmp_path).pods
+    assert first.spec is second.spec
+    assert first.metadata.labels is second.metadata.labels
+    assert third.spec is not first.spec
+    assert [pod.key for pod in (first, second)] == ["default/web-0", "default/web-1"]
+
+
+def test_standard_input_gzip_and_progress(tmp_path: Path) -> None:
+    path = tmp_path / "n.json.gz"
+    path.write_bytes(gzip.compress(b'{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}'))
+    seen: list[tuple[str, int]] = []
+    manifest = load(
+        ["-", str(path)], stdin=io.BytesIO(POD.encode()), progress=lambda name, count: seen.append((name, count))
+    )
+    assert manifest.files == ["<stdin>", str(path)]
+    assert seen == [("<stdin>", 1), (str(path), 2)]
+
+
+def test_no_paths_are_refused() -> None:
+    with pytest.raises(InputError, match="at least one file"):
+        load([])
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(enabled: bool, tmp_path: Path) -> None:
+    was = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        load_text(POD, folder=tmp_path)
+        assert gc.isenabled() == enabled
+        with pytest.raises(InputError):
+            load_text("kind: [", folder=tmp_path)
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+# --- the gathered data ------------------------------------------------------------------------------------------------
+
+NO_MANIFESTS = (
+    "generator.yaml",
+    "rangespec.yaml",
+    "case-template.yaml",
+    "pod-with-node-affinity.invalid-4672b9c9.yaml",
+)
+"""Files among the manifests that hold no valid objects of the API: inputs of other programs, and one that is wrong."""
+
+
+def test_all_gathered_manifests_load() -> None:
+    files = sorted(path for path in shared_path("data", "manifests").rglob("*") if path.is_file())
+    refused: list[str] = []
+    fields: list[str] = []
+    for path in files:
+        try:
+            manifest = load([str(path)])
+        except InputError as problem:
+            refused.append(path.name if problem.where.startswith(str(path)) else str(problem))
+            continue
+        fields += [each.what.split("$")[-1] for each in manifest.warnings if each.kind is WarningKind.UNKNOWN_FIELD]
+        assert len(manifest.loaded) + len(manifest.unused) + len(manifest.replaced) > 0
+    assert len(files) == 177
+    assert set(refused) == set(NO_MANIFESTS)
+    assert set(fields) == {".spec.template.spec.containers[0].securityContext.allowPrivilegedEscalation"}
+
+
+def test_an_archive_of_bare_objects_is_recognised() -> None:
+    folder = shared_path("data", "clusters", "openshift+insights-operator")
+    manifest = load([str(folder)])
+    assert (len(manifest.pods), len(manifest.nodes)) == (35, 2)
+    assert (len(manifest.of(PersistentVolume)), len(manifest.of(StorageClass))) == (2, 1)
+    assert all(pod.metadata.namespace for pod in manifest.pods)
+
+
+def test_typed_lists_of_a_real_cluster_are_read() -> None:
+    folder = shared_path("data", "clusters", "replicatedhq+troubleshoot", "pkg", "analyze", "files")
+    assert len(load([str(folder / "nodes.json")]).of(Node)) == 7
+    assert len(load([str(folder / "pods")]).of(Pod)) == 11
