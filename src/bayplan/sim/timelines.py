@@ -40,7 +40,7 @@ class Timelines:
         """Take in a change of the cluster."""
         old, new = event.old, event.new
         if isinstance(new, Pod):
-            self._pod(old if isinstance(old, Pod) else None, new, now_ns)
+            self._pod(new, now_ns)
         elif isinstance(old, Pod):
             timeline = self._live_pods.pop(key_of(old), None)
             if timeline is not None and timeline.ended_ns is None:
@@ -52,7 +52,7 @@ class Timelines:
             if lifetime is not None:
                 lifetime.removed_ns = now_ns
 
-    def _pod(self, old: Pod | None, new: Pod, now_ns: int) -> None:
+    def _pod(self, new: Pod, now_ns: int) -> None:
         key = key_of(new)
         timeline = self._live_pods.get(key)
         spec, status = new.spec, new.status
@@ -68,8 +68,7 @@ class Timelines:
             )
             self.pods.append(timeline)
             self._live_pods[key] = timeline
-        elif old is not None and old.spec is spec and old.status is status:
-            return
+        timeline.pod = new
         timeline.pod = new
         if spec.node_name and timeline.bound_ns is None:
             timeline.bound_ns, timeline.node = now_ns, spec.node_name

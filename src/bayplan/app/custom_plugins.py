@@ -1,0 +1,172 @@
+"""Load plugins that are not ours: classes in files that a user names, and entry points of installed packages."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bayplan.base.errors import PluginError
+from bayplan.framework.plugin import Plugin
+from bayplan.framework.registry import Registry
+
+ENTRY_POINT_GROUP = "bayplan.plugins"
+MAX_WEIGHT = (1 << 31) - 1
+"""Weights are an int32 in a configuration file."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomPlugin:
+    """A plugin to be enabled.
+
+    Attributes:
+        plugin: its class. weight: of its scores.
+        file: where it comes from; "" for one of an installed package.
+    """
+
+    plugin: type[Plugin[Any]]
+    weight: int
+    file: str
+
+
+def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Registry, list[CustomPlugin]]:
+    """Return a registry that holds custom plugins too, and those of them that the options enable.
+
+    Plugins of installed packages (entry points of the group ``bayplan.plugins``) are known under their names, as in-tree ones
+    are: a configuration may enable them, or an option that is their name.
+
+    Args:
+        options: values of ``--plugin``: ``FILE.py:Class``, or the name of an installed plugin; each may end in ``=WEIGHT``.
+        registry: the plugins that there are.
+
+    Raises:
+        PluginError: a file or class that isn't there or can't be used, a name that is taken, a weight that is no number.
+    """
+    registry = registry.with_plugins(*_installed_plugins())
+    modules: dict[Path, ModuleType] = {}
+    enabled: list[CustomPlugin] = []
+    for option in options:
+        target, weight = _split_weight(option)
+        file, colon, class_name = target.rpartition(":")
+        if not colon:
+            enabled.append(CustomPlugin(_known_plugin(target, registry), weight, ""))
+            continue
+        path = Path(file)
+        if path not in modules:
+            modules[path] = _load_module(path, option)
+        plugin = _plugin_class(modules[path], path, class_name)
+        if all(other.plugin is not plugin for other in enabled):
+            registry = registry.with_plugins(plugin)
+        enabled.append(CustomPlugin(plugin, weight, file))
+    names = [custom.plugin.name for custom in enabled]
+    for name in names:
+        if names.count(name) > 1:
+            raise PluginError(f"--plugin {name}", got="the same plugin twice", wanted="each plugin once")
+    return registry, enabled
+
+
+def _split_weight(option: str) -> tuple[str, int]:
+    target, equals, text = option.rpartition("=")
+    if not equals:
+        return option, 1
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WEIGHT):
+        raise PluginError(
+            f"--plugin {option}", got=f"weight {text!r}", wanted="a whole number from 1", hint=f"'{target}=2'"
+        )
+    return target, int(text)
+
+
+def _known_plugin(name: str, registry: Registry) -> type[Plugin[Any]]:
+    if name in registry:
+        return registry.plugins[name]
+    hint = f"'{name}:ClassName'" if name.endswith(".py") else ""
+    close = get_close_matches(name, list(registry), n=1)
+    raise PluginError(
+        f"--plugin {name}",
+        wanted="FILE.py:Class, or the name of an installed plugin",
+        got="no plugin of that name",
+        hint=hint or (repr(close[0]) if close else ""),
+    )
+
+
+def _load_module(path: Path, option: str) -> ModuleType:
+    if not path.is_file():
+        close = get_close_matches(path.name, [each.name for each in path.parent.glob("*.py")], n=1)
+        hint = f"'{path.parent / close[0]}'" if close else ""
+        raise PluginError(f"--plugin {option}", wanted="a Python file", got=f"no file {str(path)!r}", hint=hint)
+    name = f"bayplan_plugin_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"--plugin {option}", where=str(path), wanted="a Python file", hint="a name that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickling look a class's module up by name.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as problem:
+        sys.modules.pop(name, None)
+        raise failure_in_plugin(problem, (str(path),), "the file can't be imported") from problem
+    return module
+
+
+def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]]:
+    found = getattr(module, name, None)
+    if isinstance(found, type) and issubclass(found, Plugin):
+        return found
+    own = [
+        each.__name__
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, Plugin) and each.__module__ == module.__name__
+    ]
+    got = "nothing of that name" if found is None else f"{type(found).__name__} {name}, which is no plugin class"
+    close = get_close_matches(name, own, n=1) or own[:1]
+    hint = f"'{path}:{close[0]}'" if close else "class MyPlugin(bayplan.PerNodePlugin): ..."
+    raise PluginError(name, where=str(path), wanted="a class that inherits from a plugin class", got=got, hint=hint)
+
+
+def _installed_plugins() -> list[type[Plugin[Any]]]:
+    found: list[type[Plugin[Any]]] = []
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
+        where = f"entry point {point.name} = {point.value}"
+        try:
+            plugin = point.load()
+        except Exception as problem:
+            got = f"{type(problem).__name__}: {problem}"
+            raise PluginError(where, got=got, wanted="a plugin that can be imported") from problem
+        if not (isinstance(plugin, type) and issubclass(plugin, Plugin)):
+            raise PluginError(where, got=repr(plugin), wanted="a class that inherits from a plugin class")
+        found.append(plugin)
+    return found
+
+
+def failure_in_plugin(problem: BaseException, files: Sequence[str], what: str = "") -> PluginError:
+    """Turn an exception that came out of a plugin's file into an error that says where in the file it happened.
+
+    Args:
+        problem: the exception.
+        files: the plugin files; the innermost line of the traceback in one of them is named.
+        what: the problem in words, where the exception alone does not tell.
+    """
+    where = files[0] if files else ""
+    function = ""
+    if isinstance(problem, SyntaxError) and problem.filename in files:
+        where = f"{problem.filename}:{problem.lineno}"
+    else:
+        for frame in traceback.extract_tb(problem.__traceback__):
+            if frame.filename in files:
+                where, function = f"{frame.filename}:{frame.lineno}", frame.name
+    text = problem.msg if isinstance(problem, SyntaxError) else str(problem)
+    got = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+    return PluginError(what or f"the plugin failed in {function}()", where=where, got=got)
+
+
+def comes_from(problem: BaseException, files: Sequence[str]) -> bool:
+    """Return whether an exception passed through one of some files."""
+    return any(frame.filename in files for frame in traceback.extract_tb(problem.__traceback__))

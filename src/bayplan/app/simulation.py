@@ -1,0 +1,189 @@
+"""From options to a simulation: the one place that knows files, configuration, plugins, engine, cluster and simulator together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import BinaryIO
+
+from bayplan.app.custom_plugins import CustomPlugin, comes_from, failure_in_plugin, load_custom_plugins
+from bayplan.base.errors import BayplanError, ConfigurationError
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
+from bayplan.cluster.kubelet import KubeletOptions, PodRun
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.records import RecordLevel
+from bayplan.formats import manifests
+from bayplan.formats.inputs import Inputs, load_inputs
+from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.registry import Registry
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.sim import arrivals
+from bayplan.sim.result import InputSummary, SimulationResult, WallClock
+from bayplan.sim.simulator import Progress, Simulator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationOptions:
+    """What a user can say about a simulation.
+
+    Attributes:
+        paths: manifests and traces, see `bayplan.formats.inputs.load_inputs`.
+        config: a KubeSchedulerConfiguration; the default one where there is none.
+        feature_gates: as ``--feature-gates`` of kube-scheduler.
+        plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
+        seed: of all random streams.
+        record_level: how much of every decision is kept.
+        until_ns: when to end, in nanoseconds since the start; None: when everything has come to rest.
+        creation_times: let objects of manifests arrive at their creationTimestamp, not all at the start.
+        strict: refuse what is otherwise a warning.
+        check: check all invariants after every event.
+    """
+
+    paths: Sequence[str]
+    config: Path | None = None
+    feature_gates: str = ""
+    plugins: Sequence[str] = ()
+    seed: int = 0
+    record_level: RecordLevel = RecordLevel.SUMMARY
+    until_ns: int | None = None
+    creation_times: bool = False
+    strict: bool = False
+    check: bool = False
+
+
+@dataclass(slots=True)
+class PreparedSimulation:
+    """A simulation that is ready to run.
+
+    Attributes:
+        options: what it was made from.
+        simulator: with everything that is to happen.
+        given: what was read.
+        custom_plugins: those that were enabled.
+        load_seconds: how long reading took, on a real clock.
+    """
+
+    options: SimulationOptions
+    simulator: Simulator
+    given: InputSummary
+    custom_plugins: Sequence[CustomPlugin]
+    load_seconds: float
+
+    def run(self, progress: Callable[[Progress], None] | None = None) -> SimulationResult:
+        """Run it and return the outcome.
+
+        Raises:
+            PluginError: a custom plugin raised an exception.
+            InputError: an annotation that says how long a pod runs can't be read.
+        """
+        start = perf_counter()
+        simulator, until_ns = self.simulator, self.options.until_ns
+        files = [custom.file for custom in self.custom_plugins if custom.file]
+        try:
+            simulator.run(until_ns=None if until_ns is None else simulator.start_ns + until_ns, progress=progress)
+        except BayplanError:
+            raise
+        except Exception as problem:
+            if comes_from(problem, files):
+                raise failure_in_plugin(problem, files) from problem
+            raise
+        result = simulator.result(self.given)
+        result.wall = WallClock(self.load_seconds, perf_counter() - start)
+        return result
+
+
+def simulate(
+    options: SimulationOptions,
+    *,
+    stdin: BinaryIO | None = None,
+    load_progress: manifests.Progress | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> SimulationResult:
+    """Read the input, run the simulation and return its outcome.
+
+    Args:
+        options: what is wanted.
+        stdin: what the path ``-`` reads.
+        load_progress: told about documents read. progress: told about virtual time.
+
+    Raises:
+        InputError: anything in the input, the configuration or the plugins that can't be used.
+    """
+    return prepare_simulation(options, stdin=stdin, load_progress=load_progress).run(progress)
+
+
+def prepare_simulation(
+    options: SimulationOptions,
+    *,
+    stdin: BinaryIO | None = None,
+    load_progress: manifests.Progress | None = None,
+) -> PreparedSimulation:
+    """Put a simulation together; see `simulate`."""
+    start = perf_counter()
+    # What the scheduler is: plugins first, because the configuration may name them.
+    gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
+    registry, custom_plugins = load_custom_plugins(options.plugins, in_tree_registry())
+    configuration = read_configuration(options.config, gates, registry)
+    configuration = configuration.with_plugins(
+        [(custom.plugin.name, custom.weight) for custom in custom_plugins], registry.extension_points_for_configuration
+    )
+    # What it works on. Virtual time begins where the input ends: what exists already has happened before.
+    inputs = load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
+    start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
+    runs = arrivals.run_times(inputs.trace)
+    # Scheduler and cluster draw from streams of their own, so that neither shifts the numbers of the other.
+    scheduler = assemble_scheduler(
+        configuration,
+        registry,
+        feature_gates=gates,
+        seed=options.seed,
+        start_ns=start_ns,
+        record_level=options.record_level,
+    )
+    cluster = VirtualCluster(RandomStreams(options.seed), ClusterOptions(kubelet=_kubelet(runs)))
+    simulator = Simulator(
+        scheduler, cluster, seed=options.seed, start_ns=start_ns, check=options.check, strict=options.strict
+    )
+    for time_ns, operation in arrivals.operations(inputs, start_ns, creation_times=options.creation_times):
+        simulator.at(time_ns, operation)
+    return PreparedSimulation(options, simulator, _summary(inputs), custom_plugins, perf_counter() - start)
+
+
+def _kubelet(runs: dict[str, PodRun]) -> KubeletOptions:
+    return KubeletOptions(run_of=(lambda pod: runs.get(pod.key)) if runs else None)
+
+
+def read_configuration(path: Path | None, gates: FeatureGates, registry: Registry) -> SchedulerConfiguration:
+    """Return the scheduler's configuration from a file, or the default one.
+
+    Raises:
+        ConfigurationError: the file can't be read, or upstream would refuse it.
+    """
+    points = registry.extension_points_for_configuration
+    if path is None:
+        return default_configuration(gates, extension_points_of=points)
+    try:
+        text = path.read_bytes()
+    except OSError as problem:
+        got = (problem.strerror or str(problem)).lower()
+        raise ConfigurationError(str(path), wanted="a configuration file", got=got) from None
+    return load_configuration(text, where=str(path), feature_gates=gates, extension_points_of=points)
+
+
+def _summary(inputs: Inputs) -> InputSummary:
+    manifest, trace = inputs.manifest, inputs.trace
+    objects = dict(manifest.counts())
+    unused: dict[str, int] = {}
+    for item in manifest.unused:
+        name = f"{item.api_version} {item.kind}"
+        unused[name] = unused.get(name, 0) + 1
+    if trace is not None:
+        for kind, count in (("Node", len(trace.nodes)), ("Pod", len(trace.pods))):
+            if count:
+                objects[kind] = objects.get(kind, 0) + count
+    files = [*manifest.files, *(trace.files if trace is not None else ())]
+    return InputSummary(files=files, objects=objects, unused=unused, warnings=manifest.warnings)

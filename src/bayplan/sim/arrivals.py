@@ -1,0 +1,108 @@
+"""What was read, as operations in virtual time: when each object of manifests and each pod of a trace arrives and goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.kubelet import PodRun
+from bayplan.formats.inputs import Inputs
+from bayplan.formats.manifest import Manifest
+from bayplan.formats.trace import Trace
+from bayplan.objects.defaults import default_object
+from bayplan.objects.meta import KubernetesObject, ObjectMeta, parse_time_ns
+from bayplan.objects.namespace import Namespace
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from bayplan.sim.operations import Apply, Delete, Operation
+
+SECOND_NS = 1_000_000_000
+DEFAULT_START_NS = 1_767_225_600 * SECOND_NS
+"""When virtual time begins where the input names no time: 2026-01-01T00:00:00Z, a Thursday."""
+
+_PODS_AND_WORKLOADS = (Pod, CronJob, DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
+
+
+def start_time_ns(manifest: Manifest, *, creation_times: bool = False) -> int:
+    """Return when virtual time begins: at the latest time that the objects mention, so that all of it has happened.
+
+    With `creation_times` it is the earliest creation time instead. Rounded up to a whole second.
+    """
+    times = [time_ns for item in manifest.objects() for time_ns in _times_of(item, creation_times)]
+    if not times:
+        return DEFAULT_START_NS
+    found = min(times) if creation_times else max(times)
+    return -(-found // SECOND_NS) * SECOND_NS
+
+
+def _times_of(item: KubernetesObject, creation_only: bool) -> Iterator[int]:
+    texts = [item.metadata.creation_timestamp]
+    if isinstance(item, Pod) and not creation_only:
+        texts.append(item.status.start_time)
+    for text in texts:
+        time_ns = _time_or_none(text)
+        if time_ns is not None:
+            yield time_ns
+
+
+def _time_or_none(text: str | None) -> int | None:
+    """Return a time; None where there is none or it can't be read: templates say ``<nil>`` or ``null`` there."""
+    try:
+        return parse_time_ns(text) if text else None
+    except InputError:
+        return None
+
+
+def run_times(trace: Trace | None) -> dict[str, PodRun]:
+    """Return how long the pods of a trace run, by key."""
+    if trace is None:
+        return {}
+    return {timed.pod.key: PodRun(timed.run_time_ns) for timed in trace.pods if timed.run_time_ns is not None}
+
+
+def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -> Iterator[tuple[int, Operation]]:
+    """Yield what is to happen, with the times.
+
+    Objects of manifests arrive at the start: what others refer to (namespaces, priority classes, volumes) first, then pods that
+    have a node, then everything else in the order of the input. Namespaces that nobody declared are made, since an API server
+    would not have let their objects in.
+
+    Args:
+        inputs: what was read.
+        start_ns: when virtual time begins; times of a trace count from here.
+        creation_times: let objects arrive at their creationTimestamp.
+    """
+    items = sorted(inputs.manifest.objects(), key=_order)
+    timed_pods = inputs.trace.pods if inputs.trace is not None else []
+    for namespace in _missing_namespaces([*items, *(timed.pod for timed in timed_pods)]):
+        yield start_ns, Apply(namespace)
+    for item in items:
+        arrival_ns = _time_or_none(item.metadata.creation_timestamp) if creation_times else None
+        yield max(start_ns, arrival_ns or 0), Apply(item)
+    if inputs.trace is not None:
+        for node in inputs.trace.nodes:
+            yield start_ns, Apply(node)
+    for timed in timed_pods:
+        yield start_ns + timed.arrival_ns, Apply(timed.pod)
+        if timed.gone_at_ns is not None:
+            yield start_ns + timed.gone_at_ns, Delete(Pod, timed.pod.key)
+
+
+def _order(item: KubernetesObject) -> int:
+    if not isinstance(item, _PODS_AND_WORKLOADS):
+        return 0
+    return 1 if isinstance(item, Pod) and item.spec.node_name else 2
+
+
+def _missing_namespaces(items: list[KubernetesObject]) -> list[KubernetesObject]:
+    declared = {item.metadata.name for item in items if isinstance(item, Namespace)}
+    used = dict.fromkeys(item.metadata.namespace for item in items)
+    return [default_object(Namespace(metadata=ObjectMeta(name=name))) for name in used if name and name not in declared]
