@@ -1,0 +1,229 @@
+"""Fragmentation: idle capacity that the workload at hand can't use, because it lies where its pods don't fit.
+
+Whether a pod fits a node is asked of the filters of its profile, on the cluster as it is at the end of the run; so taints,
+selectors and ports count like missing room does. For a shape of pods `m` (pods that ask for the same, see `pod_shapes`) and a
+resource `r`
+
+    stranded_r(m) = sum of idle_r(n) over the nodes n on which one more pod of shape m does not fit
+    idle_r(n)     = max(0, allocatable - requested) of r on node n
+
+and for the workload M, in which the shape `m` has the share `p_m` of the pods that ask for `r`
+
+    fragmentation_r = sum of p_m * stranded_r(m) over M / sum of idle_r(n) over all nodes
+
+that is the part of what is idle that a pod drawn from the workload can't be given. This is the measure of FGD ("Beware of
+Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023) with two differences:
+nodes are looked at as a whole, not GPU by GPU, and pods that don't ask for a resource are left out of its sum, where FGD
+counts all GPUs as fragments for them.
+
+The workload is the `COMMON_SHAPES` commonest shapes of all pods of the run, those of DaemonSets left out (each of them wants
+one node only). A shape of which pods wait fits nowhere by definition; for these the report tells how much of what they
+lack is idle in all, and how much at most on one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from bayplan.analysis.utilisation import stable
+from bayplan.analysis.waits import WAITING
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.cycle_state import CycleState
+from bayplan.objects.pod import Pod, PodStatus
+from bayplan.objects.requests import Amounts, fit_requests
+from bayplan.sim.result import PodTimeline
+from bayplan.state.arrays import Bools, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE
+
+COMMON_SHAPES = 20
+"""So many of the commonest shapes stand for the workload."""
+
+WAITING_SHAPES = 10
+"""So many shapes of waiting pods are told of."""
+
+
+class PodShape(msgspec.Struct, kw_only=True):
+    """Pods that ask for the same: requests, node selector, affinity, tolerations, ports, scheduler.
+
+    Attributes:
+        pod: the first of them, without its node. example: its key.
+        pods: how many there were in the run. waiting: how many have no node at the end.
+    """
+
+    pod: Pod
+    example: str
+    pods: int = 0
+    waiting: int = 0
+
+
+class ShapeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one more pod of a shape would fit.
+
+    Attributes:
+        example: a pod of this shape. pods, waiting: how many there were, and how many wait.
+        requests: amounts in units of the state.
+        fits: nodes on which one more would fit. nodes: all nodes.
+        idle: per resource asked for, what is idle on all nodes; idle_on_one: the most on one node.
+        stranded: per resource asked for, what is idle on nodes on which the shape does not fit.
+    """
+
+    example: str
+    pods: int
+    waiting: int
+    requests: dict[str, int]
+    fits: int
+    nodes: int
+    idle: dict[str, int]
+    idle_on_one: dict[str, int]
+    stranded: dict[str, int]
+
+
+class ResourceFragmentation(msgspec.Struct, frozen=True, kw_only=True):
+    """The fragmentation of one resource; amounts in units of the state.
+
+    Attributes:
+        resource: its name.
+        idle: what is idle on all nodes.
+        stranded: what of it a pod drawn from the workload can't use, in the mean. share: that by `idle`.
+        unusable: what is idle on nodes on which no shape of the workload that asks for the resource fits.
+        unusable_share: that by `idle`.
+        shapes: shapes of the workload that ask for it. pods: their pods.
+    """
+
+    resource: str
+    idle: int
+    stranded: int
+    share: float
+    unusable: int
+    unusable_share: float
+    shapes: int
+    pods: int
+
+
+class FragmentationFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Fragmentation at the end of a run.
+
+    Attributes:
+        resources: of every resource that the workload asks for, in the order of the state.
+        waiting: the commonest shapes of waiting pods.
+        shapes: how many shapes there are in all. common_pods: pods of the shapes that stand for the workload.
+        pods: pods of all shapes.
+    """
+
+    resources: list[ResourceFragmentation] = []
+    waiting: list[ShapeFacts] = []
+    shapes: int = 0
+    common_pods: int = 0
+    pods: int = 0
+
+
+def fragmentation(pods: Iterable[PodTimeline], scheduler: Scheduler) -> FragmentationFacts:
+    """Return the fragmentation of the cluster as it is now, for the pods of a run.
+
+    Asks plans of the scheduler, as a cycle does, and changes nothing but what these keep.
+    """
+    shapes = pod_shapes(pods, scheduler)
+    common = sorted(shapes, key=lambda shape: -shape.pods)[:COMMON_SHAPES]
+    waiting = sorted((shape for shape in shapes if shape.waiting), key=lambda shape: -shape.waiting)[:WAITING_SHAPES]
+    fits = {id(shape): rows_that_fit(shape.pod, scheduler) for shape in (*common, *waiting)}
+    state = scheduler.state
+    requests = {id(shape): _requests(shape.pod, state) for shape in (*common, *waiting)}
+    return FragmentationFacts(
+        resources=[
+            _resource_fragmentation(name, asking, [fits[id(shape)] for shape in asking], state)
+            for name in state.nodes.resources.names
+            if (asking := [shape for shape in common if name in requests[id(shape)]])
+        ],
+        waiting=[_shape_facts(shape, requests[id(shape)], fits[id(shape)], state) for shape in waiting],
+        shapes=len(shapes),
+        common_pods=sum(shape.pods for shape in common),
+        pods=sum(shape.pods for shape in shapes),
+    )
+
+
+def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodShape]:
+    """Return the shapes of pods, in the order in which they came; pods of DaemonSets and of unknown schedulers are left out."""
+    encode = msgspec.msgpack.Encoder().encode
+    shapes: dict[bytes, PodShape] = {}
+    for timeline in pods:
+        pod = timeline.pod
+        if (
+            pod is None
+            or timeline.workload.startswith("DaemonSet ")
+            or timeline.scheduler_name not in scheduler.profiles
+        ):
+            continue
+        spec = pod.spec
+        asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+        key = encode((asked, spec.node_selector, spec.affinity, spec.tolerations, spec.scheduler_name))
+        shape = shapes.get(key)
+        if shape is None:
+            free = replace(pod, spec=replace(spec, node_name=""), status=PodStatus())
+            shape = shapes[key] = PodShape(pod=free, example=timeline.key)
+        shape.pods += 1
+        shape.waiting += timeline.fate in WAITING
+    return list(shapes.values())
+
+
+def rows_that_fit(pod: Pod, scheduler: Scheduler) -> Bools:
+    """Return bool[rows]: the nodes that pass all filters of the pod's profile now; nominations are not looked at."""
+    state = scheduler.state
+    nothing: Bools = np.zeros(state.nodes.count, dtype=np.bool_)
+    if not len(state.nodes):
+        return nothing
+    plan = scheduler.plans.plan_for(scheduler.profiles[pod.spec.scheduler_name], pod)
+    if plan.run_pre_filter_plugins(CycleState()).status is not None:
+        return nothing
+    plan.refresh_filters()
+    return plan.feasible[: state.nodes.count].copy()
+
+
+def idle(state: ClusterState, resource: int) -> Ints:
+    """Return int64[rows]: what is allocatable of a resource and not requested, at least 0."""
+    count = state.nodes.count
+    free: Ints = state.nodes.allocatable[resource, :count] - state.usage[FIRST_RESOURCE + resource, :count]
+    return np.maximum(free, 0)
+
+
+def _requests(pod: Pod, state: ClusterState) -> Amounts:
+    return {name: amount for name, amount in fit_requests(pod, state.request_gates).items() if amount > 0}
+
+
+def _resource_fragmentation(
+    name: str, shapes: list[PodShape], fits: list[Bools], state: ClusterState
+) -> ResourceFragmentation:
+    free = idle(state, state.register_resource(name))
+    total, pods = int(free.sum()), sum(shape.pods for shape in shapes)
+    weighted = sum(shape.pods * int(free[~fit].sum()) for shape, fit in zip(shapes, fits, strict=True))
+    nowhere = ~np.logical_or.reduce(fits)
+    unusable = int(free[nowhere].sum())
+    return ResourceFragmentation(
+        resource=name,
+        idle=total,
+        stranded=weighted // pods,
+        share=stable(weighted / pods / total) if total else 0.0,
+        unusable=unusable,
+        unusable_share=stable(unusable / total) if total else 0.0,
+        shapes=len(shapes),
+        pods=pods,
+    )
+
+
+def _shape_facts(shape: PodShape, requests: Amounts, fits: Bools, state: ClusterState) -> ShapeFacts:
+    frees = {name: idle(state, state.register_resource(name)) for name in requests}
+    return ShapeFacts(
+        example=shape.example,
+        pods=shape.pods,
+        waiting=shape.waiting,
+        requests=dict(requests),
+        fits=int(fits.sum()),
+        nodes=len(state.nodes),
+        idle={name: int(free.sum()) for name, free in frees.items()},
+        idle_on_one={name: int(free.max(initial=0)) for name, free in frees.items()},
+        stranded={name: int(free[~fits].sum()) for name, free in frees.items()},
+    )

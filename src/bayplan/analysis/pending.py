@@ -1,0 +1,56 @@
+"""The pods without a node, grouped by what the scheduler said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from bayplan.analysis.waits import WAITING
+from bayplan.engine.scheduler import Scheduler
+from bayplan.sim.result import PodFate, PodTimeline
+
+EXAMPLES = 3
+"""So many pods of a group are named."""
+
+NOT_TRIED = "not tried yet"
+
+
+class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods that wait with one and the same message.
+
+    Attributes:
+        fate: pending, gated or unattended.
+        message: upstream's text.
+        pods: how many. examples: the first of them.
+    """
+
+    fate: str
+    message: str
+    pods: int
+    examples: list[str]
+
+
+def waiting_message(pod: PodTimeline, scheduler: Scheduler) -> str:
+    """Return why a pod without a node has none, in upstream's words: what its last attempt said, or what holds it back."""
+    if pod.fate is PodFate.UNATTENDED:
+        return f'no profile for scheduler name "{pod.scheduler_name}"'
+    if pod.fate is PodFate.GATED and pod.pod is not None:
+        for plugin in scheduler.profiles[pod.scheduler_name].pre_enqueue:
+            status = plugin.pre_enqueue(pod.pod)
+            if not status.ok:
+                return status.message
+    return pod.message or NOT_TRIED
+
+
+def pending_groups(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PendingFacts]:
+    """Return the pods without a node by fate and message, the largest group first."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for pod in pods:
+        if pod.fate in WAITING:
+            groups.setdefault((pod.fate.value, waiting_message(pod, scheduler)), []).append(pod.key)
+    largest_first = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    return [
+        PendingFacts(fate=fate, message=message, pods=len(keys), examples=keys[:EXAMPLES])
+        for (fate, message), keys in largest_first
+    ]

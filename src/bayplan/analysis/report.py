@@ -1,0 +1,278 @@
+"""The report on a run, for a terminal, a pipe or an issue: 80 columns, colours only where they are wanted.
+
+`render_report` makes Rich renderables of `RunFacts`; the same facts are `summary.json` of a result directory. What is cut
+here for length is whole there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from bayplan.analysis.fragmentation import FragmentationFacts, ShapeFacts
+from bayplan.analysis.pending import PendingFacts
+from bayplan.analysis.run_facts import RunFacts, run_facts
+from bayplan.analysis.units import format_amount, format_count, format_duration, format_share
+from bayplan.analysis.utilisation import UtilisationFacts
+from bayplan.analysis.waits import WaitFacts
+from bayplan.sim.result import SimulationResult, WallClock
+
+WIDTH = 80
+"""Columns where standard output is no terminal, and the fewest that the tables are made for."""
+
+SHOWN_GROUPS = 8
+SHOWN_ZONES = 8
+SHOWN_SHAPES = 5
+SHOWN_WARNINGS = 5
+SHOWN_KINDS = 12
+"""So many entries are shown; the rest is counted."""
+
+ALWAYS_SHOWN = ("pods", "cpu", "memory")
+"""Resources that are shown even where nobody asks for them."""
+
+
+def print_report(result: SimulationResult, console: Console | None = None) -> None:
+    """Print the report on a run to a console (standard output, if not given), real time included."""
+    console = console or report_console()
+    for part in render_report(run_facts(result), result.wall):
+        console.print(part)
+
+
+def report_console() -> Console:
+    """Return a console on standard output: as wide as the terminal, `WIDTH` columns and plain text where there is none."""
+    console = Console(highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    return console
+
+
+def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[RenderableType]:
+    """Return the report, part by part.
+
+    Args:
+        facts: what there is to tell.
+        wall: real time of the run; it is left out where it is not given.
+    """
+    parts: list[RenderableType] = [_title(facts), _overview(facts, wall)]
+    sections: list[tuple[str, Sequence[RenderableType]]] = [
+        (f"Waiting for a node: {format_count(facts.pods.waiting, 'pod')}", _pending(facts)),
+        ("Utilisation: requested of what nodes offer", _utilisation(facts.utilisation)),
+        ("Fragmentation: idle, but not usable", _fragmentation(facts.fragmentation)),
+        ("Ignored", _ignored(facts)),
+        ("What controllers could not do", _failures(facts)),
+    ]
+    for heading, body in sections:
+        if body:
+            parts += [Text(), Text(heading, style="bold"), *(Padding(part, (0, 0, 0, 2)) for part in body)]
+    return parts
+
+
+def _title(facts: RunFacts) -> Text:
+    return Text.assemble(
+        (f"bayplan {facts.version}", "bold"),
+        f" (kube-scheduler {facts.kubernetes}), seed {facts.seed}, digest {facts.digest}",
+    )
+
+
+def _grid() -> Table:
+    return Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+
+
+def _add(table: Table, *cells: str | Text, style: str = "") -> None:
+    """Add a row; texts are what they are, never markup."""
+    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)
+
+
+def _overview(facts: RunFacts, wall: WallClock | None) -> Table:
+    pods, decisions, attempts = facts.pods, facts.decisions, facts.attempts
+    table = _grid()
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    span = format_duration(facts.end_ns - facts.start_ns)
+    ended = f"; ended because {facts.stopped}" if facts.stopped else ""
+    _add(table, "time", f"{span} of virtual time{ended}")
+    _add(table, "nodes", _node_text(facts))
+    came = f", {pods.imported:,} of them with a node" if pods.imported else ""
+    _add(table, "pods", f"{pods.total:,}{came}")
+    for name in ("placed", "succeeded", "failed", "deleted"):
+        count = getattr(pods, name)
+        if count or name == "placed":
+            evicted = f", {pods.evicted:,} of them evicted" if name == "deleted" and pods.evicted else ""
+            _add(table, f"  {name}", f"{count:,}{evicted}")
+    _add(table, "  waiting", Text(f"{pods.waiting:,}", style="red" if pods.waiting else ""))
+    _add(table, "waited", _wait_text(facts.waits, "arrival to bound", pods.bound))
+    if facts.still_waiting.pods:
+        _add(table, "waiting since", _wait_text(facts.still_waiting, "until the end", facts.still_waiting.pods))
+    _add(table, "decisions", _decision_text(facts, wall))
+    if attempts.repeated:
+        more = f"{format_count(attempts.repeated, 'pod')} more than once, {attempts.most_pod} {attempts.most:,} times"
+        _add(table, "attempts", f"{attempts.total:,} for {format_count(attempts.pods, 'pod')}; {more}")
+    if decisions.record_level != "off" and decisions.total:
+        _add(table, "records", f"{decisions.record_level}, {decisions.bytes_per_record:,.0f} bytes each")
+    return table
+
+
+def _node_text(facts: RunFacts) -> str:
+    nodes = facts.nodes
+    text = f"{nodes.total:,}"
+    if nodes.zones:
+        text += f" in {format_count(nodes.zones, 'zone')}"
+    return f"{text}; {nodes.removed:,} went" if nodes.removed else text
+
+
+def _wait_text(waits: WaitFacts, span: str, pods: int) -> str:
+    if not pods:
+        return "no pod got a node in this run"
+    median, p95, longest = (format_duration(value) for value in (waits.median_ns, waits.p95_ns, waits.max_ns))
+    return f"median {median}, p95 {p95}, max {longest} ({span}, {format_count(pods, 'pod')})"
+
+
+def _decision_text(facts: RunFacts, wall: WallClock | None) -> str:
+    decisions = facts.decisions
+    named = [("scheduled", decisions.scheduled), ("unschedulable", decisions.unschedulable)]
+    named += [("errors", decisions.errors), ("skipped", decisions.skipped)]
+    text = f"{decisions.total:,}"
+    parts = [f"{count:,} {name}" for name, count in named if count]
+    if parts:
+        text += f": {', '.join(parts)}"
+    if wall is not None and wall.simulate_seconds > 0 and decisions.total:
+        rate = decisions.total / wall.simulate_seconds
+        text += f"; {rate:,.0f} a second, {wall.simulate_seconds:.2f} s and {wall.load_seconds:.2f} s to load"
+    return text
+
+
+def _pending(facts: RunFacts) -> list[RenderableType]:
+    if not facts.pending:
+        return []
+    table = _grid()
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    for group in facts.pending[:SHOWN_GROUPS]:
+        _add(table, f"{group.pods:,}", _pending_text(group))
+    hidden = facts.pending_groups - min(len(facts.pending), SHOWN_GROUPS)
+    if hidden:
+        _add(table, "", Text(f"... and {hidden:,} more messages", style="dim"))
+    return [table]
+
+
+def _pending_text(group: PendingFacts) -> Text:
+    named = ", ".join(group.examples)
+    more = group.pods - len(group.examples)
+    examples = f"{named} and {more:,} more" if more > 0 else named
+    state = "" if group.fate == "pending" else f" ({group.fate})"
+    return Text.assemble(f"{group.message}{state}\n", (examples, "dim"))
+
+
+def _utilisation(rows: Sequence[UtilisationFacts]) -> list[RenderableType]:
+    total = [row for row in rows if row.zone is None]
+    shown = [row for row in total if row.peak_requested or row.resource in ALWAYS_SHOWN]
+    if not any(row.allocatable or row.peak_requested for row in shown):
+        return []
+    table = _grid()
+    table.show_header = True
+    table.header_style = ""
+    for name in ("", "nodes", "requested", "of", "now", "mean", "peak"):
+        table.add_column(name, justify="left" if not name else "right", no_wrap=True)
+    for row in shown:
+        _add(table, *_utilisation_cells(row, row.resource), style="")
+        zones = [zone for zone in rows if zone.zone is not None and zone.resource == row.resource]
+        zones = [zone for zone in zones if zone.allocatable or zone.peak_requested]
+        if len(zones) < 2:
+            continue
+        for zone in zones[:SHOWN_ZONES]:
+            _add(table, *_utilisation_cells(zone, f"  {zone.zone or '(no zone)'}"), style="dim")
+        if len(zones) > SHOWN_ZONES:
+            _add(table, f"  ... {len(zones) - SHOWN_ZONES:,} more zones", style="dim")
+    unasked = [row.resource for row in total if row not in shown and row.allocatable]
+    parts: list[RenderableType] = [table]
+    if unasked:
+        parts.append(Text(f"nobody asked for {', '.join(unasked)}", style="dim"))
+    return parts
+
+
+def _utilisation_cells(row: UtilisationFacts, label: str) -> list[str]:
+    return [
+        label,
+        f"{row.nodes:,}",
+        format_amount(row.resource, row.requested),
+        format_amount(row.resource, row.allocatable),
+        format_share(row.share),
+        format_share(row.mean_share),
+        format_share(row.peak_share),
+    ]
+
+
+def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    idle = [row for row in facts.resources if row.idle]
+    if idle:
+        table = _grid()
+        table.show_header = True
+        table.header_style = ""
+        for name in ("", "idle", "not for a typical pod", "", "for no pod", ""):
+            table.add_column(name, justify="left" if not name and not table.columns else "right", no_wrap=True)
+        for row in idle:
+            amounts = [format_amount(row.resource, amount) for amount in (row.idle, row.stranded, row.unusable)]
+            _add(
+                table,
+                row.resource,
+                amounts[0],
+                amounts[1],
+                format_share(row.share),
+                amounts[2],
+                format_share(row.unusable_share),
+            )
+        parts.append(table)
+        covered = format_share(facts.common_pods / facts.pods)
+        shapes = min(max((row.shapes for row in idle), default=0), facts.shapes)
+        parts.append(
+            Text(f"typical: the {format_count(shapes, 'commonest shape')}, {covered} of the pods", style="dim")
+        )
+    parts += [Text(_shape_text(shape)) for shape in facts.waiting[:SHOWN_SHAPES]]
+    hidden = len(facts.waiting) - SHOWN_SHAPES
+    if hidden > 0:
+        parts.append(Text(f"... and {hidden:,} more shapes of waiting pods", style="dim"))
+    return parts
+
+
+def _shape_text(shape: ShapeFacts) -> str:
+    asked = [
+        f"{name} {format_amount(name, amount)} (idle {format_amount(name, shape.idle[name])}, "
+        f"at most {format_amount(name, shape.idle_on_one[name])} on one node)"
+        for name, amount in shape.requests.items()
+    ]
+    more = f" and {shape.waiting - 1:,} more" if shape.waiting > 1 else ""
+    return f"{shape.example}{more} waits for {', '.join(asked) or 'a place'}"
+
+
+def _ignored(facts: RunFacts) -> list[RenderableType]:
+    given = facts.input
+    parts: list[RenderableType] = []
+    if given.unused:
+        parts.append(Text(f"kinds without a part in scheduling: {_listed(given.unused.items())}"))
+    if given.warnings:
+        parts.append(Text(_listed(given.warnings.items())))
+        for warning in given.first_warnings[:SHOWN_WARNINGS]:
+            parts.append(Text(f"{warning.what}: {warning.problem}", style="dim"))
+        hidden = sum(given.warnings.values()) - min(len(given.first_warnings), SHOWN_WARNINGS)
+        if hidden > 0:
+            parts.append(Text(f"... and {hidden:,} more", style="dim"))
+    return parts
+
+
+def _failures(facts: RunFacts) -> list[RenderableType]:
+    failures = list(facts.input.failures.items())
+    parts: list[RenderableType] = [Text(f"{key}: {problem}") for key, problem in failures[:SHOWN_WARNINGS]]
+    if len(failures) > SHOWN_WARNINGS:
+        parts.append(Text(f"... and {len(failures) - SHOWN_WARNINGS:,} more", style="dim"))
+    return parts
+
+
+def _listed(counts: Iterable[tuple[str, int]]) -> str:
+    items = list(counts)
+    text = ", ".join(f"{count:,} {name}" for name, count in items[:SHOWN_KINDS])
+    return f"{text} and {len(items) - SHOWN_KINDS:,} more kinds" if len(items) > SHOWN_KINDS else text

@@ -1,0 +1,221 @@
+"""The facts about a run: what the report shows and what ``summary.json`` holds.
+
+They follow from input, configuration and seed alone: no clock, no path, no command line is among them, so that the same run
+gives the same bytes anywhere. What a run cost in real time is `WallClock`, which only the report on a terminal shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from bayplan.analysis.fragmentation import FragmentationFacts, fragmentation
+from bayplan.analysis.pending import PendingFacts, pending_groups
+from bayplan.analysis.utilisation import UtilisationFacts, utilisation
+from bayplan.analysis.waits import AttemptFacts, WaitFacts, attempts_of, bound_waits, unbound_waits
+from bayplan.base.version import KUBERNETES_VERSION, __version__
+from bayplan.sim.result import PodFate, SimulationResult
+
+FORMAT = 1
+"""The format of result directories; moves when a reader of the older one would misunderstand."""
+
+MOST_GROUPS = 100
+"""So many groups of pending pods are kept in the facts; the rest is counted."""
+
+FIRST_WARNINGS = 20
+"""So many warnings of the loaders are kept in the facts."""
+
+
+class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many pods there were, and where they stand at the end.
+
+    Attributes:
+        total: all. imported: those that came with a node.
+        placed, succeeded, failed, deleted, pending, gated, unattended: as in `PodFate`.
+        bound: pods that got their node in this run.
+        evicted: victims of preemption; they are among the deleted.
+    """
+
+    total: int = 0
+    imported: int = 0
+    bound: int = 0
+    placed: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    deleted: int = 0
+    evicted: int = 0
+    pending: int = 0
+    gated: int = 0
+    unattended: int = 0
+
+    @property
+    def waiting(self) -> int:
+        """Return how many have no node and could get one."""
+        return self.pending + self.gated + self.unattended
+
+
+class NodeCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many nodes there are at the end, in how many zones, and how many came and went."""
+
+    total: int = 0
+    zones: int = 0
+    added: int = 0
+    removed: int = 0
+
+
+class DecisionCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many cycles were run and how they ended; how they are recorded.
+
+    Attributes:
+        total, scheduled, unschedulable, errors, skipped: cycles.
+        record_level: off, summary or full. record_bytes: about how much memory the records take.
+    """
+
+    total: int = 0
+    scheduled: int = 0
+    unschedulable: int = 0
+    errors: int = 0
+    skipped: int = 0
+    record_level: str = ""
+    record_bytes: int = 0
+
+    @property
+    def bytes_per_record(self) -> float:
+        """Return about how much memory one record takes."""
+        return self.record_bytes / self.total if self.total else 0.0
+
+
+class WarningFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Something odd in the input: what kind of thing, which object, and what is the matter. Files are not named."""
+
+    kind: str
+    what: str
+    problem: str
+
+
+class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read and what was ignored.
+
+    Attributes:
+        files: how many files. objects: taken in, by kind. unused: left aside, by kind.
+        warnings: how many of each kind. first_warnings: the first of them.
+        failures: what controllers could not do, by object.
+    """
+
+    files: int = 0
+    objects: dict[str, int] = {}
+    unused: dict[str, int] = {}
+    warnings: dict[str, int] = {}
+    first_warnings: list[WarningFacts] = []
+    failures: dict[str, str] = {}
+
+
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """All facts about one run. Times are nanoseconds of virtual time since 1970.
+
+    Attributes:
+        format: of the result directory. version, kubernetes: whose decisions these are.
+        seed, digest: see `SimulationResult`.
+        start_ns, end_ns, stopped: see `SimulationResult`.
+        pending: the largest groups of pods without a node; pending_groups: how many groups there are.
+        instants, events: moments at which something happened, changes that the scheduler was told.
+    """
+
+    format: int = FORMAT
+    version: str = __version__
+    kubernetes: str = KUBERNETES_VERSION
+    seed: int = 0
+    digest: str = ""
+    start_ns: int = 0
+    end_ns: int = 0
+    stopped: str = ""
+    instants: int = 0
+    events: int = 0
+    pods: PodCounts = PodCounts()
+    nodes: NodeCounts = NodeCounts()
+    decisions: DecisionCounts = DecisionCounts()
+    pending: list[PendingFacts] = []
+    pending_groups: int = 0
+    waits: WaitFacts = WaitFacts()
+    still_waiting: WaitFacts = WaitFacts()
+    attempts: AttemptFacts = AttemptFacts()
+    utilisation: list[UtilisationFacts] = []
+    fragmentation: FragmentationFacts = FragmentationFacts()
+    input: InputFacts = InputFacts()
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the facts as plain data: dictionaries, lists, texts and numbers."""
+        plain: dict[str, object] = msgspec.to_builtins(self)
+        return plain
+
+
+def run_facts(result: SimulationResult) -> RunFacts:
+    """Return the facts about a run. Asks the scheduler of the result where pods would fit (see `fragmentation`)."""
+    counters, records = result.counters, result.records
+    groups = pending_groups(result.pods, result.scheduler)
+    return RunFacts(
+        seed=result.seed,
+        digest=result.digest,
+        start_ns=result.start_ns,
+        end_ns=result.end_ns,
+        stopped=result.stopped,
+        instants=counters.instants,
+        events=counters.events,
+        pods=_pod_counts(result),
+        nodes=_node_counts(result),
+        decisions=DecisionCounts(
+            total=counters.decisions,
+            scheduled=counters.scheduled,
+            unschedulable=counters.unschedulable,
+            errors=counters.errors,
+            skipped=counters.skipped,
+            record_level=records.level.name.lower(),
+            record_bytes=records.nbytes,
+        ),
+        pending=groups[:MOST_GROUPS],
+        pending_groups=len(groups),
+        waits=bound_waits(result.pods),
+        still_waiting=unbound_waits(result.pods, result.end_ns),
+        attempts=attempts_of(result.pods),
+        utilisation=utilisation(result.usage),
+        fragmentation=fragmentation(result.pods, result.scheduler),
+        input=_input_facts(result),
+    )
+
+
+def _pod_counts(result: SimulationResult) -> PodCounts:
+    fates = Counter(pod.fate for pod in result.pods)
+    return PodCounts(
+        total=len(result.pods),
+        imported=sum(pod.imported for pod in result.pods),
+        bound=sum(pod.wait_ns is not None for pod in result.pods),
+        evicted=result.counters.evictions,
+        **{fate.value: fates[fate] for fate in PodFate},
+    )
+
+
+def _node_counts(result: SimulationResult) -> NodeCounts:
+    present = [node for node in result.nodes if node.removed_ns is None]
+    return NodeCounts(
+        total=len(present),
+        zones=len({node.zone for node in present if node.zone}),
+        added=len(result.nodes),
+        removed=len(result.nodes) - len(present),
+    )
+
+
+def _input_facts(result: SimulationResult) -> InputFacts:
+    given = result.input
+    warnings = Counter(warning.kind.value for warning in given.warnings)
+    return InputFacts(
+        files=len(given.files),
+        objects=dict(given.objects),
+        unused=dict(given.unused),
+        warnings=dict(warnings),
+        first_warnings=[
+            WarningFacts(kind=warning.kind.value, what=warning.what, problem=warning.problem)
+            for warning in given.warnings[:FIRST_WARNINGS]
+        ],
+        failures=dict(result.failures),
+    )

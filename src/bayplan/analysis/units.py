@@ -1,0 +1,64 @@
+"""Write amounts, durations and shares as people read them: always the same text for the same number."""
+
+from __future__ import annotations
+
+MILLISECOND_NS = 1_000_000
+SECOND_NS = 1_000_000_000
+MINUTE_NS = 60 * SECOND_NS
+HOUR_NS = 60 * MINUTE_NS
+DAY_NS = 24 * HOUR_NS
+
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+def is_bytes(resource: str) -> bool:
+    """Return whether amounts of a resource are bytes."""
+    return resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+
+
+def format_amount(resource: str, amount: int) -> str:
+    """Return an amount of the state (milli-CPU, bytes, pieces) as a quantity for people: ``1.5``, ``3.2Gi``, ``12``."""
+    if resource == "cpu":
+        return f"{amount // 1000:,}" if amount % 1000 == 0 else f"{amount / 1000:,.3f}".rstrip("0")
+    if not is_bytes(resource):
+        return f"{amount:,}"
+    sign, amount = ("-", -amount) if amount < 0 else ("", amount)
+    power = 0
+    while amount >= 1024 << 10 * power and power < len(_BINARY) - 1:
+        power += 1
+    unit = 1 << 10 * power
+    if amount % unit == 0:
+        return f"{sign}{amount // unit:,}{_BINARY[power]}"
+    return f"{sign}{amount / unit:,.1f}{_BINARY[power]}"
+
+
+def format_duration(duration_ns: int) -> str:
+    """Return a duration with its two largest units: ``0 s``, ``350 ms``, ``12.5 s``, ``3 min 20 s``, ``2 d 4 h``."""
+    if duration_ns < 0:
+        return f"-{format_duration(-duration_ns)}"
+    if duration_ns == 0:
+        return "0 s"
+    if duration_ns < SECOND_NS:
+        return f"{duration_ns / MILLISECOND_NS:.3g} ms"
+    if duration_ns < MINUTE_NS:
+        return f"{duration_ns // (SECOND_NS // 10) / 10:g} s"
+    units = (("d", DAY_NS), ("h", HOUR_NS), ("min", MINUTE_NS), ("s", SECOND_NS))
+    first = next(place for place, (_, size) in enumerate(units) if duration_ns >= size)
+    name, size = units[first]
+    text = f"{duration_ns // size:,} {name}"
+    below, small = units[first + 1]
+    rest = duration_ns % size // small
+    return f"{text} {rest} {below}" if rest else text
+
+
+def format_share(share: float) -> str:
+    """Return a share of 1 in percent, with a decimal where it is small: ``0 %``, ``0.4 %``, ``57 %``; never rounded up to 100 %."""
+    percent = share * 100
+    if 0 < percent < 9.95:
+        return "< 0.1 %" if percent < 0.05 else f"{percent:.1f} %"
+    return "99 %" if 99 < percent < 100 else f"{percent:.0f} %"
+
+
+def format_count(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 node``, ``12,000 nodes``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

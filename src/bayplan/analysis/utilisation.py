@@ -1,0 +1,56 @@
+"""How full the cluster was: what pods requested of what nodes offer, at the end, in the mean over time and at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from bayplan.sim.result import ResourceUsage
+
+
+class UtilisationFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource, in the whole cluster or in one zone. Amounts are those of the state: milli-CPU, bytes, pieces.
+
+    Attributes:
+        resource: its name; ``pods`` are the pods that nodes may hold.
+        zone: the zone, "" for nodes without one, None for the cluster.
+        nodes, allocatable, requested: at the end of the run.
+        share, mean_share, peak_share: requested by allocatable at the end, in the mean over time, and at the peak.
+        peak_requested, peak_ns: the most that was requested, and when that was so first.
+    """
+
+    resource: str
+    zone: str | None
+    nodes: int
+    allocatable: int
+    requested: int
+    share: float
+    mean_share: float
+    peak_share: float
+    peak_requested: int
+    peak_ns: int
+
+
+def utilisation(usages: Iterable[ResourceUsage]) -> list[UtilisationFacts]:
+    """Return the utilisation of every resource, in the order of the simulation: the cluster, then zones by name."""
+    return [
+        UtilisationFacts(
+            resource=usage.resource,
+            zone=usage.zone,
+            nodes=usage.nodes,
+            allocatable=usage.allocatable,
+            requested=usage.requested,
+            share=stable(usage.share),
+            mean_share=stable(usage.mean_share),
+            peak_share=stable(usage.peak_share),
+            peak_requested=usage.peak_requested,
+            peak_ns=usage.peak_ns,
+        )
+        for usage in usages
+    ]
+
+
+def stable(share: float) -> float:
+    """Return a share with six decimals: what two machines that add in another order still agree on."""
+    return round(share, 6)

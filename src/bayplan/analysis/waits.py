@@ -1,0 +1,83 @@
+"""How long pods waited for their nodes, and how often they were tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from bayplan.analysis.percentiles import percentile
+from bayplan.sim.result import PodFate, PodTimeline
+
+
+class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Waiting times of some pods, in nanoseconds of virtual time; all 0 where there are none.
+
+    Attributes:
+        pods: how many.
+        median_ns, p95_ns, max_ns: by nearest rank.
+    """
+
+    pods: int = 0
+    median_ns: int = 0
+    p95_ns: int = 0
+    max_ns: int = 0
+
+
+class AttemptFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Cycles by pod.
+
+    Attributes:
+        pods: pods that were tried at least once.
+        total: attempts of them all.
+        most: the most that one pod had. most_pod: that pod; the first of several.
+        repeated: pods that were tried more than once.
+    """
+
+    pods: int = 0
+    total: int = 0
+    most: int = 0
+    most_pod: str = ""
+    repeated: int = 0
+
+
+WAITING = (PodFate.PENDING, PodFate.GATED, PodFate.UNATTENDED)
+"""Fates of pods that have no node and could still get one."""
+
+
+def waits_of(durations_ns: Iterable[int]) -> WaitFacts:
+    """Return the facts about some waiting times."""
+    ascending = sorted(durations_ns)
+    if not ascending:
+        return WaitFacts()
+    return WaitFacts(
+        pods=len(ascending),
+        median_ns=percentile(ascending, 50),
+        p95_ns=percentile(ascending, 95),
+        max_ns=ascending[-1],
+    )
+
+
+def bound_waits(pods: Iterable[PodTimeline]) -> WaitFacts:
+    """Return how long pods waited that got a node in this run, from arrival to bound."""
+    return waits_of(wait for pod in pods if (wait := pod.wait_ns) is not None)
+
+
+def unbound_waits(pods: Iterable[PodTimeline], end_ns: int) -> WaitFacts:
+    """Return how long those have been waiting that still do, from arrival to the end of the run."""
+    return waits_of(end_ns - pod.arrived_ns for pod in pods if pod.fate in WAITING)
+
+
+def attempts_of(pods: Sequence[PodTimeline]) -> AttemptFacts:
+    """Return how often pods were tried."""
+    tried = [pod for pod in pods if pod.attempts]
+    if not tried:
+        return AttemptFacts()
+    most = max(tried, key=lambda pod: pod.attempts)
+    return AttemptFacts(
+        pods=len(tried),
+        total=sum(pod.attempts for pod in tried),
+        most=most.attempts,
+        most_pod=most.key,
+        repeated=sum(pod.attempts > 1 for pod in tried),
+    )
