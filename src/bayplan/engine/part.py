@@ -13,15 +13,43 @@ from typing import Any
 import numpy as np
 
 from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
-from bayplan.state.arrays import Codes, Ints
+from bayplan.state.arrays import Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import GatheredRows, Row, Rows
 
 FEW_ROWS = 12
 """Up to here plain Python numbers beat arrays (measured: benchmarks/bench_engine.py)."""
 
 FULL_SHARE = 8
 """More than one row in so many changed: a full pass is cheaper than gathering them."""
+
+
+class Changes:
+    """The rows that changed between two looks of a plan at the cluster; nodes themselves stayed as they were.
+
+    Attributes:
+        rows: each changed row once.
+        node_end, usage_start, usage_end, ports_start, ports_end: positions in the logs.
+    """
+
+    __slots__ = ("_view", "node_end", "ports_end", "ports_start", "rows", "usage_end", "usage_start")
+
+    def __init__(self, state: ClusterState, rows: Collection[int], usage_start: int, ports_start: int) -> None:
+        self.rows = rows
+        self.node_end = state.node_log.end
+        self.usage_start, self.usage_end = usage_start, state.usage_log.end
+        self.ports_start, self.ports_end = ports_start, state.ports_log.end
+        self._view: Rows | None = None
+
+    def view(self, state: ClusterState) -> Rows:
+        """Return the rows as arrays; one view for all parts, so that what one gathered need not be gathered again."""
+        if self._view is None:
+            self._view = GatheredRows(state, _index_of(self.rows))
+        return self._view
+
+
+def _index_of(rows: Collection[int]) -> Index:
+    return np.fromiter(rows, dtype=np.intp, count=len(rows))
 
 
 class Part:
@@ -37,10 +65,12 @@ class Part:
         "__weakref__",
         "_node_log",
         "_node_position",
-        "_other_log",
-        "_other_position",
-        "_third_log",
-        "_third_position",
+        "_ports_log",
+        "_ports_position",
+        "_reads_ports",
+        "_reads_usage",
+        "_usage_log",
+        "_usage_position",
         "epoch",
         "incremental",
         "name",
@@ -59,16 +89,13 @@ class Part:
         self.name = plugin.name
         self.spec = spec
         self.scalar = plugin.scalar
-        self.incremental, reads_usage, reads_ports = _traits(plugin.reads)
+        self.incremental, self._reads_usage, self._reads_ports = _traits(plugin.reads)
         self.params: Params | None = None
         self.epoch = 0
         self.values: Any = None
-        # Every rule follows the log of nodes. Most that follow another follow that of usage; ports come third.
-        self._node_log = state.node_log
-        self._other_log = state.usage_log if reads_usage else state.ports_log if reads_ports else None
-        self._third_log = state.ports_log if reads_usage and reads_ports else None
-        self._node_position = self._other_position = self._third_position = -1
-        self.static = self.incremental and self._other_log is None
+        self._node_log, self._usage_log, self._ports_log = state.node_log, state.usage_log, state.ports_log
+        self._node_position = self._usage_position = self._ports_position = -1
+        self.static = self.incremental and not self._reads_usage and not self._reads_ports
 
     def _evaluate(self, rows: Rows) -> Any:
         raise TypeError("a part is a FilterPart or a ScorePart")
@@ -82,61 +109,75 @@ class Part:
         self._note_positions()
         self.epoch += 1
 
-    def bring_up_to_date(self, state: ClusterState, params: Params | None, row_view: Row) -> None:
-        """Make `values` what a full pass would give now."""
+    def bring_up_to_date(
+        self, state: ClusterState, params: Params | None, row_view: Row, changes: Changes | None
+    ) -> None:
+        """Make `values` what a full pass would give now.
+
+        Args:
+            state: the cluster.
+            params: of this cycle; others than those of the values mean a full pass.
+            row_view: a view to reuse for single rows.
+            changes: what the plan knows of changed rows; a part that is as far as the plan was shares the plan's view of them.
+        """
         stale = self.values is None or params != self.params or len(self.values) != state.nodes.capacity
         if stale or not self.incremental:
             self.params = params
             self.evaluate_all(state)
             return
-        changed = self._changed_rows()
-        if changed is None:
+        if changes is not None and self._stands_at(changes):
+            if not self._concerned_by(changes):
+                return
+            rows: Collection[int] | None = changes.rows
+        else:
+            rows = self._missed_rows()
+            changes = None
+        self._note_positions()
+        if rows is None:
             self.evaluate_all(state)
-        elif len(changed) <= FEW_ROWS and self.scalar and state.small:
+        elif len(rows) <= FEW_ROWS and self.scalar and state.small:
             values, evaluate = self.values, self._evaluate
-            for row in changed:
+            for row in rows:
                 row_view.number = row
                 values[row] = evaluate(row_view)
-        elif len(changed) <= FEW_ROWS or len(changed) * FULL_SHARE <= state.nodes.count:
-            index = np.fromiter(changed, dtype=np.intp, count=len(changed))
-            self.values[index] = self._evaluate(Rows(state, index))
+        elif len(rows) <= FEW_ROWS or len(rows) * FULL_SHARE <= state.nodes.count:
+            view = changes.view(state) if changes is not None else Rows(state, _index_of(rows))
+            self.values[view.index] = self._evaluate(view)
         else:
             count = state.nodes.count
             self.values[:count] = self._evaluate(Rows(state))
 
-    def _changed_rows(self) -> Collection[int] | None:
-        """Return the rows that changed since the last call, each once, or None where the logs no longer tell."""
-        other = self._other_log
-        node_log = self._node_log
-        if self._third_log is None and self._node_position == node_log.start + len(node_log.rows):
-            # The path of nearly every decision: nodes stayed as they are, one log tells the rest.
-            if other is None:
-                return ()
-            position, self._other_position = self._other_position, other.start + len(other.rows)
-            if position == self._other_position - 1 and position >= other.start:
-                return (other.rows[-1],)
-            rows = other.since(position)
-            return None if rows is None else dict.fromkeys(rows)
-        changed: dict[int, None] = {}
-        for log, position in (
-            (node_log, self._node_position),
-            (other, self._other_position),
-            (self._third_log, self._third_position),
-        ):
-            if log is not None:
-                rows = log.since(position)
-                if rows is None:
-                    return None
-                changed.update(dict.fromkeys(rows))
-        self._note_positions()
-        return changed
+    def _stands_at(self, changes: Changes) -> bool:
+        return (
+            self._node_position == changes.node_end
+            and (not self._reads_usage or self._usage_position == changes.usage_start)
+            and (not self._reads_ports or self._ports_position == changes.ports_start)
+        )
+
+    def _concerned_by(self, changes: Changes) -> bool:
+        return (self._reads_usage and changes.usage_start != changes.usage_end) or (
+            self._reads_ports and changes.ports_start != changes.ports_end
+        )
+
+    def _missed_rows(self) -> Collection[int] | None:
+        """Return the rows that changed since this part last looked, each once, or None where the logs no longer tell."""
+        missed: dict[int, None] = {}
+        logs = [(self._node_log, self._node_position)]
+        if self._reads_usage:
+            logs.append((self._usage_log, self._usage_position))
+        if self._reads_ports:
+            logs.append((self._ports_log, self._ports_position))
+        for log, position in logs:
+            rows = log.since(position)
+            if rows is None:
+                return None
+            missed.update(dict.fromkeys(rows))
+        return missed
 
     def _note_positions(self) -> None:
         self._node_position = self._node_log.end
-        if self._other_log is not None:
-            self._other_position = self._other_log.end
-        if self._third_log is not None:
-            self._third_position = self._third_log.end
+        self._usage_position = self._usage_log.end
+        self._ports_position = self._ports_log.end
 
 
 class FilterPart(Part):

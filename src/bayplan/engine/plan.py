@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.part import FEW_ROWS, FULL_SHARE, FilterPart, ScorePart
+from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, ScorePart
 from bayplan.engine.part_store import PartStore
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
@@ -92,6 +92,7 @@ class Plan:
         self._static_feasible: Bools = self.feasible
         self._base: Ints = self.total
         self._stale_rows: dict[int, None] | None = None
+        self._changes: Changes | None = None
         self.keyframe: object | None = None
         self._recorded_rows: dict[int, None] | None = None
         self._has_errors = False
@@ -162,6 +163,7 @@ class Plan:
         state = self.state
         self.failure = None
         rows = self._changed_rows()
+        self._changes = None if rows is None else Changes(state, rows, self._usage_position, self._ports_position)
         if self.pre.node_names != self._narrowed_to:
             self._narrowed_to = self.pre.node_names
             rows = None
@@ -218,7 +220,7 @@ class Plan:
             whole = True
         only_dynamic = self._pre_static and not whole
         for number, part in self._dynamic_filters if only_dynamic else enumerate(self.filter_parts):
-            part.bring_up_to_date(state, self.filter_params(part), self._row_view)
+            part.bring_up_to_date(state, self.filter_params(part), self._row_view, self._changes)
             if part.epoch != self._filter_epochs[number]:
                 self._filter_epochs[number] = part.epoch
                 whole = True
@@ -330,7 +332,7 @@ class Plan:
                 return
         only_dynamic = self._pre_score_static and not whole
         for number, part in self._dynamic_scores if only_dynamic else enumerate(self.score_parts):
-            part.bring_up_to_date(state, self._score_params(part), self._row_view)
+            part.bring_up_to_date(state, self._score_params(part), self._row_view, self._changes)
             if part.epoch != self._score_epochs[number]:
                 self._score_epochs[number] = part.epoch
                 self._recorded_rows = None

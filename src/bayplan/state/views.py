@@ -53,6 +53,10 @@ class Rows:
         """Return what nodes offer of a resource (milli for cpu)."""
         return self.state.nodes.allocatable[resource, self._all]
 
+    def divisor(self, resource: int) -> Floats:
+        """Return what nodes offer of a resource as floats, exact while ``small``; 1 where there is none."""
+        return self.state.nodes.divisors[resource, self._all]
+
     def requested(self, resource: int) -> Ints:
         """Return the requests of the pods on each node for a resource."""
         return self.state.usage[FIRST_RESOURCE + resource, self._all]
@@ -95,11 +99,10 @@ class Rows:
 
     def has_image(self, name: str) -> Bools:
         """Return which nodes hold an image, by the name that nodes report."""
-        hit = np.zeros(self.state.nodes.count, dtype=np.bool_)
         image = self.state.nodes.images.get(name)
-        if image is not None:
-            hit[list(image.rows)] = True
-        return hit[self._all]
+        if image is None:
+            return self.everywhere(False)
+        return image.column(self.state.nodes.capacity)[self._all]
 
     def host_port_conflicts(self, wanted: HostPort) -> Bools:
         """Return on which nodes a port collides with one in use."""
@@ -134,16 +137,22 @@ class Rows:
         quotient += inexact & ((np.asarray(dividend) < 0) != (np.asarray(divisor) < 0))
         return quotient
 
-    def percent(self, part: Ints, whole: Ints) -> Ints:
-        """Return ``100 * part / whole``, cut to an integer; 0 where one of them is not above 0. Only while ``small``."""
-        hundredfold = np.maximum(part, 0)
-        hundredfold *= 100
-        return np.true_divide(hundredfold, np.maximum(whole, 1)).astype(np.int64)
+    def percentage(self, part: Floats, divisor: Floats) -> Floats:
+        """Return 100 times `part` by `divisor` (see there), cut to whole numbers; 0 where `part` is below 0."""
+        quotient = np.maximum(part, 0.0)
+        quotient *= 100.0
+        quotient /= divisor
+        return np.trunc(quotient, out=quotient)
 
-    def share(self, part: Ints, whole: Ints) -> Floats:
-        """Return ``part / whole``, at most 1; without meaning where `whole` is 0. Only while ``small``."""
-        shares: Floats = np.true_divide(part, np.maximum(whole, 1))
-        return np.minimum(shares, 1.0, out=shares)
+    def share(self, part: Ints, divisor: Floats) -> Floats:
+        """Return `part` by `divisor` (see there), at most 1."""
+        shares: Floats = part.astype(np.float64)
+        shares /= divisor
+        return np.minimum(shares, 1.0)
+
+    def whole(self, values: Floats) -> Floats:
+        """Cut floats to whole numbers, towards zero."""
+        return np.trunc(values)
 
     def wrap(self, values: Ints) -> Ints:
         """Return what Go's int64 keeps of sums and products: arrays have wrapped by themselves."""
@@ -209,6 +218,38 @@ class Rows:
         return values.astype(np.uint16)
 
 
+class GatheredRows(Rows):
+    """Rows of an index that several rules look at while the state stands still: columns of amounts are gathered once."""
+
+    __slots__ = ("_gathered",)
+
+    def __init__(self, state: ClusterState, index: Index) -> None:
+        super().__init__(state, index)
+        self._gathered: dict[int, Ints] = {}
+
+    def allocatable(self, resource: int) -> Ints:
+        found = self._gathered.get(resource)
+        if found is None:
+            found = self._gathered[resource] = self.state.nodes.allocatable[resource].take(self._all)
+        return found
+
+    def _usage(self, row: int) -> Ints:
+        # Keys below zero, so that they don't meet those of allocatable amounts.
+        found = self._gathered.get(~row)
+        if found is None:
+            found = self._gathered[~row] = self.state.usage[row].take(self._all)
+        return found
+
+    def requested(self, resource: int) -> Ints:
+        return self._usage(FIRST_RESOURCE + resource)
+
+    def non_zero_requested(self, resource: int) -> Ints:
+        return self._usage(NON_ZERO_CPU + resource)
+
+    def pod_count(self) -> Ints:
+        return self._usage(POD_COUNT)
+
+
 class Row(Rows):
     """One row as plain Python numbers. Reused: set `number` to look at another row.
 
@@ -249,6 +290,9 @@ class Row(Rows):
 
     def allocatable(self, resource: int) -> Any:
         return self.state.nodes.allocatable.item(resource, self.number)
+
+    def divisor(self, resource: int) -> Any:
+        return self.state.nodes.divisors.item(resource, self.number)
 
     def requested(self, resource: int) -> Any:
         return self.state.usage.item(FIRST_RESOURCE + resource, self.number)
@@ -300,11 +344,14 @@ class Row(Rows):
     def quotient(self, dividend: Any, divisor: Any) -> Any:
         return dividend // divisor if dividend >= 0 and divisor > 0 else int(dividend / divisor)
 
-    def percent(self, part: Any, whole: Any) -> Any:
-        return 100 * part // whole if part > 0 and whole > 0 else 0
+    def percentage(self, part: Any, divisor: Any) -> Any:
+        return int(100.0 * part / divisor) if part > 0.0 else 0
 
-    def share(self, part: Any, whole: Any) -> Any:
-        return part / whole if part < whole else 1.0
+    def share(self, part: Any, divisor: Any) -> Any:
+        return part / divisor if part < divisor else 1.0
+
+    def whole(self, values: Any) -> Any:
+        return int(values)
 
     def wrap(self, values: Any) -> Any:
         return wrap_int64(values)
