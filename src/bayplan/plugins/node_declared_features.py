@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -69,7 +70,10 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
         if params is None:
             return rows.codes(rows.fill(STATE_MISSING))
         nodes = (rows.state.nodes.nodes[number] for number in rows.row_numbers().tolist())
-        verdicts = (0 if node is None or spec.key <= declared_features(node) else NOT_DECLARED for node in nodes)
+        verdicts = (
+            0 if node is None or spec.key <= known_features(node.status.declared_features) else NOT_DECLARED
+            for node in nodes
+        )
         return np.fromiter(verdicts, dtype=np.uint16, count=len(rows))
 
     def reasons(self, spec: NodeDeclaredFeaturesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -97,21 +101,22 @@ def needed_features(pod: Pod) -> frozenset[str]:
     return frozenset(needed)
 
 
-def declared_features(node: Node) -> frozenset[str]:
-    """Return the known features that a node declares.
+@lru_cache(maxsize=1024)
+def known_features(declared: tuple[str, ...]) -> frozenset[str]:
+    """Return the known features among those that a node declares.
 
     Kubelets declare them in alphabetical order. Like upstream this merges two sorted lists, so that of a list in another
     order what stands too late is not found.
     """
     found = []
-    declared = iter(node.status.declared_features)
-    feature = next(declared, None)
+    rest = iter(declared)
+    feature = next(rest, None)
     for known in KNOWN_FEATURES:
         while feature is not None and feature.encode() < known.encode():
-            feature = next(declared, None)
+            feature = next(rest, None)
         if feature == known:
             found.append(known)
-            feature = next(declared, None)
+            feature = next(rest, None)
     return frozenset(found)
 
 

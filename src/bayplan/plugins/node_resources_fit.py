@@ -226,7 +226,7 @@ class NodeResourcesFit(
 
     def score(self, spec: NodeResourcesFitSpec, params: Params | None, rows: Rows) -> Ints:
         """Return the score of the strategy."""
-        if spec.fast is not None and rows.state.small:
+        if spec.fast is not None and rows.state.regular:
             return spec.fast(spec.scored, self._shape, rows)
         return self._strategy(spec.scored, self._shape, rows)
 

@@ -101,18 +101,16 @@ def broken_linear(shape: Shape, utilization: Ints, rows: Rows) -> Ints:
 
 
 def least_allocated_cpu_memory(resources: Sequence[ScoredResource], shape: Shape, rows: Rows) -> Ints:
-    """Return `least_allocated` of CPU and memory with equal weights: a third of the time. Right only while ``small``."""
+    """Return `least_allocated` of CPU and memory with equal weights: a third of the time. Right while ``regular``."""
     cpu, memory = resources
-    cpu_allocatable, memory_allocatable = rows.allocatable(CPU), rows.allocatable(MEMORY)
-    cpu_free = cpu_allocatable - rows.non_zero_requested(CPU) - cpu.request
-    memory_free = memory_allocatable - rows.non_zero_requested(MEMORY) - memory.request
-    total = rows.percent(cpu_free, cpu_allocatable) + rows.percent(memory_free, memory_allocatable)
-    # The mean of two, or of one where the node has no CPU or no memory.
-    return total >> ((cpu_allocatable > 0) & (memory_allocatable > 0))
+    cpu_all, memory_all = rows.divisor(CPU), rows.divisor(MEMORY)
+    cpu_free = cpu_all - rows.non_zero_requested(CPU) - cpu.request
+    memory_free = memory_all - rows.non_zero_requested(MEMORY) - memory.request
+    return rows.trunc((rows.percentage(cpu_free, cpu_all) + rows.percentage(memory_free, memory_all)) * 0.5)
 
 
 def special_case(strategy: Strategy, resources: Sequence[ScoredResource]) -> Strategy | None:
-    """Return a faster function that agrees with a strategy for these resources while the state is ``small``, or None."""
+    """Return a faster function that agrees with a strategy for these resources while the state is ``regular``, or None."""
     if strategy is least_allocated and [resource.number for resource in resources] == [CPU, MEMORY]:
         cpu, memory = resources
         if cpu.weight == memory.weight:

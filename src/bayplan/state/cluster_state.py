@@ -211,6 +211,11 @@ class ClusterState:
         """Return whether all amounts and sums are from 0 to below 2^46, so that no arithmetic on them leaves int64."""
         return self._small
 
+    @property
+    def regular(self) -> bool:
+        """Return whether the state is `small` and every node has CPU and memory: then a plugin may take a short cut."""
+        return self._small and not self.nodes.incomplete_count
+
     def admit(self, amount: int) -> None:
         """Note an amount that a plugin is going to add to sums: one that could make them leave int64 ends `small`."""
         if not 0 <= amount < LARGEST_SAFE_REQUEST:

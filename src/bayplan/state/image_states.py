@@ -1,16 +1,37 @@
 """Which node holds which image, and the one size that the scheduler keeps for each image name."""
 
+import numpy as np
+
 from bayplan.objects.node import Node
+from bayplan.state.arrays import Bools
 
 
 class ImageState:
     """An image name: its size on the first node that was known to hold it, and the rows that hold it."""
 
-    __slots__ = ("rows", "size_bytes")
+    __slots__ = ("_column", "rows", "size_bytes")
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
         self.rows: dict[int, None] = {}
+        self._column: Bools | None = None
+
+    def add(self, row: int) -> None:
+        """Note that a row holds the image."""
+        self.rows[row] = None
+        self._column = None
+
+    def remove(self, row: int) -> None:
+        """Note that a row does not hold the image any more."""
+        self.rows.pop(row, None)
+        self._column = None
+
+    def column(self, capacity: int) -> Bools:
+        """Return bool[capacity]: which rows hold the image. Kept until a row comes or goes."""
+        if self._column is None or len(self._column) != capacity:
+            self._column = np.zeros(capacity, dtype=np.bool_)
+            self._column[list(self.rows)] = True
+        return self._column
 
     @property
     def num_nodes(self) -> int:
@@ -37,7 +58,7 @@ class ImageStates:
                 state = self._states.get(name)
                 if state is None:
                     state = self._states[name] = ImageState(image.size_bytes)
-                state.rows[row] = None
+                state.add(row)
 
     def remove_node(self, row: int, node: Node) -> None:
         """Forget the images of a node; an image that no node holds is forgotten with its size."""
@@ -45,7 +66,7 @@ class ImageStates:
             for name in image.names:
                 state = self._states.get(name)
                 if state is not None:
-                    state.rows.pop(row, None)
+                    state.remove(row)
                     if not state.rows:
                         del self._states[name]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.requests import node_amounts
-from bayplan.state.arrays import Bools, Index, Ints
+from bayplan.state.arrays import Bools, Floats, Index, Ints
 from bayplan.state.image_states import ImageStates
 from bayplan.state.label_column import LabelColumn
-from bayplan.state.resource_table import PODS, ResourceTable
+from bayplan.state.resource_table import CPU, MEMORY, PODS, ResourceTable
 
 FIRST_CAPACITY = 64
 
@@ -23,6 +23,8 @@ class NodeTable:
         row_of: the row of each node name.
         alive: bool[capacity], False in freed rows.
         allocatable: int64[resources, capacity].
+        divisors: float64[resources, capacity], the same to divide by: 1 where a node has none of a resource.
+        incomplete: bool[capacity], nodes without CPU or without memory; `incomplete_count` is how many there are.
         allowed_pods: int64[capacity].
         unschedulable: bool[capacity].
         taint_codes: intp[capacity], positions in `taint_sets`.
@@ -40,6 +42,9 @@ class NodeTable:
         self.free_rows: list[int] = []
         self.alive: Bools = np.zeros(self.capacity, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(self.resources), self.capacity), dtype=np.int64)
+        self.divisors: Floats = np.ones((len(self.resources), self.capacity), dtype=np.float64)
+        self.incomplete: Bools = np.zeros(self.capacity, dtype=np.bool_)
+        self.incomplete_count = 0
         self.allowed_pods: Ints = np.zeros(self.capacity, dtype=np.int64)
         self.unschedulable: Bools = np.zeros(self.capacity, dtype=np.bool_)
         self.taint_codes: Index = np.zeros(self.capacity, dtype=np.intp)
@@ -86,6 +91,7 @@ class NodeTable:
         self.nodes[row] = None
         self.alive[row] = False
         self.allocatable[:, row] = 0
+        self._divide_by(row, incomplete=False)
         self.allowed_pods[row] = 0
         self.unschedulable[row] = False
         self.taint_codes[row] = 0
@@ -110,6 +116,9 @@ class NodeTable:
             grown = np.zeros((number + 4, self.capacity), dtype=np.int64)
             grown[: len(self.allocatable)] = self.allocatable
             self.allocatable = grown
+            divisors = np.ones((number + 4, self.capacity), dtype=np.float64)
+            divisors[: len(self.divisors)] = self.divisors
+            self.divisors = divisors
         return number
 
     def _fill(self, row: int, node: Node) -> None:
@@ -122,6 +131,7 @@ class NodeTable:
             else:
                 number = self.register_resource(name)
                 self.allocatable[number, row] = amount
+        self._divide_by(row, incomplete=bool((self.allocatable[[CPU, MEMORY], row] <= 0).any()))
         self.unschedulable[row] = node.spec.unschedulable
         taints = node.spec.taints
         code = self._taint_index.get(taints)
@@ -134,6 +144,13 @@ class NodeTable:
             column.set(row, labels.get(key))
         self.images.add_node(row, node)
 
+    def _divide_by(self, row: int, *, incomplete: bool) -> None:
+        """Bring the columns that follow from `allocatable` up to date."""
+        amounts = self.allocatable[:, row]
+        self.divisors[:, row] = np.where(amounts != 0, amounts, 1)
+        self.incomplete_count += int(incomplete) - int(self.incomplete[row])
+        self.incomplete[row] = incomplete
+
     def _grow(self, capacity: int) -> None:
         def wider(old: Ints) -> Ints:
             new = np.zeros((*old.shape[:-1], capacity), dtype=old.dtype)
@@ -142,7 +159,10 @@ class NodeTable:
 
         self.allocatable = wider(self.allocatable)
         self.allowed_pods = wider(self.allowed_pods)
-        for name in ("alive", "unschedulable", "taint_codes"):
+        divisors = np.ones((len(self.divisors), capacity), dtype=np.float64)
+        divisors[:, : self.divisors.shape[1]] = self.divisors
+        self.divisors = divisors
+        for name in ("alive", "unschedulable", "taint_codes", "incomplete"):
             setattr(self, name, wider(getattr(self, name)))
         for column in self._labels.values():
             column.grow(capacity)
@@ -155,7 +175,8 @@ class NodeTable:
         other.count, other.capacity = self.count, self.capacity
         other.names, other.nodes = list(self.names), list(self.nodes)
         other.row_of, other.free_rows = dict(self.row_of), list(self.free_rows)
-        for name in ("alive", "allocatable", "allowed_pods", "unschedulable", "taint_codes"):
+        other.incomplete_count = self.incomplete_count
+        for name in ("alive", "allocatable", "divisors", "incomplete", "allowed_pods", "unschedulable", "taint_codes"):
             setattr(other, name, getattr(self, name).copy())
         other.taint_sets, other._taint_index = list(self.taint_sets), dict(self._taint_index)
         other._labels = {key: column.copy() for key, column in self._labels.items()}
