@@ -40,8 +40,10 @@ def find_files(paths: Sequence[str]) -> list[InputFile]:
     it matches, sorted.
 
     Raises:
-        InputError: a path that isn't there, a pattern that matches nothing, a folder without manifests.
+        InputError: a path that isn't there, a pattern that matches nothing, a folder without manifests, no paths.
     """
+    if not paths:
+        raise InputError("input", wanted="at least one file, folder or pattern", got="none")
     files: list[InputFile] = []
     for text in paths:
         path = Path(text)

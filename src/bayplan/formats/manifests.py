@@ -61,8 +61,6 @@ def load(
     Raises:
         InputError: see this module's first paragraph.
     """
-    if not paths:
-        raise InputError("manifests", wanted="at least one file, folder or pattern", got="none")
     files = find_files(paths)
     return load_files(files, stdin=stdin, strict=strict, progress=progress, known_nodes=known_nodes)
 

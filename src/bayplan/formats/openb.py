@@ -134,9 +134,10 @@ class Reader:
         name = row.text(column)
         if not name:
             raise row.refusal(column, wanted="a name")
-        earlier = self._names.setdefault((table, name), row.where)
-        if earlier != row.where:
+        earlier = self._names.get((table, name))
+        if earlier is not None:
             raise row.refusal(column, wanted=f"a name of its own ({earlier} has it)")
+        self._names[table, name] = row.where
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 

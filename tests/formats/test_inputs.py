@@ -1,0 +1,50 @@
+"""Manifests and traces named together are told apart."""
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.formats.inputs import load_inputs
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nn1,1000,1024,0,\n"
+TASKS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,1,1,0,0\n"
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {nodeName: n1}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in (("nodes.csv", NODES), ("tasks.csv", TASKS), ("pod.yaml", POD), ("other.csv", "a,b\n1,2\n")):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_trace_alone(folder: Path) -> None:
+    inputs = load_inputs([str(folder / "nodes.csv"), str(folder / "tasks.csv")])
+    assert inputs.trace is not None
+    assert ([node.key for node in inputs.trace.nodes], len(inputs.trace.pods)) == (["n1"], 1)
+    assert inputs.manifest.loaded == []
+
+
+def test_a_manifest_alone(folder: Path) -> None:
+    inputs = load_inputs([str(folder / "pod.yaml")])
+    assert inputs.trace is None
+    assert [each.kind for each in inputs.manifest.warnings] == ["missing node"]
+
+
+def test_pods_of_manifests_may_be_bound_to_nodes_of_the_trace(folder: Path) -> None:
+    inputs = load_inputs([str(folder / "pod.yaml"), str(folder / "nodes.csv")], strict=True)
+    assert [pod.key for pod in inputs.manifest.pods] == ["default/web"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "want"),
+    [
+        pytest.param(["other.csv"], "table: expected a header", id="a table of something else"),
+        pytest.param(["nodes.csv", "nodes.csv"], "a name of its own", id="a table twice"),
+        pytest.param([], "at least one file", id="nothing"),
+    ],
+)
+def test_refused(paths: list[str], want: str, folder: Path) -> None:
+    with pytest.raises(InputError, match=want):
+        load_inputs([str(folder / path) for path in paths])
