@@ -174,6 +174,7 @@ def default_csi_driver(driver: CSIDriver) -> CSIDriver:
         fs_group_policy=spec.fs_group_policy or "ReadWriteOnceWithFSType",
         volume_lifecycle_modes=spec.volume_lifecycle_modes or ("Persistent",),
         requires_republish=bool(spec.requires_republish),
+        se_linux_mount=bool(spec.se_linux_mount),
     )
     return changed(driver, spec=spec)
 

@@ -1,0 +1,529 @@
+"""Defaults against Kubernetes' own answers, and tables of the corners."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.base.errors import InputError
+from bayplan.objects.defaults import default_object, default_pod
+from bayplan.objects.kinds import convert, decode, encode
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.objects.pod_defaults import round_up_to_milli
+from bayplan.objects.quantity import QuantityLike, nano_value, parse_quantity
+from tests.objects.golden.files import read_golden
+
+Json = dict[str, Any]
+AMOUNT_LISTS = ("limits", "requests", "overhead", "allocatedResources", "capacity", "allocatable")
+
+
+def comparable(value: object) -> object:
+    """Write amounts in one way, and leave out what is empty and the one default that nothing here reads."""
+    if isinstance(value, dict):
+        items = {
+            name: {key: str(parse_quantity(amount)) for key, amount in item.items()}
+            if name in AMOUNT_LISTS and isinstance(item, dict)
+            else item
+            for name, item in value.items()
+            if name != "imagePullPolicy"
+        }
+        kept = {name: comparable(item) for name, item in items.items()}
+        return {name: item for name, item in kept.items() if item not in ({}, [], None)}
+    if isinstance(value, list):
+        return [comparable(item) for item in value]
+    return value
+
+
+def test_pods_get_upstreams_defaults() -> None:
+    """400 random pods."""
+    lines = read_golden("defaults")
+    assert len(lines) == 400
+    for line in lines:
+        question, want = line["question"]["object"], line["want"]
+        if "error" in want:
+            with pytest.raises(InputError):
+                decode(question)
+            continue
+        got = default_object(decode(question))
+        assert comparable(encode(got)) == comparable(encode(convert(want["object"], Pod))), question
+        assert default_object(got) is got
+
+
+def defaulted(kind: str, **fields: object) -> Json:
+    """Default an object and return its document without the head."""
+    document = encode(default_object(decode({"apiVersion": VERSIONS[kind], "kind": kind, **fields})))
+    del document["apiVersion"], document["kind"]
+    return document
+
+
+VERSIONS = {
+    "Pod": "v1",
+    "Node": "v1",
+    "Namespace": "v1",
+    "Service": "v1",
+    "ReplicationController": "v1",
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "StorageClass": "storage.k8s.io/v1",
+    "CSIDriver": "storage.k8s.io/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "ResourceClaim": "resource.k8s.io/v1",
+    "ResourceClaimTemplate": "resource.k8s.io/v1",
+    "ResourceSlice": "resource.k8s.io/v1",
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
+    "CSINode": "storage.k8s.io/v1",
+}
+SPEC = {"restartPolicy": "Always", "schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30}
+IN_DEFAULT = {"namespace": "default"}
+TEMPLATE = {"spec": SPEC}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "want"),
+    [
+        pytest.param("Pod", {}, {"metadata": IN_DEFAULT, "spec": SPEC}, id="a pod"),
+        pytest.param(
+            "Pod",
+            {
+                "metadata": {"namespace": "n"},
+                "spec": {
+                    "hostNetwork": True,
+                    "restartPolicy": "Never",
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{"ports": [{"containerPort": 80}]}],
+                },
+            },
+            {
+                "metadata": {"namespace": "n"},
+                "spec": {
+                    **SPEC,
+                    "hostNetwork": True,
+                    "restartPolicy": "Never",
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{"ports": [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]}],
+                },
+            },
+            id="a pod on the host network",
+        ),
+        pytest.param(
+            "Pod",
+            {
+                "spec": {
+                    "resources": {"limits": {"cpu": "2", "memory": "2Gi"}},
+                    "containers": [{"resources": {"limits": {"cpu": "500m", "hugepages-2Mi": "4Mi"}}}],
+                }
+            },
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    **SPEC,
+                    "resources": {
+                        "limits": {"cpu": "2", "memory": "2Gi", "hugepages-2Mi": "4Mi"},
+                        "requests": {"cpu": "500m", "memory": "2Gi", "hugepages-2Mi": "4Mi"},
+                    },
+                    "containers": [
+                        {
+                            "resources": {
+                                "limits": {"cpu": "500m", "hugepages-2Mi": "4Mi"},
+                                "requests": {"cpu": "500m", "hugepages-2Mi": "4Mi"},
+                            }
+                        }
+                    ],
+                },
+            },
+            id="a pod with limits as a whole",
+        ),
+        pytest.param(
+            "Pod",
+            {
+                "spec": {
+                    "volumes": [
+                        {"name": "a", "rbd": {"image": "i"}},
+                        {"name": "b", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+                    ]
+                }
+            },
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    **SPEC,
+                    "volumes": [
+                        {"name": "a", "rbd": {"image": "i", "pool": "rbd", "user": "admin"}},
+                        {"name": "b", "ephemeral": {"volumeClaimTemplate": {"spec": {"volumeMode": "Filesystem"}}}},
+                    ],
+                },
+            },
+            id="a pod with volumes",
+        ),
+        pytest.param(
+            "Node",
+            {"status": {"capacity": {"cpu": "1.0001"}}},
+            {"status": {"capacity": {"cpu": "1001m"}, "allocatable": {"cpu": "1001m"}}},
+            id="a node offers its capacity where it does not say",
+        ),
+        pytest.param(
+            "Node",
+            {"status": {"capacity": {"cpu": "2"}, "allocatable": {"cpu": "1"}}},
+            {"status": {"capacity": {"cpu": "2"}, "allocatable": {"cpu": "1"}}},
+            id="a node that says what it offers",
+        ),
+        pytest.param(
+            "Namespace",
+            {"metadata": {"name": "n", "labels": {"kubernetes.io/metadata.name": "x", "a": "b"}}},
+            {
+                "metadata": {"name": "n", "labels": {"kubernetes.io/metadata.name": "n", "a": "b"}},
+                "status": {"phase": "Active"},
+            },
+            id="a namespace has its name as a label",
+        ),
+        pytest.param(
+            "Namespace", {}, {"status": {"phase": "Active"}}, id="a namespace without a name has no such label"
+        ),
+        pytest.param(
+            "Service",
+            {"spec": {"ports": [{"port": 80}, {"port": 81, "targetPort": "web", "protocol": "UDP"}]}},
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    "type": "ClusterIP",
+                    "sessionAffinity": "None",
+                    "ports": [
+                        {"port": 80, "targetPort": 80, "protocol": "TCP"},
+                        {"port": 81, "targetPort": "web", "protocol": "UDP"},
+                    ],
+                },
+            },
+            id="a service",
+        ),
+        pytest.param(
+            "PriorityClass",
+            {"value": 5},
+            {"value": 5, "preemptionPolicy": "PreemptLowerPriority"},
+            id="a priority class",
+        ),
+        pytest.param(
+            "StorageClass", {}, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}, id="a storage class"
+        ),
+        pytest.param(
+            "StorageClass",
+            {"volumeBindingMode": "WaitForFirstConsumer", "reclaimPolicy": "Retain"},
+            {"volumeBindingMode": "WaitForFirstConsumer", "reclaimPolicy": "Retain"},
+            id="a storage class that says all",
+        ),
+        pytest.param(
+            "PersistentVolume",
+            {"spec": {"capacity": {"storage": "1Gi"}}},
+            {
+                "spec": {
+                    "capacity": {"storage": "1Gi"},
+                    "persistentVolumeReclaimPolicy": "Retain",
+                    "volumeMode": "Filesystem",
+                },
+                "status": {"phase": "Pending"},
+            },
+            id="a volume",
+        ),
+        pytest.param(
+            "PersistentVolumeClaim",
+            {},
+            {"metadata": IN_DEFAULT, "spec": {"volumeMode": "Filesystem"}, "status": {"phase": "Pending"}},
+            id="a claim",
+        ),
+        pytest.param(
+            "CSIDriver",
+            {"spec": {"attachRequired": False}},
+            {
+                "spec": {
+                    "attachRequired": False,
+                    "podInfoOnMount": False,
+                    "storageCapacity": False,
+                    "fsGroupPolicy": "ReadWriteOnceWithFSType",
+                    "volumeLifecycleModes": ["Persistent"],
+                    "requiresRepublish": False,
+                    "seLinuxMount": False,
+                }
+            },
+            id="a CSI driver",
+        ),
+        pytest.param("CSINode", {"metadata": {"name": "n"}}, {"metadata": {"name": "n"}}, id="a kind without defaults"),
+        pytest.param(
+            "ResourceClaim",
+            {
+                "spec": {
+                    "devices": {
+                        "requests": [
+                            {"name": "a", "exactly": {"tolerations": [{"key": "k"}]}},
+                            {"name": "b", "firstAvailable": [{"name": "c"}, {"name": "d", "allocationMode": "All"}]},
+                        ]
+                    }
+                }
+            },
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    "devices": {
+                        "requests": [
+                            {
+                                "name": "a",
+                                "exactly": {
+                                    "allocationMode": "ExactCount",
+                                    "count": 1,
+                                    "tolerations": [{"key": "k", "operator": "Equal"}],
+                                },
+                            },
+                            {
+                                "name": "b",
+                                "firstAvailable": [
+                                    {"name": "c", "allocationMode": "ExactCount", "count": 1},
+                                    {"name": "d", "allocationMode": "All"},
+                                ],
+                            },
+                        ]
+                    }
+                },
+            },
+            id="a resource claim",
+        ),
+        pytest.param(
+            "ResourceClaim",
+            {"status": {"allocation": {"devices": {"results": [{"device": "d", "tolerations": [{"key": "k"}]}]}}}},
+            {
+                "metadata": IN_DEFAULT,
+                "status": {
+                    "allocation": {
+                        "devices": {"results": [{"device": "d", "tolerations": [{"key": "k", "operator": "Equal"}]}]}
+                    }
+                },
+            },
+            id="an allocated resource claim",
+        ),
+        pytest.param(
+            "ResourceClaimTemplate",
+            {"spec": {"spec": {"devices": {"requests": [{"name": "a", "exactly": {"count": 2}}]}}}},
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    "spec": {
+                        "devices": {
+                            "requests": [{"name": "a", "exactly": {"allocationMode": "ExactCount", "count": 2}}]
+                        }
+                    }
+                },
+            },
+            id="a template of resource claims",
+        ),
+        pytest.param(
+            "ResourceSlice",
+            {"spec": {"devices": [{"name": "d", "nodeAllocatableResourceMappings": {"cpu": {}}}]}},
+            {
+                "spec": {
+                    "devices": [
+                        {"name": "d", "nodeAllocatableResourceMappings": {"cpu": {"allocationMultiplier": "1"}}}
+                    ]
+                }
+            },
+            id="a slice of devices",
+        ),
+        pytest.param(
+            "Deployment",
+            {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}},
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": SPEC},
+                    "strategy": {
+                        "type": "RollingUpdate",
+                        "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
+                    },
+                    "revisionHistoryLimit": 10,
+                    "progressDeadlineSeconds": 600,
+                },
+            },
+            id="a Deployment of an older version, without selector",
+        ),
+        pytest.param(
+            "Deployment",
+            {"spec": {"replicas": 0, "strategy": {"type": "Recreate"}, "revisionHistoryLimit": 0}},
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    "replicas": 0,
+                    "template": TEMPLATE,
+                    "strategy": {"type": "Recreate"},
+                    "revisionHistoryLimit": 0,
+                    "progressDeadlineSeconds": 600,
+                },
+            },
+            id="a Deployment with zeros",
+        ),
+        pytest.param(
+            "ReplicaSet",
+            {"spec": {"selector": {"matchLabels": {"a": "b"}}}},
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE},
+            },
+            id="a ReplicaSet",
+        ),
+        pytest.param(
+            "ReplicationController",
+            {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}},
+            {
+                "metadata": {"namespace": "default", "labels": {"a": "b"}},
+                "spec": {
+                    "replicas": 1,
+                    "selector": {"a": "b"},
+                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": SPEC},
+                },
+            },
+            id="a ReplicationController",
+        ),
+        pytest.param(
+            "StatefulSet",
+            {"spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}},
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    "replicas": 1,
+                    "template": TEMPLATE,
+                    "volumeClaimTemplates": [
+                        {
+                            "metadata": {"name": "data"},
+                            "spec": {"volumeMode": "Filesystem"},
+                            "status": {"phase": "Pending"},
+                        }
+                    ],
+                    "podManagementPolicy": "OrderedReady",
+                    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+                    "revisionHistoryLimit": 10,
+                    "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+                },
+            },
+            id="a StatefulSet",
+        ),
+        pytest.param(
+            "DaemonSet",
+            {"spec": {"updateStrategy": {"rollingUpdate": {"maxSurge": 2}}}},
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    "template": TEMPLATE,
+                    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 2}},
+                    "revisionHistoryLimit": 10,
+                },
+            },
+            id="a DaemonSet",
+        ),
+        pytest.param(
+            "Job",
+            {"spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never"}}}},
+            {
+                "metadata": {"namespace": "default", "labels": {"a": "b"}},
+                "spec": {
+                    "parallelism": 1,
+                    "completions": 1,
+                    "backoffLimit": 6,
+                    "manualSelector": False,
+                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": {**SPEC, "restartPolicy": "Never"}},
+                    "completionMode": "NonIndexed",
+                    "suspend": False,
+                    "podReplacementPolicy": "TerminatingOrFailed",
+                },
+            },
+            id="a Job",
+        ),
+        pytest.param(
+            "Job",
+            {
+                "spec": {
+                    "parallelism": 3,
+                    "backoffLimitPerIndex": 1,
+                    "podFailurePolicy": {"rules": [{"action": "Count"}]},
+                }
+            },
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    "parallelism": 3,
+                    "podFailurePolicy": {"rules": [{"action": "Count"}]},
+                    "backoffLimit": 2**31 - 1,
+                    "backoffLimitPerIndex": 1,
+                    "manualSelector": False,
+                    "template": TEMPLATE,
+                    "completionMode": "NonIndexed",
+                    "suspend": False,
+                    "podReplacementPolicy": "Failed",
+                },
+            },
+            id="a Job that works off a queue",
+        ),
+        pytest.param(
+            "CronJob",
+            {"spec": {"schedule": "* * * * *"}},
+            {
+                "metadata": IN_DEFAULT,
+                "spec": {
+                    "schedule": "* * * * *",
+                    "concurrencyPolicy": "Allow",
+                    "suspend": False,
+                    "jobTemplate": {"spec": {"template": TEMPLATE}},
+                    "successfulJobsHistoryLimit": 3,
+                    "failedJobsHistoryLimit": 1,
+                },
+            },
+            id="a CronJob",
+        ),
+    ],
+)
+def test_objects_get_their_defaults(kind: str, fields: Json, want: Json) -> None:
+    assert defaulted(kind, **fields) == want
+    item: KubernetesObject = decode({"apiVersion": VERSIONS[kind], "kind": kind, **want})
+    assert default_object(item) is item
+
+
+def test_the_gate_of_pod_level_resources_leaves_them_as_they_are() -> None:
+    pod = convert({"spec": {"resources": {"limits": {"cpu": "1"}}}}, Pod)
+    resources = default_pod(pod, pod_level_resources=False).spec.resources
+    assert resources is not None
+    assert (resources.requests, resources.limits) == ({}, {"cpu": "1"})
+
+
+def test_an_object_is_left_alone() -> None:
+    pod = convert({"spec": {"containers": [{"resources": {"limits": {"cpu": "1"}}}]}}, Pod)
+    before = msgspec.json.encode(pod)
+    assert default_pod(pod) != pod
+    assert msgspec.json.encode(pod) == before
+
+
+@pytest.mark.parametrize(
+    ("quantity", "want"),
+    [
+        pytest.param("1", "1", id="whole"),
+        pytest.param("1m", "1m", id="thousandths"),
+        pytest.param(0.5, 0.5, id="a number"),
+        pytest.param("1n", "1m", id="a nano becomes a thousandth"),
+        pytest.param("-1n", "-1m", id="a negative nano becomes a negative thousandth"),
+        pytest.param("1000.1u", "2m", id="up, not to the nearest"),
+        pytest.param("1e-7", "1e-3", id="exponents stay exponents"),
+    ],
+)
+def test_amounts_are_rounded_up_to_thousandths(quantity: QuantityLike, want: QuantityLike) -> None:
+    assert round_up_to_milli(quantity) == want
+
+
+@given(st.integers(-(10**12), 10**12))
+def test_rounding_goes_away_from_zero_to_the_next_thousandth(nanos: int) -> None:
+    rounded = nano_value(round_up_to_milli(f"{nanos}n"))
+    assert rounded % 10**6 == 0
+    assert 0 <= (abs(rounded) - abs(nanos)) < 10**6
+    assert rounded * nanos >= 0

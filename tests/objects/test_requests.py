@@ -1,0 +1,367 @@
+"""Request arithmetic against Kubernetes' own answers, tables of the corners, and a naive oracle."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.objects.kinds import convert
+from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from bayplan.objects.quantity import QuantityLike
+from bayplan.objects.requests import (
+    DEFAULT_CPU_MILLI,
+    DEFAULT_MEMORY_BYTES,
+    Amounts,
+    HostPort,
+    RequestGates,
+    RequestOptions,
+    accounted_requests,
+    balance_requests,
+    container_images,
+    fit_requests,
+    fit_score_requests,
+    host_ports,
+    is_scaled_down,
+    node_amounts,
+    normalized_image_name,
+    pod_amounts,
+    pod_priority,
+    pod_requests,
+    sum_container_limits,
+)
+from tests.objects.golden.files import read_golden
+from tests.oracle.requests import needs
+
+COLUMNS = ("cpu", "memory", "ephemeral-storage")
+
+
+def with_columns(amounts: Amounts) -> Amounts:
+    """Add the resources that upstream keeps in fields: they are there even when nobody asked for them."""
+    return dict.fromkeys(COLUMNS, 0) | amounts
+
+
+def test_requests_are_upstreams_in_every_use() -> None:
+    """800 random pods: sidecars, overhead, pod-level resources, resizes, negative and overflowing amounts."""
+    lines = read_golden("requests")
+    assert len(lines) == 800
+    for line in lines:
+        question, want = line["question"], line["want"]
+        pod = convert(question["pod"], Pod)
+        on = question["podLevelResources"]
+        gates = RequestGates(pod_level_resources=on, in_place_pod_level_resources_vertical_scaling=on)
+        accounted = accounted_requests(pod, gates)
+        limits = sum_container_limits(pod).items()
+        node = node_amounts(pod.spec.overhead)
+        node.pop("pods", None)
+        got: dict[str, Any] = {
+            "fit": with_columns(fit_requests(pod, gates)),
+            "fitScore": fit_score_requests(pod),
+            "balance": balance_requests(pod, gates),
+            "accounted": with_columns(accounted.requests),
+            "nonZero": [accounted.non_zero_cpu_milli, accounted.non_zero_memory_bytes],
+            "limits": {name: item.milli_value() if name == "cpu" else item.value() for name, item in limits},
+            "hostPorts": [list(port) for port in host_ports(pod)],
+            "node": with_columns(node),
+        }
+        want["hostPorts"] = [[ip or "0.0.0.0", protocol or "TCP", port] for ip, protocol, port in want["hostPorts"]]
+        assert got == want, question
+
+
+GPU: dict[str, Any] = {"example.com/gpu": 1}
+SCALARS: dict[str, Any] = {"example.com/gpu": 0, "storage": 1, "pods": 3}
+
+
+def pod_of(document: dict[str, object], **status: object) -> Pod:
+    return convert({"spec": document, "status": status}, Pod)
+
+
+def container(name: str = "c", *, sidecar: bool = False, **requests: Any) -> dict[str, object]:
+    item: dict[str, object] = {"name": name, "resources": {"requests": requests}}
+    return item | ({"restartPolicy": "Always"} if sidecar else {})
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param(
+            {"containers": [container(cpu="1"), container(cpu="500m")]}, {"cpu": 1500}, id="containers add up"
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [container(cpu="3"), container(cpu="2")]},
+            {"cpu": 3000},
+            id="init containers run one after the other",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [container(cpu="1", sidecar=True)]},
+            {"cpu": 2000},
+            id="a sidecar runs beside the containers",
+        ),
+        pytest.param(
+            {
+                "containers": [container(cpu="1")],
+                "initContainers": [container(cpu="1", sidecar=True), container(cpu="2")],
+            },
+            {"cpu": 3000},
+            id="a sidecar runs beside the init containers after it",
+        ),
+        pytest.param(
+            {
+                "containers": [container(cpu="1")],
+                "initContainers": [container(cpu="2"), container(cpu="1", sidecar=True)],
+            },
+            {"cpu": 2000},
+            id="a sidecar does not run beside the init containers before it",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "overhead": {"cpu": "100m", "memory": "1Mi"}},
+            {"cpu": 1100, "memory": 2**20},
+            id="overhead is added",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1", **GPU)], "resources": {"requests": {"cpu": "3"}}},
+            {"cpu": 3000, "example.com/gpu": 1},
+            id="what the pod asks for as a whole takes the place of its containers' requests",
+        ),
+        pytest.param(
+            {"containers": [container()], "resources": {"requests": {"example.com/gpu": 1}}},
+            {},
+            id="a pod can't ask for extended resources as a whole",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="100u"), container(cpu="100u")]},
+            {"cpu": 1},
+            id="amounts are rounded after the sum",
+        ),
+        pytest.param({"containers": [container(cpu="-1")]}, {"cpu": 0}, id="a negative sum counts as nothing"),
+        pytest.param(
+            {"containers": [container(**SCALARS)]},
+            {"example.com/gpu": 0},
+            id="a scalar resource of zero stays, and what nodes do not count goes",
+        ),
+        pytest.param(
+            {"containers": [container(memory="9223372036854775807"), container(memory="1")]},
+            {"memory": 0},
+            id="a sum that leaves int64 wraps to a negative number",
+        ),
+    ],
+)
+def test_the_filter_compares_the_most_demanding_moment(spec: dict[str, object], want: Amounts) -> None:
+    assert fit_requests(pod_of(spec)) == want
+
+
+def test_the_gate_of_pod_level_resources_leaves_them_out() -> None:
+    pod = pod_of({"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "3"}}})
+    assert fit_requests(pod, RequestGates(pod_level_resources=False)) == {"cpu": 1000}
+    assert balance_requests(pod, RequestGates(pod_level_resources=False)) == {"cpu": 1000}
+    assert accounted_requests(pod, RequestGates(pod_level_resources=False)).requests == {"cpu": 1000}
+
+
+def test_the_score_counts_defaults_and_no_pod_level_resources() -> None:
+    pod = pod_of(
+        {
+            "containers": [container(), container(cpu="0", memory="1Gi")],
+            "resources": {"requests": {"cpu": "3", "memory": "5Gi"}},
+        }
+    )
+    assert fit_score_requests(pod) == {"cpu": DEFAULT_CPU_MILLI, "memory": DEFAULT_MEMORY_BYTES + 2**30}
+    assert balance_requests(pod) == {"cpu": 3000, "memory": 5 * 2**30}
+
+
+def test_a_best_effort_pod_counts_with_defaults_for_scores_only() -> None:
+    accounted = accounted_requests(pod_of({"containers": [container(), container()]}))
+    assert accounted == ({}, 2 * DEFAULT_CPU_MILLI, 2 * DEFAULT_MEMORY_BYTES)
+
+
+def test_pod_level_requests_stand_for_the_defaults_of_their_resource_only() -> None:
+    pod = pod_of({"containers": [container()], "resources": {"requests": {"cpu": "1"}}})
+    assert accounted_requests(pod) == ({"cpu": 1000}, 1000, DEFAULT_MEMORY_BYTES)
+    pod = pod_of({"containers": [container()], "resources": {"requests": {"cpu": "1", "memory": "1"}}})
+    assert accounted_requests(pod) == ({"cpu": 1000, "memory": 1}, 1000, 1)
+
+
+def resized(**condition: str) -> Pod:
+    """A pod that asks for 1 CPU, was given 3 and runs with 2."""
+    status = {"name": "c", "allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "2"}}}
+    conditions = [{"type": "PodResizePending", "status": "True", **condition}] if condition else []
+    return pod_of({"containers": [container(cpu="4")]}, containerStatuses=[status], conditions=conditions)
+
+
+@pytest.mark.parametrize(
+    ("pod", "want"),
+    [
+        pytest.param(resized(), 4000, id="the largest of asked, given and in force"),
+        pytest.param(resized(reason="Deferred"), 4000, id="a deferred resize counts as asked for"),
+        pytest.param(resized(reason="Infeasible"), 3000, id="an infeasible resize does not"),
+    ],
+)
+def test_a_running_pod_counts_with_its_resize(pod: Pod, want: int) -> None:
+    assert accounted_requests(pod).requests == {"cpu": want}
+    assert balance_requests(pod) == {"cpu": want}
+    assert fit_requests(pod) == {"cpu": 4000}
+    assert fit_score_requests(pod) == {"cpu": 4000, "memory": DEFAULT_MEMORY_BYTES}
+    assert accounted_requests(pod, RequestGates(in_place_pod_vertical_scaling=False)).requests == {"cpu": 4000}
+
+
+def test_statuses_without_resources_say_nothing() -> None:
+    status = {"name": "c", "allocatedResources": {"cpu": "3"}}
+    pod = pod_of({"containers": [container(cpu="1")]}, containerStatuses=[status])
+    assert accounted_requests(pod).requests == {"cpu": 1000}
+
+
+def test_init_containers_are_resized_only_as_sidecars() -> None:
+    statuses = [{"name": name, "resources": {"requests": {"cpu": "5"}}} for name in ("i", "s")]
+    init = [container("i", cpu="1"), container("s", cpu="1", sidecar=True)]
+    pod = pod_of({"containers": [container()], "initContainers": init}, initContainerStatuses=statuses)
+    assert accounted_requests(pod).requests == {"cpu": 5000}
+    pod = pod_of({"containers": [container()], "initContainers": init[:1]}, initContainerStatuses=statuses)
+    assert accounted_requests(pod).requests == {"cpu": 1000}
+
+
+def test_claims_of_node_resources_count_behind_their_gate() -> None:
+    claims = [{"resourceClaimName": "a", "resources": {"cpu": "2"}}]
+    pod = pod_of({"containers": [container(cpu="1")]}, nodeAllocatableResourceClaimStatuses=claims)
+    assert accounted_requests(pod).requests == {"cpu": 1000}
+    gates = RequestGates(dra_node_allocatable_resources=True)
+    assert accounted_requests(pod, gates).requests == {"cpu": 3000}
+    assert fit_requests(pod, gates) == {"cpu": 1000}
+
+
+def test_options_leave_parts_out() -> None:
+    pod = pod_of(
+        {
+            "containers": [container(cpu="1", memory="1Gi")],
+            "overhead": {"cpu": "100m"},
+            "resources": {"requests": {"cpu": "3"}},
+        }
+    )
+    assert pod_amounts(pod, RequestOptions(skip_container_level_resources=True)) == {"cpu": 3100}
+    assert pod_amounts(pod, RequestOptions(exclude_overhead=True)) == {"cpu": 3000, "memory": 2**30}
+    assert {name: str(item) for name, item in pod_requests(pod, RequestOptions()).items()} == {
+        "cpu": "3100m",
+        "memory": "1Gi",
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "want"),
+    [
+        pytest.param({"cpu": "2"}, {"cpu": "1"}, True, id="less"),
+        pytest.param({"cpu": "1"}, {}, True, id="dropped"),
+        pytest.param({"cpu": "1"}, {"cpu": "1", "memory": "1"}, False, id="more of another"),
+        pytest.param({"cpu": "1"}, {"cpu": "1000m"}, False, id="the same in other words"),
+        pytest.param(
+            {"cpu": "1", "memory": "1"}, {"cpu": "2", "memory": "0"}, True, id="more of one and less of another"
+        ),
+    ],
+)
+def test_a_pod_is_scaled_down_when_any_request_shrinks(
+    before: dict[str, Any], after: dict[str, Any], want: bool
+) -> None:
+    old, new = (pod_of({"containers": [container(**requests)]}) for requests in (before, after))
+    assert is_scaled_down(old, new) == want
+
+
+def test_nodes_offer_what_is_counted() -> None:
+    offered: dict[str, QuantityLike] = {
+        "cpu": "3920m",
+        "memory": "1Gi",
+        "pods": 110,
+        "example.com/gpu": "2",
+        "storage": "1",
+    }
+    assert node_amounts(offered) == {"cpu": 3920, "memory": 2**30, "pods": 110, "example.com/gpu": 2}
+
+
+def test_host_ports_come_from_sidecars_and_containers() -> None:
+    ports = [{"containerPort": 1, "hostPort": 80}, {"containerPort": 2}]
+    pod = pod_of(
+        {
+            "initContainers": [
+                {"name": "i", "ports": [{"hostPort": 1, "containerPort": 1}]},
+                {
+                    "name": "s",
+                    "restartPolicy": "Always",
+                    "ports": [{"hostPort": 2, "containerPort": 2, "protocol": "UDP"}],
+                },
+            ],
+            "containers": [
+                {"name": "c", "ports": ports},
+                {"name": "d", "ports": [{"hostPort": 81, "hostIP": "10.0.0.1"}]},
+            ],
+        }
+    )
+    assert host_ports(pod) == (
+        HostPort("0.0.0.0", "UDP", 2),
+        HostPort("0.0.0.0", "TCP", 80),
+        HostPort("10.0.0.1", "TCP", 81),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        pytest.param("nginx", "nginx:latest", id="no tag"),
+        pytest.param("nginx:1", "nginx:1", id="a tag"),
+        pytest.param("registry:5000/nginx", "registry:5000/nginx:latest", id="a port is no tag"),
+        pytest.param("registry:5000/nginx:1", "registry:5000/nginx:1", id="a port and a tag"),
+        pytest.param("nginx@sha256:abc", "nginx@sha256:abc", id="a digest"),
+        pytest.param("", ":latest", id="no name"),
+    ],
+)
+def test_image_names_have_a_tag(name: str, want: str) -> None:
+    assert normalized_image_name(name) == want
+
+
+def test_images_of_init_containers_and_volumes_count() -> None:
+    pod = pod_of(
+        {
+            "containers": [{"image": "a"}, {"image": "a"}],
+            "initContainers": [{"image": "b:1"}],
+            "volumes": [{"name": "v", "image": {"reference": "c"}}, {"name": "w", "emptyDir": {}}],
+        }
+    )
+    assert container_images(pod) == ("b:1", "a:latest", "a:latest", "c:latest")
+
+
+def test_a_pod_without_priority_has_zero() -> None:
+    assert pod_priority(pod_of({})) == 0
+    assert pod_priority(pod_of({"priority": -5})) == -5
+
+
+# --- random ---
+
+AMOUNTS = st.sampled_from(["0", "1", "250m", "1.5", "100u", "1Gi", "64Mi", "0.3", 3, 2.5])
+REQUESTS = st.dictionaries(st.sampled_from(["cpu", "memory", "example.com/gpu"]), AMOUNTS, max_size=3)
+
+
+def container_with(requests: dict[str, Any], policy: str | None) -> Container:
+    return Container(resources=ResourceRequirements(requests=requests), restart_policy=policy)
+
+
+CONTAINERS = st.builds(container_with, REQUESTS, st.none())
+INIT_CONTAINERS = st.builds(container_with, REQUESTS, st.sampled_from([None, "Always"]))
+PODS = st.builds(
+    Pod,
+    spec=st.builds(
+        PodSpec,
+        containers=st.lists(CONTAINERS, min_size=1, max_size=3).map(tuple),
+        init_containers=st.lists(INIT_CONTAINERS, max_size=4).map(tuple),
+        overhead=REQUESTS,
+    ),
+)
+MISSING: dict[str, QuantityLike] = {"cpu": "100m", "memory": DEFAULT_MEMORY_BYTES}
+
+
+@given(PODS)
+def test_the_naive_oracle_agrees(pod: Pod) -> None:
+    for options, missing in ((RequestOptions(), {}), (RequestOptions(missing_requests=MISSING), MISSING)):
+        for name, amount in pod_amounts(pod, options).items():
+            assert amount == needs(pod, name, missing), name
+
+
+@given(PODS)
+def test_quantities_and_whole_numbers_agree(pod: Pod) -> None:
+    quantities = pod_requests(pod, RequestOptions())
+    want = {name: item.milli_value() if name == "cpu" else item.value() for name, item in quantities.items()}
+    assert pod_amounts(pod, RequestOptions()) == want
