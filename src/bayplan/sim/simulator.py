@@ -91,6 +91,7 @@ class Simulator:
         self._operations: list[tuple[int, int, int, Operation]] = []
         self._sequence = 0
         self._last_operation_ns = start_ns
+        self._timer_ns: int | None = None
         self._timelines = Timelines(cluster.store)
         self._usage = UsageMeter(scheduler.state, start_ns)
         self._events = EmittedEvents()
@@ -165,10 +166,11 @@ class Simulator:
         wakeup_ns = self.cluster.next_wakeup()
         if wakeup_ns is not None:
             instants.append(max(wakeup_ns, self.now_ns))
-        if instants or self._timers_matter():
-            timer_ns = self.scheduler.next_wakeup_ns(self.now_ns)
-            if timer_ns is not None:
-                instants.append(timer_ns)
+        self._timer_ns = None
+        if (len(self.scheduler.queue) or len(self.scheduler.waiting_pods)) and (instants or self._timers_matter()):
+            self._timer_ns = self.scheduler.next_wakeup_ns(self.now_ns)
+            if self._timer_ns is not None:
+                instants.append(self._timer_ns)
         return min(instants, default=None)
 
     def _timers_matter(self) -> bool:
@@ -202,16 +204,13 @@ class Simulator:
             self._take(cluster.advance(now_ns), now_ns)
         while operations and operations[0][0] <= now_ns:
             self._operate(heappop(operations)[3], now_ns)
-        ticked = False
         for _ in range(_MOST_ROUNDS):
             wakeup_ns = cluster.next_wakeup()
             if wakeup_ns is not None and wakeup_ns <= now_ns:
                 self._take(cluster.advance(now_ns), now_ns)
-            if not ticked:
-                timer_ns = scheduler.next_wakeup_ns(now_ns)
-                if timer_ns is not None and timer_ns <= now_ns:
-                    self._carry_out(scheduler.tick(now_ns), now_ns)
-                ticked = True
+            if self._timer_ns is not None and self._timer_ns <= now_ns:
+                self._timer_ns = None
+                self._carry_out(scheduler.tick(now_ns), now_ns)
             self._empty_queue(now_ns)
             wakeup_ns = cluster.next_wakeup()
             if wakeup_ns is None or wakeup_ns > now_ns:

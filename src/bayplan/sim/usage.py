@@ -13,12 +13,9 @@ from bayplan.state.resource_table import PODS
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
-_HIDDEN = FIRST_RESOURCE - POD_COUNT - 1
-"""Rows of the usage matrix between the pod count and the resources: requests as scoring sees them, of no interest here."""
-
 
 class _Totals:
-    """Sums over a set of nodes by resource (0: pods, then those of the state), and their sums weighted with time.
+    """Sums over a set of nodes by row of the usage matrix, and their sums weighted with time.
 
     A sum's integral over time needs no work as time passes: every change by ``d`` at time ``t`` adds ``d * t`` to the moment,
     and the integral up to ``T`` is ``sum * T - moment``. All are Python integers, which do not overflow.
@@ -74,6 +71,7 @@ class UsageMeter:
         self._start_ns = start_ns
         self._usage_position = state.usage_log.start
         self._node_position = state.node_log.start
+        self._width = 0
         self._cluster = _Totals()
         self._zones: dict[str, _Totals] = {}
         # Per row what was last seen there.
@@ -103,49 +101,62 @@ class UsageMeter:
         state = self._state
         before = self._zone_of.pop(row, None)
         if before is not None:
-            used, offered = self._requested.pop(row), self._allocatable.pop(row)
+            had_used, had_offered = self._requested.pop(row), self._allocatable.pop(row)
             for totals in (before, self._cluster):
                 totals.nodes -= 1
-                _add(totals.requested, totals.requested_moment, used, -1, time_ns)
-                _add(totals.allocatable, totals.allocatable_moment, offered, -1, time_ns)
+                _add(totals.requested, totals.requested_moment, had_used, -1, time_ns)
+                _add(totals.allocatable, totals.allocatable_moment, had_offered, -1, time_ns)
                 touched[id(totals)] = totals
         node = state.nodes.nodes[row]
         if node is None:
             return
-        count = 1 + len(state.nodes.resources)
+        used: list[int] = state.usage[:, row].tolist()
+        self._fit(len(used))
         zone = node.metadata.labels.get(ZONE_LABEL, "")
         after = self._zones.get(zone)
         if after is None:
             after = self._zones[zone] = _Totals()
-        offered = [int(state.nodes.allowed_pods[row]), *state.nodes.allocatable[:, row].tolist()]
-        used = self._usage(row)
+            after.fit(self._width)
+        offered = [int(state.nodes.allowed_pods[row]), 0, 0, *state.nodes.allocatable[:, row].tolist()]
         self._zone_of[row], self._allocatable[row], self._requested[row] = after, offered, used
         for totals in (after, self._cluster):
-            totals.fit(max(count, len(offered), len(used)))
             totals.nodes += 1
             _add(totals.requested, totals.requested_moment, used, 1, time_ns)
             _add(totals.allocatable, totals.allocatable_moment, offered, 1, time_ns)
             touched[id(totals)] = totals
 
     def _take_usage(self, row: int, time_ns: int, touched: dict[int, _Totals]) -> None:
+        """Take in a row on which pods came or went."""
         zone = self._zone_of.get(row)
         if zone is None:
             return
-        before, after = self._requested[row], self._usage(row)
+        before = self._requested[row]
+        after: list[int] = self._state.usage[:, row].tolist()
         if before == after:
             return
         self._requested[row] = after
-        before += [0] * (len(after) - len(before))
-        change = [now - then for now, then in zip(after, before, strict=True)]
-        for totals in (zone, self._cluster):
-            totals.fit(len(after))
-            _add(totals.requested, totals.requested_moment, change, 1, time_ns)
-            touched[id(totals)] = totals
+        if len(after) != len(before):
+            self._fit(len(after))
+            before += [0] * (len(after) - len(before))
+        cluster, grown = self._cluster, False
+        for number, amount in enumerate(after):
+            change = amount - before[number]
+            if change:
+                moment = change * time_ns
+                zone.requested[number] += change
+                zone.requested_moment[number] += moment
+                cluster.requested[number] += change
+                cluster.requested_moment[number] += moment
+                grown |= change > 0
+        if grown:
+            touched[id(zone)] = zone
+            touched[id(cluster)] = cluster
 
-    def _usage(self, row: int) -> list[int]:
-        used: list[int] = self._state.usage[:, row].tolist()
-        del used[1 : 1 + _HIDDEN]
-        return used
+    def _fit(self, width: int) -> None:
+        if width > self._width:
+            self._width = width
+            for totals in (self._cluster, *self._zones.values()):
+                totals.fit(width)
 
     def usages(self, end_ns: int) -> list[ResourceUsage]:
         """Return the usage of every resource that some node had or some pod took, up to a time.
@@ -153,18 +164,21 @@ class UsageMeter:
         The whole cluster comes first, then the zones by name.
         """
         duration_ns = end_ns - self._start_ns
-        names = [PODS, *self._state.nodes.resources.names]
+        resources = self._state.nodes.resources.names
+        names = {POD_COUNT: PODS} | {FIRST_RESOURCE + number: name for number, name in enumerate(resources)}
         cluster = self._cluster
         seen = [
-            number
-            for number in range(min(len(names), len(cluster.requested)))
-            if cluster.peak[number]
-            or cluster.allocatable[number]
-            or cluster.allocatable_moment[number] != cluster.allocatable[number] * duration_ns
+            row
+            for row in names
+            if row < self._width
+            and (
+                cluster.peak[row]
+                or cluster.allocatable[row]
+                or cluster.allocatable_moment[row] != cluster.allocatable[row] * duration_ns
+            )
         ]
         usages = []
         for zone, totals in ((None, cluster), *sorted(self._zones.items())):
-            totals.fit(len(cluster.requested))
             for number in seen:
                 offered, used = totals.allocatable[number], totals.requested[number]
                 usage = ResourceUsage(
