@@ -16,7 +16,7 @@ import msgspec
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.configuration.loading import default_configuration, load_configuration
+from bayplan.framework.configuration.loading import default_configuration, load_configuration_mapping
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode_json
@@ -84,7 +84,7 @@ def first_plugins_scheduler(level: RecordLevel) -> Scheduler:
         "percentageOfNodesToScore": 100,
         "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
     }
-    configuration = load_configuration(document)
+    configuration = load_configuration_mapping(document)
     return assemble_scheduler(
         configuration, in_tree_registry(), feature_gates=FeatureGates(), seed=1, record_level=level
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -12,13 +13,20 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
+from bayplan.formats.inputs import load_inputs
+from bayplan.framework.configuration.loading import (
+    SchedulerConfiguration,
+    default_configuration,
+    load_configuration,
+    load_configuration_mapping,
+)
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.cluster_state import ClusterState
 
 
@@ -28,7 +36,7 @@ class Cluster:
     Args:
         objects: nodes, pods (bound ones stay where they are) and whatever else scheduling reads.
         configuration: a KubeSchedulerConfiguration as a mapping or YAML text; the default one if not given.
-        registry: where plugins come from. plugins: custom ones, enabled in every profile with weight 1.
+        plugins: custom ones, enabled in every profile with weight 1. registry: where others come from; in-tree ones if not given.
         feature_gates: gates to set.
         seed: of the choice among equally good nodes.
         record_level: how much of each decision is kept.
@@ -41,9 +49,9 @@ class Cluster:
         self,
         objects: Iterable[KubernetesObject] = (),
         *,
-        registry: Registry,
         configuration: Mapping[str, object] | str | None = None,
-        plugins: Sequence[type[Plugin[object]]] = (),
+        plugins: Sequence[type[Plugin[Any]]] = (),
+        registry: Registry | None = None,
         feature_gates: Mapping[str, bool] | None = None,
         seed: int = 0,
         record_level: RecordLevel = RecordLevel.FULL,
@@ -51,19 +59,26 @@ class Cluster:
         self.seed = seed
         self._record_level = record_level
         self._gates = FeatureGates.from_mapping(feature_gates or {})
-        self._registry = registry.with_plugins(*plugins)
+        self._registry = (registry if registry is not None else in_tree_registry()).with_plugins(*plugins)
         self._configuration = self._load(configuration, plugins)
         self.scheduler = self._assemble(None)
         self.add(*objects)
 
+    @classmethod
+    def load(cls, *paths: str, **options: Any) -> Self:
+        """Return a cluster with the objects of manifests (files, folders, globs); `options` as for the class."""
+        return cls(load_inputs(paths).manifest.objects(), **options)
+
     def _load(
-        self, configuration: Mapping[str, object] | str | None, plugins: Sequence[type[Plugin[object]]]
+        self, configuration: Mapping[str, object] | str | None, plugins: Sequence[type[Plugin[Any]]]
     ) -> SchedulerConfiguration:
         points = self._registry.extension_points_for_configuration
         if configuration is None:
             loaded = default_configuration(self._gates, extension_points_of=points)
-        else:
+        elif isinstance(configuration, str):
             loaded = load_configuration(configuration, feature_gates=self._gates, extension_points_of=points)
+        else:
+            loaded = load_configuration_mapping(configuration, feature_gates=self._gates, extension_points_of=points)
         return loaded.with_plugins([(plugin.name, 1) for plugin in plugins], points)
 
     def _assemble(self, state: ClusterState | None) -> Scheduler:

@@ -233,7 +233,6 @@ class Plan:
         return None if isinstance(part.plugin, PreFilterPlugin) else part.plugin.observe(part.spec, self.state)
 
     def _fuse_filters(self) -> None:
-        state = self.state
         static = self.examined().copy()
         for part in self.filter_parts:
             if part.static:

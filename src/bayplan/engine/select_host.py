@@ -35,4 +35,4 @@ def seeded_pick(random: Callable[[], float]) -> Pick:
 def first_by_name(state: ClusterState, rows: Index) -> int:
     """Pick the node whose name sorts first, as recorded answers do."""
     names = state.nodes.names
-    return min(rows.tolist(), key=lambda row: names[row] or "")
+    return int(min(rows.tolist(), key=lambda row: names[row] or ""))

@@ -1,0 +1,141 @@
+"""A cluster in a notebook: add, schedule, read, fork."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import bayplan
+from bayplan import Cluster, NodeInfo, PerNodePlugin, RecordLevel, make_node, make_pod
+from bayplan.objects.pod import Pod
+
+
+def three_nodes() -> Cluster:
+    return Cluster([make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in ("a", "b", "c")])
+
+
+def test_pods_are_spread_and_every_decision_can_be_read_as_arrays() -> None:
+    cluster = three_nodes()
+    decisions = cluster.schedule(*[make_pod(f"web-{number}").req(cpu="1", memory="1Gi").obj() for number in range(3)])
+    assert sorted(decision.record.node for decision in decisions) == ["a", "b", "c"]
+    last = decisions[-1]
+    assert last.names == ("a", "b", "c")
+    assert last.codes.shape == (len(last.filters), 3)
+    assert last.raw.shape == last.normalized.shape == (len(last.scorers), 3)
+    assert np.array_equal(last.weighted.sum(axis=0), last.total)
+    assert last.record.node in last.ties
+
+
+def test_a_pod_that_fits_nowhere_waits_until_there_is_room() -> None:
+    cluster = three_nodes()
+    (decision,) = cluster.schedule(make_pod("big").req(cpu="6").obj())
+    assert decision.record.message == "0/3 nodes are available: 3 Insufficient cpu."
+    assert cluster.pending == ["default/big"]
+    cluster.add(make_node("d").capacity(cpu="8").obj())
+    assert [decision.record.node for decision in cluster.schedule()] == ["d"]
+    assert cluster.node_of("big") == "d"
+
+
+def test_a_fork_is_independent() -> None:
+    cluster = three_nodes()
+    cluster.schedule(make_pod("p").req(cpu="3").obj())
+    fork = cluster.fork()
+    fork.remove("p", "a", "b", "c")
+    assert not len(fork.state.nodes)
+    assert cluster.node_of("p") is not None
+    fork.state.check_invariants()
+    cluster.state.check_invariants()
+
+
+def test_a_fork_takes_waiting_pods_with_it() -> None:
+    cluster = three_nodes()
+    cluster.schedule(make_pod("big").req(cpu="6").obj())
+    fork = cluster.fork()
+    fork.add(make_node("d").capacity(cpu="8").obj())
+    fork.schedule()
+    assert fork.node_of("big") == "d"
+    assert cluster.node_of("big") is None
+
+
+class OnlyB(PerNodePlugin):
+    """Refuses every node but b, and says so."""
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
+        return None if node.name == "b" else f"node is not b, which {pod.metadata.name} wants"
+
+
+def test_a_custom_plugin_decides_and_explains_like_any_other() -> None:
+    cluster = Cluster(plugins=[OnlyB])
+    cluster.add(*[make_node(name).capacity(cpu="4").obj() for name in ("a", "b", "c")])
+    (decision,) = cluster.schedule(make_pod("p").obj())
+    assert decision.record.node == "b"
+    failure = decision.first_failure(0)
+    assert failure is not None
+    assert (failure.plugin, failure.reasons) == ("OnlyB", ("node is not b, which p wants",))
+
+
+def test_the_same_seed_chooses_the_same_nodes() -> None:
+    def nodes(seed: int) -> list[str]:
+        cluster = Cluster(
+            [make_node(f"n{number:02}").capacity(cpu="4").obj() for number in range(20)],
+            seed=seed,
+            record_level=RecordLevel.SUMMARY,
+        )
+        cluster.schedule(*[make_pod(f"p{number}").obj() for number in range(20)])
+        return [record.node for record in cluster.records]
+
+    assert nodes(1) == nodes(1)
+    assert nodes(1) != nodes(2)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "want"),
+    [
+        pytest.param("kind: Pod", "Object 'apiVersion' is missing in 'kind: Pod'", id="another kind"),
+        pytest.param(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"plugins": {"filter": {"enabled": [{"name": "Missing"}]}}}],
+            },
+            "Missing",
+            id="a plugin that does not exist",
+        ),
+    ],
+)
+def test_a_bad_configuration_is_refused(configuration: str | dict[str, object], want: str) -> None:
+    with pytest.raises(bayplan.InputError) as refusal:
+        Cluster(configuration=configuration)
+    assert want in str(refusal.value)
+
+
+def test_the_public_surface_is_pinned() -> None:
+    assert bayplan.__all__ == [
+        "Cluster",
+        "Decision",
+        "simulate",
+        "SimulationOptions",
+        "open_result",
+        "RecordLevel",
+        "make_node",
+        "make_pod",
+        "PerNodePlugin",
+        "NodeInfo",
+        "Reads",
+        "Status",
+        "unschedulable",
+        "unresolvable",
+        "BayplanError",
+        "InputError",
+        "__version__",
+    ]
+    assert all(getattr(bayplan, name) is not None for name in bayplan.__all__ if name != "open_result")
+
+
+def test_importing_the_package_loads_no_numpy() -> None:
+    program = "import sys, bayplan; print('numpy' in sys.modules, bayplan.__version__)"
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert output.split()[0] == "False"
