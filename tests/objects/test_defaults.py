@@ -64,7 +64,6 @@ VERSIONS = {
     "Node": "v1",
     "Namespace": "v1",
     "Service": "v1",
-    "ReplicationController": "v1",
     "PersistentVolume": "v1",
     "PersistentVolumeClaim": "v1",
     "StorageClass": "storage.k8s.io/v1",
@@ -73,17 +72,10 @@ VERSIONS = {
     "ResourceClaim": "resource.k8s.io/v1",
     "ResourceClaimTemplate": "resource.k8s.io/v1",
     "ResourceSlice": "resource.k8s.io/v1",
-    "Deployment": "apps/v1",
-    "ReplicaSet": "apps/v1",
-    "StatefulSet": "apps/v1",
-    "DaemonSet": "apps/v1",
-    "Job": "batch/v1",
-    "CronJob": "batch/v1",
     "CSINode": "storage.k8s.io/v1",
 }
 SPEC = {"restartPolicy": "Always", "schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30}
 IN_DEFAULT = {"namespace": "default"}
-TEMPLATE = {"spec": SPEC}
 
 
 @pytest.mark.parametrize(
@@ -331,157 +323,6 @@ TEMPLATE = {"spec": SPEC}
                 }
             },
             id="a slice of devices",
-        ),
-        pytest.param(
-            "Deployment",
-            {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}},
-            {
-                "metadata": IN_DEFAULT,
-                "spec": {
-                    "replicas": 1,
-                    "selector": {"matchLabels": {"a": "b"}},
-                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": SPEC},
-                    "strategy": {
-                        "type": "RollingUpdate",
-                        "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
-                    },
-                    "revisionHistoryLimit": 10,
-                    "progressDeadlineSeconds": 600,
-                },
-            },
-            id="a Deployment of an older version, without selector",
-        ),
-        pytest.param(
-            "Deployment",
-            {"spec": {"replicas": 0, "strategy": {"type": "Recreate"}, "revisionHistoryLimit": 0}},
-            {
-                "metadata": IN_DEFAULT,
-                "spec": {
-                    "replicas": 0,
-                    "template": TEMPLATE,
-                    "strategy": {"type": "Recreate"},
-                    "revisionHistoryLimit": 0,
-                    "progressDeadlineSeconds": 600,
-                },
-            },
-            id="a Deployment with zeros",
-        ),
-        pytest.param(
-            "ReplicaSet",
-            {"spec": {"selector": {"matchLabels": {"a": "b"}}}},
-            {
-                "metadata": IN_DEFAULT,
-                "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE},
-            },
-            id="a ReplicaSet",
-        ),
-        pytest.param(
-            "ReplicationController",
-            {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}},
-            {
-                "metadata": {"namespace": "default", "labels": {"a": "b"}},
-                "spec": {
-                    "replicas": 1,
-                    "selector": {"a": "b"},
-                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": SPEC},
-                },
-            },
-            id="a ReplicationController",
-        ),
-        pytest.param(
-            "StatefulSet",
-            {"spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}},
-            {
-                "metadata": IN_DEFAULT,
-                "spec": {
-                    "replicas": 1,
-                    "template": TEMPLATE,
-                    "volumeClaimTemplates": [
-                        {
-                            "metadata": {"name": "data"},
-                            "spec": {"volumeMode": "Filesystem"},
-                            "status": {"phase": "Pending"},
-                        }
-                    ],
-                    "podManagementPolicy": "OrderedReady",
-                    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
-                    "revisionHistoryLimit": 10,
-                    "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
-                },
-            },
-            id="a StatefulSet",
-        ),
-        pytest.param(
-            "DaemonSet",
-            {"spec": {"updateStrategy": {"rollingUpdate": {"maxSurge": 2}}}},
-            {
-                "metadata": IN_DEFAULT,
-                "spec": {
-                    "template": TEMPLATE,
-                    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 2}},
-                    "revisionHistoryLimit": 10,
-                },
-            },
-            id="a DaemonSet",
-        ),
-        pytest.param(
-            "Job",
-            {"spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never"}}}},
-            {
-                "metadata": {"namespace": "default", "labels": {"a": "b"}},
-                "spec": {
-                    "parallelism": 1,
-                    "completions": 1,
-                    "backoffLimit": 6,
-                    "manualSelector": False,
-                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": {**SPEC, "restartPolicy": "Never"}},
-                    "completionMode": "NonIndexed",
-                    "suspend": False,
-                    "podReplacementPolicy": "TerminatingOrFailed",
-                },
-            },
-            id="a Job",
-        ),
-        pytest.param(
-            "Job",
-            {
-                "spec": {
-                    "parallelism": 3,
-                    "backoffLimitPerIndex": 1,
-                    "podFailurePolicy": {"rules": [{"action": "Count"}]},
-                }
-            },
-            {
-                "metadata": IN_DEFAULT,
-                "spec": {
-                    "parallelism": 3,
-                    "podFailurePolicy": {"rules": [{"action": "Count"}]},
-                    "backoffLimit": 2**31 - 1,
-                    "backoffLimitPerIndex": 1,
-                    "manualSelector": False,
-                    "template": TEMPLATE,
-                    "completionMode": "NonIndexed",
-                    "suspend": False,
-                    "podReplacementPolicy": "Failed",
-                },
-            },
-            id="a Job that works off a queue",
-        ),
-        pytest.param(
-            "CronJob",
-            {"spec": {"schedule": "* * * * *"}},
-            {
-                "metadata": IN_DEFAULT,
-                "spec": {
-                    "schedule": "* * * * *",
-                    "concurrencyPolicy": "Allow",
-                    "suspend": False,
-                    "jobTemplate": {"spec": {"template": TEMPLATE}},
-                    "successfulJobsHistoryLimit": 3,
-                    "failedJobsHistoryLimit": 1,
-                },
-            },
-            id="a CronJob",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.objects.meta import ResourceList, changed, mapped
 from bayplan.objects.pod import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
-from bayplan.objects.quantity import Quantity, QuantityLike, nano_value, parse_quantity
+from bayplan.objects.quantity import Quantity, QuantityLike, parse_quantity
 from bayplan.objects.requests import RequestOptions, pod_requests, sum_container_limits
 from bayplan.objects.resource_names import is_huge_page, is_pod_level
 from bayplan.objects.storage import PersistentVolumeClaim
@@ -102,12 +102,12 @@ def _pod_level_resources(pod: Pod, resources: ResourceRequirements) -> ResourceR
     if limits or requests:
         for name, quantity in sum_container_limits(pod).items():
             if is_huge_page(name) and name not in requests:
-                limits.setdefault(name, str(quantity))
+                limits.setdefault(name, str(_rounded_quantity(quantity)))
     if limits:
         options = RequestOptions(exclude_overhead=True, skip_pod_level_resources=True)
         for name, quantity in pod_requests(pod, options).items():
             if is_pod_level(name) and not is_huge_page(name):
-                requests.setdefault(name, str(quantity))
+                requests.setdefault(name, str(_rounded_quantity(quantity)))
         for name, limit in limits.items():
             if is_pod_level(name):
                 requests.setdefault(name, limit)
@@ -173,11 +173,17 @@ def default_claim_spec(spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaim
 @lru_cache(maxsize=65536)
 def round_up_to_milli(quantity: QuantityLike) -> QuantityLike:
     """Round an amount up (away from zero) to thousandths, as the API does with every list of resources. Cached."""
-    nanos = nano_value(quantity)
+    parsed = parse_quantity(quantity)
+    rounded_up = _rounded_quantity(parsed)
+    return quantity if rounded_up is parsed else str(rounded_up)
+
+
+def _rounded_quantity(quantity: Quantity) -> Quantity:
+    nanos = quantity.as_nanos()
     if nanos % _MILLI_IN_NANOS == 0:
         return quantity
     milli = -(-nanos // _MILLI_IN_NANOS) if nanos > 0 else nanos // _MILLI_IN_NANOS
-    return str(Quantity(milli, -3, format=parse_quantity(quantity).format))
+    return Quantity(milli, -3, format=quantity.format)
 
 
 def rounded(resources: ResourceList) -> ResourceList:
