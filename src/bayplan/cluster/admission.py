@@ -1,0 +1,94 @@
+"""Admission of new pods, with a memory: what the API server makes of a spec is worked out once for each spec.
+
+Defaults, priority, default tolerations and label keys are those of `bayplan.objects`. This module keeps track of the
+priority classes, and sees to it that equal identity in gives equal identity out: thousands of pods of one template or
+of one trace go on sharing one spec object, which the scheduler compiles once.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from bayplan.cluster.store import ObjectStore
+from bayplan.objects.admission import PriorityClasses, with_default_tolerations, with_label_keys
+from bayplan.objects.affinity import PodAffinityTerm
+from bayplan.objects.pod import Pod, PodSpec
+from bayplan.objects.pod_defaults import default_pod
+from bayplan.objects.policy import PriorityClass
+
+_MEMO_SIZE = 65536
+
+
+class PodAdmission:
+    """Admit the specs of new pods, with the priority classes of a store.
+
+    Args:
+        store: where the priority classes are.
+
+    Attributes:
+        version: moves whenever a priority class changes; what was admitted under an older version may be outdated.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self.version = 0
+        self._classes: PriorityClasses | None = None
+        # Keyed by identity; the keys' objects are kept in the values, so that an id can't pass to another object.
+        self._specs: dict[int, tuple[PodSpec, PodSpec]] = {}
+        self._labelled: dict[tuple[int, int], tuple[PodSpec, dict[str, str], PodSpec]] = {}
+
+    def forget(self) -> None:
+        """Admit every spec anew from now on. Called when a priority class has changed; pods that exist keep theirs."""
+        self.version += 1
+        self._classes = None
+        self._specs.clear()
+        self._labelled.clear()
+
+    def admit(self, pod: Pod) -> PodSpec:
+        """Return the spec of a new pod as the API server stores it.
+
+        Pods with one spec object get one spec object back, unless their labels are part of it (``matchLabelKeys``).
+
+        Raises:
+            InputError: its priority class does not exist.
+        """
+        spec = pod.spec
+        known = self._specs.get(id(spec))
+        if known is not None:
+            admitted = known[1]
+        else:
+            if self._classes is None:
+                self._classes = PriorityClasses(self._store.all(PriorityClass))
+            admitted = with_default_tolerations(self._classes.resolve(default_pod(pod))).spec
+            if len(self._specs) >= _MEMO_SIZE:
+                self._specs.clear()
+            self._specs[id(spec)] = (spec, admitted)
+        if admitted.affinity is None and not admitted.topology_spread_constraints:
+            return admitted
+        return self._with_label_keys(pod, admitted) if _has_label_keys(admitted) else admitted
+
+    def _with_label_keys(self, pod: Pod, admitted: PodSpec) -> PodSpec:
+        labels = pod.metadata.labels
+        key = (id(admitted), id(labels))
+        known = self._labelled.get(key)
+        if known is not None:
+            return known[2]
+        merged = with_label_keys(replace(pod, spec=admitted)).spec
+        if len(self._labelled) >= _MEMO_SIZE:
+            self._labelled.clear()
+        self._labelled[key] = (admitted, labels, merged)
+        return merged
+
+
+def _has_label_keys(spec: PodSpec) -> bool:
+    affinity = spec.affinity
+    terms: list[PodAffinityTerm] = []
+    if affinity is not None:
+        for side in (affinity.pod_affinity, affinity.pod_anti_affinity):
+            if side is not None:
+                terms.extend(side.required_during_scheduling_ignored_during_execution)
+                preferred = side.preferred_during_scheduling_ignored_during_execution
+                terms.extend(item.pod_affinity_term for item in preferred)
+    return any(term.match_label_keys or term.mismatch_label_keys for term in terms) or any(
+        constraint.match_label_keys for constraint in spec.topology_spread_constraints
+    )

@@ -1,0 +1,191 @@
+"""How objects come in: created with what the server adds, or changed without losing what the server owns.
+
+The part of an API server that a virtual cluster needs: defaults, admission, generated names, generations. The object
+server of the `apiserver` layer has its own rules for documents; what it stores comes through here as typed objects.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.job_labels import label_job
+from bayplan.cluster.kubelet import VirtualKubelet
+from bayplan.cluster.naming import NameGenerator
+from bayplan.cluster.store import Kind, ObjectStore, object_key
+from bayplan.objects.defaults import default_object
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod, PodCondition
+from bayplan.objects.policy import PodDisruptionBudget
+from bayplan.objects.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+T = TypeVar("T", bound=KubernetesObject)
+
+_WORKLOADS: frozenset[Kind] = frozenset(
+    (CronJob, DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
+)
+_WITH_GENERATION = _WORKLOADS | {Pod, PodDisruptionBudget}
+
+# What the Deployment controller notes on its objects, and would only write again.
+_CONTROLLER_ANNOTATIONS = "deployment.kubernetes.io/"
+
+_GATED = PodCondition(
+    type="PodScheduled",
+    status="False",
+    reason="SchedulingGated",
+    message="Scheduling is blocked due to non-empty scheduling gates",
+)
+
+
+class Arrival:
+    """Take objects into a store.
+
+    Args:
+        store: where they go.
+        kubelet: takes charge of pods that arrive on a node, and of the pods of a node that arrives.
+        admission: admits new pods.
+        names: makes names for objects that have only a prefix.
+    """
+
+    def __init__(
+        self, store: ObjectStore, kubelet: VirtualKubelet, admission: PodAdmission, names: NameGenerator
+    ) -> None:
+        self._store = store
+        self._kubelet = kubelet
+        self._admission = admission
+        self._names = names
+
+    def apply(self, item: KubernetesObject, now_ns: int) -> None:
+        """Create an object, or change the one of its kind and key. See `VirtualCluster.apply`."""
+        if isinstance(item, Pod):
+            item = self._named(item)
+            pod = self._store.pods.get(object_key(item.metadata))
+            if pod is None:
+                self._create_pod(item, now_ns)
+            else:
+                self._change_pod(pod, item, now_ns)
+            return
+        item = self._named(default_object(item))
+        old = self._store.get(type(item), object_key(item.metadata))
+        if old is not None:
+            self._change(old, item)
+        elif isinstance(item, Job):
+            self._store.add(label_job(item, self._store), now_ns)
+        else:
+            self._store.add(_first_generation(item), now_ns)
+            if isinstance(item, Node):
+                self._take_pods_of(item, now_ns)
+
+    def _named(self, item: T) -> T:
+        """Return an object with a name, made from its prefix where it has none, and pods with a namespace."""
+        metadata = item.metadata
+        namespace = metadata.namespace or ("default" if isinstance(item, Pod) else "")
+        if metadata.name or not metadata.generate_name:
+            return (
+                item
+                if namespace == metadata.namespace
+                else replace(item, metadata=replace(metadata, namespace=namespace))
+            )
+        taken = [object_key(other.metadata) for other in self._store.all(type(item))]
+        name = self._names.generate(metadata.generate_name, namespace, frozenset(taken))
+        return replace(item, metadata=replace(metadata, name=name, namespace=namespace))
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def _create_pod(self, pod: Pod, now_ns: int) -> None:
+        metadata, spec, status = pod.metadata, pod.spec, pod.status
+        if not metadata.uid:
+            spec = self._admission.admit(pod)
+            metadata = replace(metadata, uid=self._store.new_uid(), generation=metadata.generation or 1)
+        if not status.phase:
+            conditions = status.conditions
+            if spec.scheduling_gates and not conditions:
+                conditions = (_GATED,)
+            status = replace(status, phase="Pending", conditions=conditions)
+        pod = replace(pod, metadata=metadata, spec=spec, status=status)
+        if spec.node_name and spec.node_name in self._store.nodes:
+            pod = self._kubelet.take(pod, now_ns)
+        self._store.add(pod, now_ns)
+
+    def _change_pod(self, old: Pod, new: Pod, now_ns: int) -> None:
+        spec = new.spec if new.metadata.uid else self._admission.admit(new)
+        arrives = bool(spec.node_name) and not old.spec.node_name
+        if not spec.node_name and old.spec.node_name:
+            spec = replace(spec, node_name=old.spec.node_name)
+        new = _merged(old, replace(new, spec=spec))
+        if new == old:
+            return
+        if arrives and spec.node_name in self._store.nodes:
+            new = self._kubelet.take(new, now_ns)
+        self._store.update(new)
+
+    def _take_pods_of(self, node: Node, now_ns: int) -> None:
+        """Let the kubelet of a new node take the pods that were bound to its name before it came."""
+        for pod in self._store.pods_on(node.metadata.name):
+            taken = self._kubelet.take(pod, now_ns)
+            if taken is not pod:
+                self._store.update(taken)
+
+    # --- other kinds --------------------------------------------------------------------------------------------------
+
+    def _change(self, old: KubernetesObject, new: KubernetesObject) -> None:
+        if isinstance(old, Job) and isinstance(new, Job):
+            # Selector and labels of its pods were made when the Job was, and can't be changed.
+            template = replace(new.spec.template, metadata=old.spec.template.metadata)
+            spec = replace(new.spec, selector=old.spec.selector, template=template)
+            new = replace(new, spec=spec)
+        new = _merged(old, new)
+        if new != old:
+            self._store.update(new)
+
+
+def _first_generation(item: T) -> T:
+    if type(item) not in _WITH_GENERATION or item.metadata.generation:
+        return item
+    return replace(item, metadata=replace(item.metadata, generation=1))
+
+
+def _merged(old: T, new: T) -> T:
+    """Return the new version of an object with what the server owns, and what it does not mention, from the old one."""
+    before, metadata = old.metadata, new.metadata
+    changes: dict[str, Any] = {}
+    generation = before.generation
+    if hasattr(old, "spec"):
+        spec_before, spec = old.spec, getattr(new, "spec", None)
+        if spec == spec_before:
+            # The same object, so that whoever compares by identity sees that nothing changed.
+            changes["spec"] = spec_before
+        elif type(old) in _WITH_GENERATION:
+            generation += 1
+    if hasattr(old, "status"):
+        status = getattr(new, "status", None)
+        if type(old) in _WORKLOADS or status is None or status == type(status)():
+            changes["status"] = old.status
+    noted = {name: text for name, text in before.annotations.items() if name.startswith(_CONTROLLER_ANNOTATIONS)}
+    annotations = {**noted, **metadata.annotations} if noted else metadata.annotations
+    changes["metadata"] = replace(
+        metadata,
+        uid=before.uid,
+        generate_name=before.generate_name,
+        resource_version=before.resource_version,
+        generation=generation,
+        labels=before.labels if metadata.labels == before.labels else metadata.labels,
+        annotations=before.annotations if annotations == before.annotations else annotations,
+        creation_timestamp=before.creation_timestamp,
+        deletion_timestamp=before.deletion_timestamp,
+        deletion_grace_period_seconds=before.deletion_grace_period_seconds,
+        owner_references=metadata.owner_references or before.owner_references,
+        finalizers=metadata.finalizers or before.finalizers,
+    )
+    return replace(new, **changes)

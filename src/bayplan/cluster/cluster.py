@@ -1,0 +1,274 @@
+"""The virtual cluster: store, controllers and kubelet behind one door. What a host (simulator, object server) holds.
+
+Every call that writes returns the change events it caused, in the order of the writes: what a watch would send, and
+what the host feeds its scheduler. Calls only write what they say. Everything that follows from a write (controllers
+making or deleting pods, pods starting late or finishing) happens in `VirtualCluster.advance`, which the host calls
+when the time that `VirtualCluster.next_wakeup` tells has come; work for controllers makes that time "now"::
+
+    events = cluster.apply(deployment, now_ns)       # ADDED Deployment
+    while (wakeup := cluster.next_wakeup()) is not None and wakeup <= now_ns:
+        events += cluster.advance(now_ns)            # ADDED ReplicaSet, ADDED Pod, ADDED Pod, ...
+
+Time is integer nanoseconds since 1970 and comes in with each call; it never goes backwards. Randomness (names, uids)
+comes from the seeded streams given. One seed and one sequence of calls give one sequence of events, byte for byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from bayplan.base.errors import InputError
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.admission import PodAdmission
+from bayplan.cluster.arrival import Arrival
+from bayplan.cluster.controller_manager import ControllerManager
+from bayplan.cluster.controllers.controller import Controller, ControllerTools
+from bayplan.cluster.controllers.cron_job import CronJobController
+from bayplan.cluster.controllers.daemon_set import DaemonSetController
+from bayplan.cluster.controllers.deployment import DeploymentController
+from bayplan.cluster.controllers.garbage_collector import GarbageCollector
+from bayplan.cluster.controllers.job import JobController
+from bayplan.cluster.controllers.node_lifecycle import NodeLifecycleController
+from bayplan.cluster.controllers.pod_gc import PodGarbageCollector
+from bayplan.cluster.controllers.replica_set import ReplicaSetController
+from bayplan.cluster.controllers.replication_controller import ReplicationControllerController
+from bayplan.cluster.controllers.stateful_set import StatefulSetController
+from bayplan.cluster.deletion import Deletion, Propagation
+from bayplan.cluster.kubelet import KubeletOptions, VirtualKubelet
+from bayplan.cluster.naming import NameGenerator
+from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.pod_maker import PodMaker
+from bayplan.cluster.pod_status import bound_status, with_condition
+from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
+from bayplan.cluster.timestamps import format_time
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod, PodCondition
+
+T = TypeVar("T", bound=KubernetesObject)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """How a virtual cluster behaves.
+
+    Attributes:
+        kubelet: see `KubeletOptions`.
+        sync_delay_ns: how long controllers take to notice a change.
+        terminated_pod_threshold: how many finished pods are kept before the oldest are removed; 0 keeps all.
+    """
+
+    kubelet: KubeletOptions = field(default_factory=KubeletOptions)
+    sync_delay_ns: int = 0
+    terminated_pod_threshold: int = 0
+
+
+class VirtualCluster:
+    """A cluster without machines.
+
+    Args:
+        streams: where names and uids come from.
+        options: see `ClusterOptions`.
+
+    Attributes:
+        store: the objects, for reading. Writing to it behind the cluster's back loses events.
+    """
+
+    def __init__(self, streams: RandomStreams, options: ClusterOptions | None = None) -> None:
+        options = options or ClusterOptions()
+        self.store = ObjectStore(streams.stream("cluster.uids"))
+        names = NameGenerator(streams.stream("cluster.names"))
+        admission = PodAdmission(self.store)
+        self._kubelet = VirtualKubelet(self.store, options.kubelet)
+        self._starts_at_once = options.kubelet.start_delay_ns <= 0
+        self._deletion = Deletion(self.store, self._kubelet)
+        self._arrival = Arrival(self.store, self._kubelet, admission, names)
+        tools = ControllerTools(self.store, self._deletion, PodMaker(self.store, names, admission))
+        pod_gc = PodGarbageCollector(tools, terminated_pod_threshold=options.terminated_pod_threshold)
+        node_lifecycle = NodeLifecycleController(tools)
+        self._manager = ControllerManager(
+            self.store,
+            _controllers(tools),
+            others=(node_lifecycle, pod_gc),
+            garbage_collector=GarbageCollector(tools),
+            pod_gc=pod_gc,
+            node_lifecycle=node_lifecycle,
+            admission=admission,
+            sync_delay_ns=options.sync_delay_ns,
+        )
+
+    # --- what users do ------------------------------------------------------------------------------------------------
+
+    def apply(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
+        """Create an object, or change the one of its kind and key to what is given; no event where nothing changes.
+
+        A new object gets defaults, uid, creation time and, if it is a pod without a uid, admission (priority, default
+        tolerations). A pod that brings a uid was admitted elsewhere and is taken as it is. A change keeps what the
+        server owns (uid, times, the status of workloads, a pod's node) and what the new version does not mention
+        (owners, finalizers, status).
+
+        Args:
+            item: the object as it is wanted.
+            now_ns: when.
+
+        Raises:
+            InputError: a pod names a priority class that does not exist, or an annotation can't be read.
+        """
+        self._arrival.apply(item, now_ns)
+        return self._close(now_ns)
+
+    def delete(
+        self,
+        kind: Kind,
+        key: str,
+        now_ns: int,
+        *,
+        propagation: Propagation = Propagation.BACKGROUND,
+        grace_seconds: int | None = None,
+    ) -> list[ChangeEvent]:
+        """Delete an object; what it owns follows as `propagation` says. No event where there is no such object.
+
+        Args:
+            kind: the struct, e.g. ``Deployment``.
+            key: ``namespace/name``, or ``name`` for objects of the cluster.
+            now_ns: when.
+            propagation: see `Propagation`.
+            grace_seconds: for pods, instead of their own grace period; 0 removes at once.
+        """
+        item = self.store.get(kind, key)
+        if item is not None:
+            self._deletion.delete(item, now_ns, grace_seconds=grace_seconds, propagation=propagation)
+        return self._close(now_ns)
+
+    def cordon(self, node_name: str, now_ns: int, *, unschedulable: bool = True) -> list[ChangeEvent]:
+        """Mark a node unschedulable, or schedulable again. No event where it is so already, or does not exist."""
+        node = self.store.nodes.get(node_name)
+        if node is None:
+            return []
+        return self.apply(replace(node, spec=replace(node.spec, unschedulable=unschedulable)), now_ns)
+
+    # --- what the scheduler does --------------------------------------------------------------------------------------
+
+    def bind(self, pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
+        """Bind a pod to a node; with no start delay it runs in the same event.
+
+        Returns:
+            One MODIFIED event; none when the binding is refused, because the pod is gone, on a node already, finished
+            or being deleted.
+
+        Raises:
+            InputError: the pod's run time annotation can't be read.
+        """
+        pod = self.store.pods.get(pod_key)
+        if pod is None or pod.spec.node_name or pod.metadata.deletion_timestamp is not None or is_finished(pod):
+            return []
+        pod = replace(pod, spec=replace(pod.spec, node_name=node_name))
+        known = node_name in self.store.nodes
+        if not known or not self._starts_at_once:
+            pod = replace(pod, status=bound_status(pod, format_time(now_ns)))
+        self.store.update(self._kubelet.take(pod, now_ns) if known else pod)
+        return self._close(now_ns)
+
+    def evict(
+        self, pod_key: str, now_ns: int, *, preemptor: Pod | None = None, grace_seconds: int | None = None
+    ) -> list[ChangeEvent]:
+        """Delete a pod on behalf of the scheduler, with the condition that says so. No event when it is gone.
+
+        Args:
+            pod_key: the victim.
+            now_ns: when.
+            preemptor: for whom it goes; named in the condition DisruptionTarget.
+            grace_seconds: instead of the pod's own grace period.
+        """
+        pod = self.store.pods.get(pod_key)
+        if pod is None:
+            return []
+        if preemptor is not None:
+            text = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+            condition = PodCondition(
+                type="DisruptionTarget",
+                status="True",
+                reason="PreemptionByScheduler",
+                message=text,
+                last_transition_time=format_time(now_ns),
+            )
+            status = with_condition(pod.status, condition)
+            if status is not pod.status:
+                pod = self.store.update(replace(pod, status=status))
+        self._deletion.delete(pod, now_ns, grace_seconds=grace_seconds)
+        return self._close(now_ns)
+
+    def set_nominated(self, pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
+        """Set, or with the empty name clear, the node that a pod is nominated for. No event where it is so already."""
+        pod = self.store.pods.get(pod_key)
+        if pod is None or pod.status.nominated_node_name == node_name:
+            return []
+        self.store.update(replace(pod, status=replace(pod.status, nominated_node_name=node_name)))
+        return self._close(now_ns)
+
+    def set_unschedulable(self, pod_key: str, reason: str, message: str, now_ns: int) -> list[ChangeEvent]:
+        """Set the condition PodScheduled of a pod to False, with reason and message. No event where it says so already."""
+        pod = self.store.pods.get(pod_key)
+        if pod is None or pod.spec.node_name:
+            return []
+        condition = PodCondition(
+            type="PodScheduled",
+            status="False",
+            reason=reason,
+            message=message,
+            last_transition_time=format_time(now_ns),
+        )
+        status = with_condition(pod.status, condition)
+        if status is pod.status:
+            return []
+        self.store.update(replace(pod, status=status))
+        return self._close(now_ns)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def next_wakeup(self) -> int | None:
+        """Return when `advance` has something to do: the time of the last write where controllers have work, or later.
+
+        None means never, unless somebody writes.
+        """
+        manager, kubelet = self._manager.next_wakeup(), self._kubelet.next_wakeup()
+        if manager is None or kubelet is None:
+            return manager if kubelet is None else kubelet
+        return min(manager, kubelet)
+
+    def advance(self, now_ns: int) -> list[ChangeEvent]:
+        """Do everything that is due by now, each thing at its own time: the kubelet's work first, then controllers'.
+
+        Raises:
+            InputError: a pod's run time annotation can't be read.
+        """
+        while (time_ns := self.next_wakeup()) is not None and time_ns <= now_ns:
+            self._kubelet.advance(time_ns)
+            self._manager.follow(time_ns)
+            self._manager.run(time_ns)
+        return self._close(now_ns)
+
+    def failures(self) -> dict[str, InputError]:
+        """Return what controllers could not do, by ``Kind key``: most likely a priority class that does not exist."""
+        return dict(self._manager.failures)
+
+    def _close(self, now_ns: int) -> list[ChangeEvent]:
+        """Queue what follows from the writes of this call, and hand out their events."""
+        self._manager.follow(now_ns)
+        self._manager.journal_taken()
+        return self.store.take_journal()
+
+
+def _controllers(tools: ControllerTools) -> list[Controller]:
+    """Return the controllers, in the order that is part of every result."""
+    return [
+        CronJobController(tools),
+        JobController(tools),
+        DeploymentController(tools),
+        ReplicaSetController(tools),
+        ReplicationControllerController(tools),
+        StatefulSetController(tools),
+        DaemonSetController(tools),
+    ]

@@ -1,0 +1,45 @@
+"""Which pods count as available: ready for at least ``minReadySeconds``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_ready
+from bayplan.cluster.timestamps import SECOND_NS
+from bayplan.objects.meta import parse_time_ns
+from bayplan.objects.pod import Pod
+
+
+def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
+    """Say whether a pod has been ready long enough."""
+    if min_ready_seconds <= 0:
+        return is_ready(pod)
+    # Without a time of transition a pod is never available where waiting is asked for.
+    since = condition_time(pod, "Ready", "True")
+    return since is not None and parse_time_ns(since) + min_ready_seconds * SECOND_NS <= now_ns
+
+
+def count_available(owned: OwnedPods, min_ready_seconds: int, now_ns: int) -> tuple[int, int | None]:
+    """Return how many active pods are available, and when the next of the ready ones will be (None: no more to come).
+
+    Without ``minReadySeconds`` this only reads a size; else it looks at every ready pod.
+    """
+    if min_ready_seconds <= 0:
+        return len(owned.ready), None
+    active = owned.active
+    return _count((active[key] for key in owned.ready), min_ready_seconds, now_ns)
+
+
+def _count(ready: Iterable[Pod], min_ready_seconds: int, now_ns: int) -> tuple[int, int | None]:
+    available = 0
+    soonest: int | None = None
+    for pod in ready:
+        since = condition_time(pod, "Ready", "True")
+        if since is None:
+            continue
+        available_at = parse_time_ns(since) + min_ready_seconds * SECOND_NS
+        if available_at <= now_ns:
+            available += 1
+        elif soonest is None or available_at < soonest:
+            soonest = available_at
+    return available, soonest

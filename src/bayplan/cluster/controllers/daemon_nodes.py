@@ -1,0 +1,128 @@
+"""On which nodes a DaemonSet runs, and what its pods say so that the scheduler puts each on the node it was made for.
+
+Source: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/ and pkg/controller/daemon v1.36.3.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from bayplan.objects.affinity import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Toleration,
+)
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.pod import Pod, PodSpec
+from bayplan.objects.selectors import compile_required_node_affinity, find_untolerated_taint
+from bayplan.objects.workloads import PodTemplateSpec
+
+_NODE_NAME_FIELD = "metadata.name"
+
+_TOLERATIONS = (
+    Toleration(key="node.kubernetes.io/not-ready", operator="Exists", effect="NoExecute"),
+    Toleration(key="node.kubernetes.io/unreachable", operator="Exists", effect="NoExecute"),
+    Toleration(key="node.kubernetes.io/disk-pressure", operator="Exists", effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/memory-pressure", operator="Exists", effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/pid-pressure", operator="Exists", effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/unschedulable", operator="Exists", effect="NoSchedule"),
+)
+_HOST_NETWORK_TOLERATION = Toleration(
+    key="node.kubernetes.io/network-unavailable", operator="Exists", effect="NoSchedule"
+)
+
+
+class NodeEligibility:
+    """Tell which nodes fit the template of a DaemonSet: by name, node selector, required node affinity, and taints.
+
+    Args:
+        template: of the DaemonSet.
+    """
+
+    def __init__(self, template: PodTemplateSpec) -> None:
+        spec = template.spec
+        self._node_name = spec.node_name
+        self._affinity = compile_required_node_affinity(Pod(spec=spec))
+        self._tolerations = daemon_tolerations(spec)
+
+    def judge(self, node: Node) -> tuple[bool, bool]:
+        """Return whether a pod should be started on a node, and whether one that runs there may stay.
+
+        A pod stays on a node with a taint that only keeps new pods away (NoSchedule).
+        """
+        metadata, taints = node.metadata, node.spec.taints
+        if self._node_name not in ("", metadata.name) or not self._affinity.matches(metadata.labels, metadata.name):
+            return False, False
+        if not taints:
+            return True, True
+        if self._find_untolerated(taints, ("NoExecute", "NoSchedule")) is None:
+            return True, True
+        return False, self._find_untolerated(taints, ("NoExecute",)) is None
+
+    def _find_untolerated(self, taints: tuple[Taint, ...], effects: tuple[str, ...]) -> Taint | None:
+        return find_untolerated_taint(
+            taints, self._tolerations, comparison_operators=False, matters=lambda taint: taint.effect in effects
+        )
+
+
+def daemon_template(template: PodTemplateSpec) -> PodTemplateSpec:
+    """Return a template whose pods tolerate what every daemon tolerates."""
+    return replace(template, spec=replace(template.spec, tolerations=daemon_tolerations(template.spec)))
+
+
+def daemon_tolerations(spec: PodSpec) -> tuple[Toleration, ...]:
+    """Return the tolerations of a spec with those that every daemon has, which replace the same ones with a time limit."""
+    tolerations = list(spec.tolerations)
+    added = (*_TOLERATIONS, _HOST_NETWORK_TOLERATION) if spec.host_network else _TOLERATIONS
+    for toleration in added:
+        matching = [index for index, present in enumerate(tolerations) if _is_same_but_time(present, toleration)]
+        for index in matching:
+            tolerations[index] = toleration
+        if not matching:
+            tolerations.append(toleration)
+    return tuple(tolerations)
+
+
+def _is_same_but_time(one: Toleration, other: Toleration) -> bool:
+    return (one.key, one.effect, one.operator, one.value) == (other.key, other.effect, other.operator, other.value)
+
+
+def pinned_spec(spec: PodSpec, node_name: str) -> PodSpec:
+    """Return the spec of the pod for one node: required node affinity is that node's name, and nothing else."""
+    selector = _node_name_selector(node_name)
+    affinity = spec.affinity
+    if affinity is None:
+        affinity = Affinity(node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=selector))
+    elif affinity.node_affinity is None:
+        node_affinity = NodeAffinity(required_during_scheduling_ignored_during_execution=selector)
+        affinity = replace(affinity, node_affinity=node_affinity)
+    else:
+        node_affinity = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=selector)
+        affinity = replace(affinity, node_affinity=node_affinity)
+    return replace(spec, affinity=affinity)
+
+
+@lru_cache(maxsize=65536)
+def _node_name_selector(node_name: str) -> NodeSelector:
+    requirement = NodeSelectorRequirement(key=_NODE_NAME_FIELD, operator="In", values=(node_name,))
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(requirement,)),))
+
+
+def target_node(pod: Pod) -> str:
+    """Return the node that a daemon pod is on or was made for; "" where neither can be told."""
+    spec = pod.spec
+    if spec.node_name:
+        return spec.node_name
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    if required is not None:
+        for term in required.node_selector_terms:
+            for field in term.match_fields:
+                if field.key == _NODE_NAME_FIELD and field.operator == "In" and len(field.values) == 1:
+                    return field.values[0]
+    return ""

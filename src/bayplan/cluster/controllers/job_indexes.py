@@ -1,0 +1,121 @@
+"""Completion indexes of Indexed Jobs: which are done, which have failed for good, which are to be started next.
+
+An index is a number below ``spec.completions``. Sets of them are kept and written as intervals (``0-3,7``), as in
+``status.completedIndexes``, so that a Job with 100,000 completions stays small while it is worked off in order.
+
+Source: KEP-2214 and KEP-3850.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from heapq import heappop, heappush
+
+from bayplan.objects.pod import Pod
+
+INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+
+
+def completion_index(pod: Pod) -> int:
+    """Return the completion index of a pod; -1 where it has none."""
+    text = pod.metadata.annotations.get(INDEX_ANNOTATION, "")
+    return int(text) if text.isascii() and text.isdecimal() else -1
+
+
+class IndexSet:
+    """A set of indexes as disjoint intervals in rising order."""
+
+    def __init__(self, text: str = "") -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        self._size = 0
+        for part in filter(None, text.split(",")):
+            first, _, last = part.partition("-")
+            for index in range(int(first), int(last or first) + 1):
+                self.add(index)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __contains__(self, index: int) -> bool:
+        position = bisect_right(self._firsts, index) - 1
+        return position >= 0 and index <= self._lasts[position]
+
+    def add(self, index: int) -> None:
+        """Add an index; adding it again does nothing."""
+        position = bisect_right(self._firsts, index) - 1
+        if position >= 0 and index <= self._lasts[position]:
+            return
+        self._size += 1
+        joins_left = position >= 0 and self._lasts[position] == index - 1
+        joins_right = position + 1 < len(self._firsts) and self._firsts[position + 1] == index + 1
+        if joins_left and joins_right:
+            self._lasts[position] = self._lasts.pop(position + 1)
+            del self._firsts[position + 1]
+        elif joins_left:
+            self._lasts[position] = index
+        elif joins_right:
+            self._firsts[position + 1] = index
+        else:
+            self._firsts.insert(position + 1, index)
+            self._lasts.insert(position + 1, index)
+
+    def __str__(self) -> str:
+        """Write the intervals as the API does: ``0,1`` for two neighbours, ``0-2`` for more."""
+        parts = []
+        for first, last in zip(self._firsts, self._lasts, strict=True):
+            if first == last:
+                parts.append(str(first))
+            else:
+                parts.append(f"{first},{last}" if last == first + 1 else f"{first}-{last}")
+        return ",".join(parts)
+
+
+class PendingIndexes:
+    """Hand out the smallest indexes that have no active pod and are neither done nor failed.
+
+    Attributes:
+        done: indexes that have succeeded.
+        failed: indexes that may not be tried again.
+    """
+
+    def __init__(self, done: str = "", failed: str = "") -> None:
+        self.done = IndexSet(done)
+        self.failed = IndexSet(failed)
+        self._active: Counter[int] = Counter()
+        self._returned: list[int] = []
+        self._next = 0
+
+    def start(self, index: int) -> None:
+        """Note that an index has one more active pod."""
+        self._active[index] += 1
+
+    def stop(self, index: int) -> None:
+        """Note that an index has one active pod less; it may be handed out again."""
+        self._active[index] -= 1
+        if self._active[index] <= 0:
+            del self._active[index]
+            if index < self._next:
+                heappush(self._returned, index)
+
+    def give_back(self, indexes: list[int]) -> None:
+        """Take back indexes that were handed out and not started."""
+        for index in indexes:
+            heappush(self._returned, index)
+
+    def take(self, count: int, completions: int) -> list[int]:
+        """Hand out up to `count` indexes below `completions`, smallest first."""
+        taken: list[int] = []
+        while self._returned and len(taken) < count and self._returned[0] < completions:
+            index = heappop(self._returned)
+            if self._is_pending(index) and (not taken or taken[-1] != index):
+                taken.append(index)
+        while len(taken) < count and self._next < completions:
+            if self._is_pending(self._next):
+                taken.append(self._next)
+            self._next += 1
+        return taken
+
+    def _is_pending(self, index: int) -> bool:
+        return index not in self._active and index not in self.done and index not in self.failed

@@ -1,0 +1,284 @@
+"""Cron schedules as the CronJob controller reads them: five fields, names, ``@hourly`` and its kin, time zones.
+
+The rules are those of the library that kube-controller-manager uses (robfig/cron v3, ``ParseStandard``), quirks
+included: ``*/2`` counts as a restriction of its field (so day of month and day of week are then alternatives), Sunday
+is 0 and never 7, ``?`` equals ``*``, and ``@every`` counts from the last time rather than from the epoch. Local times
+are resolved as Go's ``time.Date`` resolves them, so that a schedule in a daylight-saving gap or overlap fires when
+the real one does.
+
+Time is integer nanoseconds since the Unix epoch. Documentation:
+https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.go_duration import parse_go_duration
+from bayplan.cluster.timestamps import SECOND_NS
+
+_HOUR = 3600
+_YEARS_TO_SEARCH = 5
+
+_MONTH_NAMES = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_DAY_NAMES = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}
+_DAYS = {name: number for number, name in enumerate(_DAY_NAMES)}
+
+_DESCRIPTORS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
+_INTEGER = re.compile(r"\+?[0-9]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """The values of one field, and whether it was written with a bare star."""
+
+    values: frozenset[int]
+    star: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EverySchedule:
+    """``@every <duration>``: a constant delay, whole seconds, at least one."""
+
+    delay_seconds: int
+
+    def next_after(self, time_ns: int) -> int | None:
+        """Return the next time after ``time_ns``: the delay later, on the second."""
+        return (time_ns // SECOND_NS + self.delay_seconds) * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSchedule:
+    """A schedule by fields, in a time zone."""
+
+    minute: _Field
+    hour: _Field
+    day: _Field
+    month: _Field
+    weekday: _Field
+    zone: tzinfo
+
+    def next_after(self, time_ns: int) -> int | None:
+        """Return the first matching time after ``time_ns``, or None when five years hold none (31 February).
+
+        Each field is moved to its next match in turn, coarse to fine; where a move wraps the coarser field, the search
+        starts over from there. The first move of all resets the finer fields.
+        """
+        if not all(field.values for field in (self.minute, self.hour, self.day, self.month, self.weekday)):
+            return None  # A field of nothing but commas is accepted, and never matches.
+        seconds = time_ns // SECOND_NS + 1
+        last_year = self._local(seconds).year + _YEARS_TO_SEARCH
+        moved = False
+        while True:
+            if self._local(seconds).year > last_year:
+                return None
+            for move in (self._to_month, self._to_day, self._to_hour, self._to_minute, self._to_second):
+                seconds, moved, wrapped = move(seconds, moved)
+                if wrapped:
+                    break
+            else:
+                return seconds * SECOND_NS
+
+    def _to_month(self, seconds: int, moved: bool) -> tuple[int, bool, bool]:
+        local = self._local(seconds)
+        while local.month not in self.month.values:
+            if not moved:
+                moved = True
+                seconds = self._instant(datetime(local.year, local.month, 1))
+                local = self._local(seconds)
+            year, month = (local.year + 1, 1) if local.month == 12 else (local.year, local.month + 1)
+            # Like AddDate: the time of day is kept, and a day that the month lacks runs over into the next one.
+            first = datetime(year, month, 1, local.hour, local.minute, local.second)
+            seconds = self._instant(first + timedelta(days=local.day - 1))
+            local = self._local(seconds)
+            if local.month == 1:
+                return seconds, moved, True
+        return seconds, moved, False
+
+    def _to_day(self, seconds: int, moved: bool) -> tuple[int, bool, bool]:
+        local = self._local(seconds)
+        while not self._day_matches(local):
+            if not moved:
+                moved = True
+                seconds = self._instant(datetime(local.year, local.month, local.day))
+                local = self._local(seconds)
+            before = seconds
+            seconds = self._instant(local.replace(tzinfo=None, fold=0) + timedelta(days=1))
+            local = self._local(seconds)
+            if local.hour != 0:
+                # Midnight does not exist on this day, or came twice: go to the nearest start of a day.
+                seconds += (24 - local.hour if local.hour > 12 else -local.hour) * _HOUR
+                local = self._local(seconds)
+            if seconds <= before:
+                # The zone left out a whole day (Samoa, 30 December 2011), where the original loops for ever.
+                seconds = before + 24 * _HOUR
+                local = self._local(seconds)
+            if local.day == 1:
+                return seconds, moved, True
+        return seconds, moved, False
+
+    def _to_hour(self, seconds: int, moved: bool) -> tuple[int, bool, bool]:
+        local = self._local(seconds)
+        while local.hour not in self.hour.values:
+            if not moved:
+                moved = True
+                seconds = self._instant(datetime(local.year, local.month, local.day, local.hour))
+            seconds += _HOUR
+            local = self._local(seconds)
+            if local.hour == 0:
+                return seconds, moved, True
+        return seconds, moved, False
+
+    def _to_minute(self, seconds: int, moved: bool) -> tuple[int, bool, bool]:
+        local = self._local(seconds)
+        while local.minute not in self.minute.values:
+            if not moved:
+                moved = True
+                seconds -= seconds % 60
+            seconds += 60
+            local = self._local(seconds)
+            if local.minute == 0:
+                return seconds, moved, True
+        return seconds, moved, False
+
+    def _to_second(self, seconds: int, moved: bool) -> tuple[int, bool, bool]:
+        second = self._local(seconds).second
+        if second:
+            # A five-field schedule fires at second 0 only.
+            seconds += 60 - second
+            return seconds, True, True
+        return seconds, moved, False
+
+    def _day_matches(self, local: datetime) -> bool:
+        by_day = local.day in self.day.values
+        by_weekday = local.isoweekday() % 7 in self.weekday.values
+        if self.day.star or self.weekday.star:
+            return by_day and by_weekday
+        return by_day or by_weekday
+
+    def _local(self, seconds: int) -> datetime:
+        return datetime.fromtimestamp(seconds, self.zone)
+
+    def _instant(self, civil: datetime) -> int:
+        """Resolve a civil time as Go's ``time.Date`` does: read it as UTC, take the offset there, correct it once."""
+        reading = timegm(civil.timetuple())
+        offset = self._offset(reading)
+        return reading - self._offset(reading - offset)
+
+    def _offset(self, seconds: int) -> int:
+        delta = self._local(seconds).utcoffset()
+        return 0 if delta is None else int(delta.total_seconds())
+
+
+CronSchedule = EverySchedule | FieldSchedule
+
+
+def parse_cron_schedule(text: str, *, time_zone: str | None = None) -> CronSchedule:
+    """Parse ``spec.schedule`` of a CronJob.
+
+    Args:
+        text: five fields or a descriptor; a leading ``TZ=`` or ``CRON_TZ=`` is accepted and wins over ``time_zone``.
+        time_zone: ``spec.timeZone``, an IANA name; None is UTC, the zone that kube-controller-manager runs in.
+
+    Raises:
+        InputError: the schedule or the zone can't be read.
+    """
+    zone_name = time_zone
+    rest = text
+    if text.startswith(("TZ=", "CRON_TZ=")):
+        head, _, rest = text.partition(" ")
+        zone_name = head.partition("=")[2]
+        rest = rest.strip()
+    zone = load_time_zone(zone_name)
+    if rest.startswith("@every "):
+        duration_ns = max(parse_go_duration(rest.removeprefix("@every ")), SECOND_NS)
+        return EverySchedule(duration_ns // SECOND_NS)
+    if rest.startswith("@"):
+        try:
+            rest = _DESCRIPTORS[rest]
+        except KeyError:
+            raise InputError(
+                "cron schedule", got=repr(rest), wanted=f"one of {', '.join(_DESCRIPTORS)}, @every"
+            ) from None
+    fields = rest.split()
+    if len(fields) != 5:
+        raise InputError("cron schedule", got=repr(text), wanted="exactly 5 fields", hint="'0 * * * *'")
+    return FieldSchedule(
+        minute=_parse_field(fields[0], 0, 59, {}),
+        hour=_parse_field(fields[1], 0, 23, {}),
+        day=_parse_field(fields[2], 1, 31, {}),
+        month=_parse_field(fields[3], 1, 12, _MONTHS),
+        weekday=_parse_field(fields[4], 0, 6, _DAYS),
+        zone=zone,
+    )
+
+
+def load_time_zone(name: str | None) -> tzinfo:
+    """Return the zone of an IANA name; None, the empty name and ``UTC`` are UTC and read nothing from disk."""
+    if not name or name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InputError(
+            "time zone", got=repr(name), wanted="an IANA time zone known to this machine", hint="'Europe/Berlin'"
+        ) from None
+
+
+def _parse_field(text: str, low: int, high: int, names: dict[str, int]) -> _Field:
+    values: set[int] = set()
+    star = False
+    for part in filter(None, text.split(",")):
+        span, is_star = _parse_range(part, low, high, names)
+        values.update(span)
+        star = star or is_star
+    return _Field(frozenset(values), star)
+
+
+def _parse_range(text: str, low: int, high: int, names: dict[str, int]) -> tuple[range, bool]:
+    """Read ``*``, ``N``, ``N-M`` with an optional ``/step``; ``N/step`` runs to the end of the field."""
+    bounds, *steps = text.split("/")
+    ends = bounds.split("-")
+    star = ends[0] in ("*", "?")
+    if star:
+        first, last = low, high
+    else:
+        first = last = _parse_number(ends[0], text, names)
+        if len(ends) == 2:
+            last = _parse_number(ends[1], text, names)
+    if len(steps) > 1 or (len(ends) > 2 and not star):
+        raise InputError("cron field", got=repr(text), wanted="number, range or step")
+    step = 1
+    if steps:
+        step = _parse_number(steps[0], text, {})
+        if len(ends) == 1:
+            last = high
+        if step > 1:
+            star = False
+    if not (low <= first <= last <= high) or step == 0:
+        raise InputError("cron field", got=repr(text), wanted=f"values from {low} to {high} in rising order")
+    return range(first, last + 1, step), star
+
+
+def _parse_number(text: str, field: str, names: dict[str, int]) -> int:
+    named = names.get(text.lower())
+    if named is not None:
+        return named
+    if not _INTEGER.fullmatch(text):
+        raise InputError("cron field", got=repr(field), wanted="numbers" + (" or names" if names else ""))
+    return int(text)

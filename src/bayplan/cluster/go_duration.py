@@ -1,0 +1,48 @@
+"""Durations as Go writes them: ``90s``, ``1h30m``, ``1.5ms``. The form of our annotations and of ``@every``."""
+
+from __future__ import annotations
+
+import re
+
+from bayplan.base.errors import InputError
+
+_UNITS_NS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,  # U+00B5, the micro sign
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_LARGEST_NS = 2**63 - 1
+
+
+def parse_go_duration(text: str) -> int:
+    """Return the nanoseconds of a duration, as Go's ``time.ParseDuration`` reads it.
+
+    Fractions below a nanosecond are cut off; ``0`` needs no unit; a sign may stand in front.
+
+    Raises:
+        InputError: not a duration, or beyond 64 bits.
+    """
+    sign = -1 if text.startswith("-") else 1
+    rest = text[1:] if text[:1] in ("+", "-") else text
+    if rest == "0":
+        return 0
+    total_ns = 0
+    position = 0
+    while position < len(rest):
+        term = _TERM.match(rest, position)
+        if term is None or not (term[1] or term[2]):
+            break
+        unit_ns = _UNITS_NS[term[3]]
+        total_ns += int(term[1] or "0") * unit_ns
+        if term[2]:
+            total_ns += int(term[2]) * unit_ns // 10 ** len(term[2])
+        position = term.end()
+    if not rest or position < len(rest) or total_ns > _LARGEST_NS:
+        raise InputError("duration", got=repr(text), wanted="a duration with units", hint="'90s' or '1h30m'")
+    return sign * total_ns

@@ -1,0 +1,38 @@
+"""The selector and labels that the API server gives a new Job, by which its pods are told from those of other Jobs."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from bayplan.cluster.store import ObjectStore
+from bayplan.objects.meta import LabelSelector
+from bayplan.objects.workloads import Job
+
+CONTROLLER_UID_LABEL = "batch.kubernetes.io/controller-uid"
+JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
+
+
+def label_job(job: Job, store: ObjectStore) -> Job:
+    """Return a new Job with a uid and a generation, and with the labels and selector that are generated from the uid.
+
+    A Job with ``manualSelector``, or one that has its selector already (an import), keeps its labels.
+    """
+    metadata, spec = job.metadata, job.spec
+    metadata = replace(metadata, uid=metadata.uid or store.new_uid(), generation=metadata.generation or 1)
+    if spec.manual_selector or spec.selector is not None:
+        return replace(job, metadata=metadata)
+    template = spec.template
+    labels = {
+        **template.metadata.labels,
+        CONTROLLER_UID_LABEL: metadata.uid,
+        JOB_NAME_LABEL: metadata.name,
+        # The names from before labels had prefixes; still written.
+        "controller-uid": metadata.uid,
+        "job-name": metadata.name,
+    }
+    spec = replace(
+        spec,
+        selector=LabelSelector(match_labels={CONTROLLER_UID_LABEL: metadata.uid}),
+        template=replace(template, metadata=replace(template.metadata, labels=labels)),
+    )
+    return replace(job, metadata=metadata, spec=spec)

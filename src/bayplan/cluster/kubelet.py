@@ -1,0 +1,265 @@
+"""The virtual kubelet, which every node runs: pods start, run for as long as they are told to, and end.
+
+It pulls no images and runs no containers. A bound pod is Running after the start delay (0: at once, in the same write
+as the binding, since nobody can tell the two apart then). It finishes after its run time, or never:
+
+* the host's function says how long a pod runs and how it ends, or returns None to say nothing;
+* else the annotation ``bayplan.io/run-time`` (a Go duration, ``90s``) of the pod, which it inherits from its template,
+  and ``bayplan.io/exit-code`` (0 unless given; any other makes the pod Failed);
+* else it runs until it is deleted.
+
+A run time ends a pod whatever its restart policy: containers are not restarted.
+
+A pod that is deleted lingers for its grace period times the termination scale, terminating but still taking room on its
+node, and then goes. The grace period is the longest a process may take after SIGTERM, and a well-behaved one takes no
+time, so the scale is 0 by default: deleted pods go at once, with no terminating state to be seen.
+
+Future work is kept as timers (`next_wakeup`, `advance`); a pod that changed its mind meanwhile (deleted, made anew
+under the same name) is recognised by its uid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.go_duration import parse_go_duration
+from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.pod_status import ended_status, running_status
+from bayplan.cluster.store import ObjectStore, object_key
+from bayplan.cluster.timers import Timers
+from bayplan.cluster.timestamps import SECOND_NS, format_time
+from bayplan.objects.meta import parse_time_ns
+from bayplan.objects.pod import Pod
+
+RUN_TIME_ANNOTATION = "bayplan.io/run-time"
+EXIT_CODE_ANNOTATION = "bayplan.io/exit-code"
+
+_DEFAULT_GRACE_SECONDS = 30
+_EXIT_CODE_OF_SIGTERM = 143
+_MEMO_SIZE = 65536
+
+_START, _FINISH, _KILL = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class PodRun:
+    """How long a pod runs, and how it ends.
+
+    Attributes:
+        duration_ns: from its start to its end; None runs until it is deleted.
+        exit_code: 0 makes it Succeeded, anything else Failed.
+    """
+
+    duration_ns: int | None = None
+    exit_code: int = 0
+
+
+RunOf = Callable[[Pod], PodRun | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletOptions:
+    """How the virtual kubelet behaves.
+
+    Attributes:
+        start_delay_ns: from binding to Running: image pull, container start, readiness.
+        termination_scale: which part of its grace period a deleted pod lingers; 0 removes pods at once, 1 is the worst
+            case that Kubernetes allows.
+        container_statuses: whether statuses list the containers, for hosts that show them to people.
+        run_of: how long each pod runs; asked once for each pod, when it starts.
+    """
+
+    start_delay_ns: int = 0
+    termination_scale: float = 0.0
+    container_statuses: bool = False
+    run_of: RunOf | None = None
+
+
+# What to do, to which pod (key and uid), and the exit code that it then ends with.
+_Task = tuple[int, str, str, int]
+
+
+class VirtualKubelet:
+    """Start, finish and remove pods, in a store, on all nodes.
+
+    Args:
+        store: where pods live; written by `advance` and `terminate`.
+        options: see `KubeletOptions`.
+    """
+
+    def __init__(self, store: ObjectStore, options: KubeletOptions) -> None:
+        self._store = store
+        self._options = options
+        self._timers: Timers[_Task] = Timers()
+        self._runs: dict[str, PodRun] = {}
+
+    # --- starting -----------------------------------------------------------------------------------------------------
+
+    def take(self, pod: Pod, now_ns: int) -> Pod:
+        """Take charge of a pod that is being bound; return it as it is right after: pending, or running already.
+
+        The caller stores what comes back. A pod that runs already (an import) keeps its status and gets its end.
+        """
+        if pod.status.phase == "Running":
+            started = pod.status.start_time
+            self._plan_end(pod, parse_time_ns(started) if started is not None else now_ns, now_ns)
+            return pod
+        if is_finished(pod):
+            return pod
+        if self._options.start_delay_ns > 0:
+            self._set(now_ns + self._options.start_delay_ns, _START, pod)
+            return pod
+        return self._started(pod, now_ns)
+
+    def _started(self, pod: Pod, now_ns: int) -> Pod:
+        self._plan_end(pod, now_ns, now_ns)
+        status = running_status(pod, format_time(now_ns), container_statuses=self._options.container_statuses)
+        return replace(pod, status=status)
+
+    def _plan_end(self, pod: Pod, start_ns: int, now_ns: int) -> None:
+        run = self.run_of(pod)
+        if run is not None and run.duration_ns is not None:
+            self._set(max(start_ns + run.duration_ns, now_ns), _FINISH, pod, run.exit_code)
+
+    def run_of(self, pod: Pod) -> PodRun | None:
+        """Return how long a pod runs and how it ends: what the host says, else the annotations, else None (for ever).
+
+        Raises:
+            InputError: an annotation that can't be read.
+        """
+        if self._options.run_of is not None:
+            run = self._options.run_of(pod)
+            if run is not None:
+                return run
+        annotations = pod.metadata.annotations
+        if not annotations:
+            return None
+        run_time = annotations.get(RUN_TIME_ANNOTATION)
+        if run_time is None:
+            return None
+        exit_code = annotations.get(EXIT_CODE_ANNOTATION, "0")
+        if exit_code == "0" and run_time in self._runs:
+            return self._runs[run_time]
+        if not exit_code.isdecimal():
+            raise InputError(
+                f"Pod {pod.key} $.metadata.annotations['{EXIT_CODE_ANNOTATION}']",
+                wanted="a whole number",
+                got=repr(exit_code),
+                hint="'1'",
+            )
+        try:
+            run = PodRun(max(parse_go_duration(run_time), 0), int(exit_code))
+        except InputError as problem:
+            raise InputError(
+                f"Pod {pod.key} $.metadata.annotations['{RUN_TIME_ANNOTATION}']",
+                wanted=problem.wanted,
+                got=problem.got,
+                hint=problem.hint,
+            ) from None
+        if run.exit_code == 0:
+            if len(self._runs) >= _MEMO_SIZE:
+                self._runs.clear()
+            self._runs[run_time] = run
+        return run
+
+    # --- ending -------------------------------------------------------------------------------------------------------
+
+    def terminate(self, pod: Pod, now_ns: int, *, grace_seconds: int | None = None) -> None:
+        """Delete a pod: at once, or after the part of its grace period that the termination scale says.
+
+        A pod that is on no node, or finished, or on a node that is gone, has nobody to wait for. A second call can only
+        shorten the time that the pod has left. A pod with finalizers becomes Failed and stays until they are gone.
+
+        Args:
+            pod: as it is stored.
+            now_ns: when.
+            grace_seconds: instead of the pod's own ``terminationGracePeriodSeconds``; 0 removes it at once.
+        """
+        metadata, spec = pod.metadata, pod.spec
+        if not spec.node_name or is_finished(pod) or spec.node_name not in self._store.nodes:
+            grace_seconds = 0
+        elif grace_seconds is None:
+            own = spec.termination_grace_period_seconds
+            grace_seconds = _DEFAULT_GRACE_SECONDS if own is None else max(own, 0)
+        if metadata.deletion_timestamp is not None and grace_seconds >= (metadata.deletion_grace_period_seconds or 0):
+            return
+        linger_ns = int(grace_seconds * SECOND_NS * self._options.termination_scale)
+        if linger_ns <= 0:
+            self._remove(pod, now_ns)
+            return
+        self._store.update(
+            replace(
+                pod,
+                metadata=replace(
+                    metadata,
+                    deletion_timestamp=format_time(now_ns + grace_seconds * SECOND_NS),
+                    deletion_grace_period_seconds=grace_seconds,
+                ),
+            )
+        )
+        self._set(now_ns + linger_ns, _KILL, pod)
+
+    def _remove(self, pod: Pod, now_ns: int) -> None:
+        metadata = pod.metadata
+        if not metadata.finalizers:
+            self._store.remove(Pod, pod.key)
+            return
+        timestamp = format_time(now_ns)
+        status = pod.status
+        if not is_finished(pod):
+            listed = self._options.container_statuses and bool(pod.spec.node_name)
+            status = ended_status(pod, timestamp, _EXIT_CODE_OF_SIGTERM, container_statuses=listed)
+        self._store.update(
+            replace(
+                pod,
+                metadata=replace(
+                    metadata,
+                    deletion_timestamp=metadata.deletion_timestamp or timestamp,
+                    deletion_grace_period_seconds=0,
+                ),
+                status=status,
+            )
+        )
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def next_wakeup(self) -> int | None:
+        """Return when `advance` has something to do next, or None."""
+        return self._timers.next_time()
+
+    def advance(self, now_ns: int) -> None:
+        """Do what is due by now: start, finish and remove pods."""
+        pods = self._store.pods
+        while (due := self._timers.pop_due(now_ns)) is not None:
+            time_ns, (what, key, uid, exit_code) = due
+            pod = pods.get(key)
+            if pod is None or pod.metadata.uid != uid:
+                continue
+            if what == _KILL:
+                self._kill(pod, time_ns)
+            elif is_finished(pod):
+                continue
+            elif what == _FINISH:
+                status = ended_status(
+                    pod,
+                    format_time(time_ns),
+                    exit_code,
+                    container_statuses=self._options.container_statuses,
+                )
+                self._store.update(replace(pod, status=status))
+                if pod.metadata.deletion_timestamp is not None:
+                    self._kill(pods[key], time_ns)
+            elif pod.metadata.deletion_timestamp is None:
+                self._store.update(self._started(pod, time_ns))
+
+    def _kill(self, pod: Pod, time_ns: int) -> None:
+        if pod.metadata.deletion_timestamp is not None:
+            self._remove(pod, time_ns)
+
+    def _set(self, time_ns: int, what: int, pod: Pod, exit_code: int = 0) -> None:
+        metadata = pod.metadata
+        self._timers.set(time_ns, (what, object_key(metadata), metadata.uid, exit_code))

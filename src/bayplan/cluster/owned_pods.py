@@ -1,0 +1,105 @@
+"""The pods that one controller object owns, sorted by how far they are, so that nobody need look at all of them.
+
+A ReplicaSet of 10,000 pods whose pods are bound one after the other is reconciled 10,000 times; counting its pods
+each time would take minutes. The store moves a pod between the groups here as it changes, and a controller reads
+sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bayplan.objects.pod import Pod
+
+JOB_TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
+
+_FINISHED_PHASES = ("Succeeded", "Failed")
+
+
+class OwnedPods:
+    """Pods by key in three groups, each in the order in which pods entered it. Written by the store alone.
+
+    Attributes:
+        active: neither finished nor being deleted.
+        terminating: being deleted, not finished.
+        finished: phase Succeeded or Failed, whether being deleted or not.
+        ready: keys of the active pods whose Ready condition is true.
+        uncounted: finished or terminating pods that still carry the finalizer by which a Job counts each pod once.
+    """
+
+    __slots__ = ("active", "finished", "ready", "terminating", "uncounted")
+
+    def __init__(self) -> None:
+        self.active: dict[str, Pod] = {}
+        self.terminating: dict[str, Pod] = {}
+        self.finished: dict[str, Pod] = {}
+        self.ready: dict[str, None] = {}
+        self.uncounted: dict[str, Pod] = {}
+
+    def __len__(self) -> int:
+        return len(self.active) + len(self.terminating) + len(self.finished)
+
+    def __iter__(self) -> Iterator[Pod]:
+        """Iterate over all pods: active, terminating, finished."""
+        yield from self.active.values()
+        yield from self.terminating.values()
+        yield from self.finished.values()
+
+    def get(self, key: str) -> Pod | None:
+        """Return a pod by key, whatever its group."""
+        return self.active.get(key) or self.terminating.get(key) or self.finished.get(key)
+
+    def put(self, key: str, pod: Pod) -> None:
+        """Note a pod that is new or has changed."""
+        metadata = pod.metadata
+        if pod.status.phase in _FINISHED_PHASES:
+            group = self.finished
+        elif metadata.deletion_timestamp is not None:
+            group = self.terminating
+        else:
+            if key not in self.active:
+                self.discard(key)
+            self.active[key] = pod
+            if is_ready(pod):
+                self.ready[key] = None
+            else:
+                self.ready.pop(key, None)
+            return
+        if key not in group:
+            self.discard(key)
+        group[key] = pod
+        if JOB_TRACKING_FINALIZER in metadata.finalizers:
+            self.uncounted[key] = pod
+        else:
+            self.uncounted.pop(key, None)
+
+    def discard(self, key: str) -> None:
+        """Forget a pod."""
+        if self.active.pop(key, None) is not None:
+            self.ready.pop(key, None)
+        elif self.terminating.pop(key, None) is None:
+            self.finished.pop(key, None)
+        self.uncounted.pop(key, None)
+
+
+def is_finished(pod: Pod) -> bool:
+    """Say whether a pod has come to its end (phase Succeeded or Failed)."""
+    return pod.status.phase in _FINISHED_PHASES
+
+
+def is_active(pod: Pod) -> bool:
+    """Say whether a pod is neither finished nor being deleted."""
+    return pod.status.phase not in _FINISHED_PHASES and pod.metadata.deletion_timestamp is None
+
+
+def is_ready(pod: Pod) -> bool:
+    """Say whether the Ready condition of a pod is true."""
+    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
+
+
+def condition_time(pod: Pod, type_: str, status: str) -> str | None:
+    """Return since when a condition of a pod has had a status; None where it does not have it, or does not say."""
+    for condition in pod.status.conditions:
+        if condition.type == type_:
+            return condition.last_transition_time if condition.status == status else None
+    return None

@@ -1,0 +1,155 @@
+"""The status of a pod through its life, as kubelet and API server write it: bound, running, finished.
+
+Statuses are built from parts that are shared by all pods that reach the same point within the same second, because this
+runs for every pod of a simulation.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from bayplan.objects.pod import (
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodStatus,
+)
+
+_LIFE_CYCLE = frozenset(("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"))
+_ENDED = frozenset(("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"))
+
+
+@lru_cache(maxsize=4096)
+def _scheduled(timestamp: str) -> tuple[PodCondition, ...]:
+    return (PodCondition(type="PodScheduled", status="True", last_transition_time=timestamp),)
+
+
+@lru_cache(maxsize=4096)
+def _running(timestamp: str, scheduled_at: str, ready: bool) -> tuple[PodCondition, ...]:
+    return (
+        PodCondition(type="PodReadyToStartContainers", status="True", last_transition_time=timestamp),
+        PodCondition(type="Initialized", status="True", last_transition_time=timestamp),
+        PodCondition(
+            type="Ready",
+            status="True" if ready else "False",
+            reason="" if ready else "ReadinessGatesNotReady",
+            last_transition_time=timestamp,
+        ),
+        PodCondition(type="ContainersReady", status="True", last_transition_time=timestamp),
+        *_scheduled(scheduled_at),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _ended(timestamp: str, started_at: str, reason: str) -> tuple[PodCondition, ...]:
+    # A pod that succeeded stays Initialized since its start; the rest turned false when it ended.
+    return (
+        PodCondition(type="PodReadyToStartContainers", status="False", last_transition_time=timestamp),
+        PodCondition(
+            type="Initialized",
+            status="True",
+            reason=reason if reason == "PodCompleted" else "",
+            last_transition_time=started_at,
+        ),
+        PodCondition(type="Ready", status="False", reason=reason, last_transition_time=timestamp),
+        PodCondition(type="ContainersReady", status="False", reason=reason, last_transition_time=timestamp),
+    )
+
+
+def bound_status(pod: Pod, timestamp: str) -> PodStatus:
+    """Return the status of a pod that has just been bound: scheduled, and no longer nominated for any node."""
+    status = pod.status
+    conditions = _scheduled(timestamp)
+    others = tuple(condition for condition in status.conditions if condition.type != "PodScheduled")
+    return replace(
+        status, phase="Pending", nominated_node_name="", conditions=others + conditions if others else conditions
+    )
+
+
+def running_status(pod: Pod, timestamp: str, *, container_statuses: bool) -> PodStatus:
+    """Return the status of a bound pod whose containers have all started.
+
+    Args:
+        pod: the pod.
+        timestamp: when they started.
+        container_statuses: whether to list the containers (``kubectl get`` counts them; scheduling does not).
+    """
+    status = pod.status
+    scheduled_at = timestamp
+    others: tuple[PodCondition, ...] = ()
+    for condition in status.conditions:
+        if condition.type not in _LIFE_CYCLE:
+            others += (condition,)
+        elif condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
+            scheduled_at = condition.last_transition_time
+    gates = {gate.condition_type for gate in pod.spec.readiness_gates}
+    ready = not gates or gates <= {condition.type for condition in others if condition.status == "True"}
+    conditions = _running(timestamp, scheduled_at, ready)
+    new = replace(
+        status,
+        phase="Running",
+        nominated_node_name="",
+        conditions=others + conditions if others else conditions,
+        start_time=timestamp,
+    )
+    if container_statuses:
+        new = replace(new, container_statuses=_running_containers(pod.spec.containers, timestamp))
+    return new
+
+
+def ended_status(pod: Pod, timestamp: str, exit_code: int, *, container_statuses: bool) -> PodStatus:
+    """Return the status of a pod whose containers ended: Succeeded for exit code 0, Failed for any other."""
+    status = pod.status
+    reason = "PodCompleted" if exit_code == 0 else "PodFailed"
+    others = tuple(condition for condition in status.conditions if condition.type not in _ENDED)
+    new = replace(
+        status,
+        phase="Succeeded" if exit_code == 0 else "Failed",
+        nominated_node_name="",
+        conditions=_ended(timestamp, status.start_time or timestamp, reason) + others,
+    )
+    if container_statuses:
+        started_at = status.start_time or timestamp
+        new = replace(new, container_statuses=_ended_containers(pod.spec.containers, started_at, timestamp, exit_code))
+    return new
+
+
+def with_condition(status: PodStatus, condition: PodCondition) -> PodStatus:
+    """Return a status with a condition set, in its place or at the end; unchanged when it says the same already.
+
+    A condition whose status stays what it was keeps its transition time, as the API machinery has it.
+    """
+    for index, present in enumerate(status.conditions):
+        if present.type != condition.type:
+            continue
+        if present.status == condition.status:
+            condition = replace(condition, last_transition_time=present.last_transition_time)
+        if present == condition:
+            return status
+        conditions = (*status.conditions[:index], condition, *status.conditions[index + 1 :])
+        return replace(status, conditions=conditions)
+    return replace(status, conditions=(*status.conditions, condition))
+
+
+def _running_containers(containers: tuple[Container, ...], timestamp: str) -> tuple[ContainerStatus, ...]:
+    state = ContainerState(running=ContainerStateRunning(started_at=timestamp))
+    return tuple(ContainerStatus(name=item.name, state=state, ready=True, started=True) for item in containers)
+
+
+def _ended_containers(
+    containers: tuple[Container, ...], started_at: str, timestamp: str, exit_code: int
+) -> tuple[ContainerStatus, ...]:
+    terminated = ContainerStateTerminated(
+        exit_code=exit_code,
+        reason="Completed" if exit_code == 0 else "Error",
+        started_at=started_at,
+        finished_at=timestamp,
+    )
+    state = ContainerState(terminated=terminated)
+    return tuple(ContainerStatus(name=item.name, state=state, started=False) for item in containers)

@@ -1,0 +1,41 @@
+"""Alarms in virtual time: what a kubelet or a controller wants to do later, by time, then in the order of asking."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Timers(Generic[T]):
+    """A heap of (time, sequence, item). Items are never compared; those of one time come out as they were set.
+
+    Nothing is ever taken back: an item that no longer matters is recognised as such by whoever takes it out, which is
+    cheaper than to look for it in a heap.
+    """
+
+    __slots__ = ("_heap", "_sequence")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, T]] = []
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def set(self, time_ns: int, item: T) -> None:
+        """Ask for an item at a time."""
+        self._sequence += 1
+        heappush(self._heap, (time_ns, self._sequence, item))
+
+    def next_time(self) -> int | None:
+        """Return the time of the earliest item, or None."""
+        return self._heap[0][0] if self._heap else None
+
+    def pop_due(self, now_ns: int) -> tuple[int, T] | None:
+        """Take out the earliest item that is due by now, with its time; None when there is none."""
+        if not self._heap or self._heap[0][0] > now_ns:
+            return None
+        time_ns, _, item = heappop(self._heap)
+        return time_ns, item
