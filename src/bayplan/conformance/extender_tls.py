@@ -73,6 +73,11 @@ def _pair_problem(cert_data: bytes, key_data: bytes) -> str | None:
     if not certificates:
         return "tls: failed to find any PEM data in certificate input"
     if b"CERTIFICATE" not in certificates:
+        if len(certificates) == 1 and certificates[0].endswith(b"PRIVATE KEY"):
+            return (
+                "tls: failed to find certificate PEM data in certificate input, but did find a private key; "
+                "PEM inputs may have been switched"
+            )
         return (
             'tls: failed to find "CERTIFICATE" PEM block in certificate input after skipping PEM blocks of the '
             f"following types: [{b' '.join(certificates).decode()}]"
@@ -81,6 +86,8 @@ def _pair_problem(cert_data: bytes, key_data: bytes) -> str | None:
     if not keys:
         return "tls: failed to find any PEM data in key input"
     if not any(kind == b"PRIVATE KEY" or kind.endswith(b" PRIVATE KEY") for kind in keys):
+        if keys == [b"CERTIFICATE"]:
+            return "tls: found a certificate rather than a key in the PEM for the private key"
         return (
             'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input after skipping PEM blocks of the '
             f"following types: [{b' '.join(keys).decode()}]"

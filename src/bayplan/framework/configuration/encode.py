@@ -40,12 +40,14 @@ def encode_struct(struct: object, *, names: str = "json") -> dict[str, JsonValue
     return out
 
 
-def encode_arguments(args: Struct | RawArguments | None) -> JsonValue:
-    """Write the arguments of a plugin: typed ones with their kind and version, others as they were given."""
+def encode_arguments(args: Struct | RawArguments | None, *, names: str = "json") -> JsonValue:
+    """Write the arguments of a plugin: typed ones with their kind and version (not for error texts), others as they were given."""
     if args is None:
         return None
     if isinstance(args, RawArguments):
         return plain_value(args.tree)
+    if names == "go":
+        return encode_struct(args, names=names)
     return {"kind": type(args).__name__, "apiVersion": API_VERSION, **encode_struct(args)}
 
 
@@ -85,4 +87,4 @@ def _encode(value: object, go_type: GoType, names: str) -> JsonValue:
             return encode_arguments(value)
         case _:
             assert isinstance(value, bool | int | float | str)
-            return int(value) if isinstance(value, float) and value.is_integer() else value
+            return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value

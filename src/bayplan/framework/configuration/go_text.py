@@ -5,6 +5,7 @@ The texts of kube-scheduler's errors are made of these. Nothing here knows about
 
 import re
 import struct
+from contextlib import suppress
 from decimal import Decimal
 
 NS_PER_SECOND = 1_000_000_000
@@ -82,13 +83,19 @@ def float32(value: float) -> float:
     Raises:
         OverflowError: the value is beyond a float32.
     """
-    packed = struct.pack("<f", value)
-    exact: float = struct.unpack("<f", packed)[0]
+    exact = _nearest_float32(value)
     for digits in range(1, 10):
         candidate = float(f"{exact:.{digits}g}")
-        if struct.pack("<f", candidate) == packed:
-            return candidate
+        # Few digits of a large number may lie beyond all of float32.
+        with suppress(OverflowError):
+            if _nearest_float32(candidate) == exact:
+                return candidate
     return exact
+
+
+def _nearest_float32(value: float) -> float:
+    nearest: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return nearest
 
 
 def _positional(value: float) -> str:

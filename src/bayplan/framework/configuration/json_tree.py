@@ -114,9 +114,13 @@ class _Parser:
             raise JsonSyntaxError("unexpected end of JSON input")
         return self.text[self.position]
 
+    def inner(self) -> str:
+        """Give the next character inside a number, a word or an escape, where Go's scanner takes the end for a space."""
+        return self.text[self.position : self.position + 1] or " "
+
     def unexpected(self, context: str) -> JsonSyntaxError:
         # Go's scanner works on bytes: of a longer character it names the first byte.
-        byte = self.text[self.position].encode("utf-8", "replace")[0]
+        byte = self.inner().encode("utf-8", "replace")[0]
         if byte == 0x27:
             shown = r"'\''"
         elif byte == 0x22:
@@ -183,7 +187,7 @@ class _Parser:
     def literal(self) -> bool | None:
         word = {"t": "true", "f": "false", "n": "null"}[self.text[self.position]]
         for expected in word:
-            if self.current() != expected:
+            if self.inner() != expected:
                 raise self.unexpected(f"in literal {word} (expecting '{expected}')")
             self.position += 1
         return {"true": True, "false": False, "null": None}[word]
@@ -192,19 +196,16 @@ class _Parser:
         match = _NUMBER.match(self.text, self.position)
         if match is None:
             self.position += 1
-            self.current()
             raise self.unexpected("in numeric literal")
         start, self.position = self.position, match.end()
         rest = self.text[self.position : self.position + 1]
         if rest == "." and match[2] is None and match[3] is None:
             self.position += 1
-            self.current()
             raise self.unexpected("after decimal point in numeric literal")
         if rest in ("e", "E") and match[3] is None:
             self.position += 1
-            if self.current() in "+-":
+            if self.inner() in "+-":
                 self.position += 1
-                self.current()
             raise self.unexpected("in exponent of numeric literal")
         return JsonNumber(self.text[start : self.position])
 
@@ -226,7 +227,7 @@ class _Parser:
             parts.append(self.escape())
 
     def escape(self) -> str:
-        character = self.current()
+        character = self.inner()
         if plain := _ESCAPES.get(character):
             self.position += 1
             return plain
@@ -234,7 +235,7 @@ class _Parser:
             raise self.unexpected("in string escape code")
         for _ in range(4):
             self.position += 1
-            if self.current() not in _HEX:
+            if self.inner() not in _HEX:
                 raise self.unexpected("in \\u hexadecimal character escape")
         self.position += 1
         return chr(int(self.text[self.position - 4 : self.position], 16))

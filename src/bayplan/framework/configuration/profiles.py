@@ -59,7 +59,7 @@ class ProfileConfiguration:
     plugins: Mapping[str, tuple[PluginWeight, ...]]
     plugin_arguments: Mapping[str, EffectiveArguments]
 
-    def names(self, point: ExtensionPoint) -> tuple[str, ...]:
+    def names(self, point: str) -> tuple[str, ...]:
         """List the plugins at an extension point in the order in which they run."""
         return tuple(plugin.name for plugin in self.plugins[point])
 

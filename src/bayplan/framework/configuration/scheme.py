@@ -17,7 +17,8 @@ from bayplan.framework.configuration.document import (
     PluginConfig,
     RawArguments,
 )
-from bayplan.framework.configuration.json_tree import JsonNode, JsonObject, JsonSyntaxError, parse_json
+from bayplan.framework.configuration.go_text import json_text
+from bayplan.framework.configuration.json_tree import JsonNode, JsonObject, JsonSyntaxError, parse_json, plain_value
 from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES, PluginArguments, argument_type_of
 from bayplan.framework.configuration.schema import Struct
 from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
@@ -204,6 +205,8 @@ def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, tuple[str, ...
     tree = entry.args.tree if isinstance(entry.args, RawArguments) else None
     try:
         identity = _with_defaults(_identify(tree), GroupVersionKind(GROUP, VERSION, expected.__name__))
+        if not identity.version:
+            raise DecodeError(f"Object 'apiVersion' is missing in '{json_text(plain_value(tree))}'")
         found = _decode_object(tree, identity)
     except DecodeError as error:
         raise DecodeError(f"decoding args for plugin {entry.name}: {error}") from None

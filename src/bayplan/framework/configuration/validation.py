@@ -141,7 +141,7 @@ def _profile(path: Path, profile: KubeSchedulerProfile, api_version: str, featur
             if isinstance(entry.args, argument_type):
                 errors += validate_arguments(args_path, entry.args, feature_gates)
             else:
-                errors.append(invalid(args_path, encode_arguments(entry.args), "has to match plugin args"))
+                errors.append(invalid(args_path, encode_arguments(entry.args, names="go"), "has to match plugin args"))
     return errors
 
 
@@ -180,7 +180,7 @@ def _common_queue_sort(path: Path, profiles: Sequence[KubeSchedulerProfile]) -> 
         for entry in profile.plugin_config:
             if entry.name == name and entry.args != first_args:
                 args_path = path.index(index).child("pluginConfig", "args")
-                shown_args = encode_arguments(entry.args)
+                shown_args = encode_arguments(entry.args, names="go")
                 errors.append(invalid(args_path, shown_args, "queueSort must be the same for all profiles"))
     return errors
 

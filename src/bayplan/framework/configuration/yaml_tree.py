@@ -1,7 +1,9 @@
 """Read the first document of a YAML text as kube-scheduler does: YAML 1.1 scalars, merge keys, repeated keys noticed.
 
 kube-scheduler turns YAML into JSON with sorted keys before anything else looks at it (sigs.k8s.io/yaml over go-yaml 2), so
-does this module. libyaml is used where PyYAML has it; its messages are the ones that go-yaml has inherited.
+does this module. libyaml is used where PyYAML has it; its messages are the ones that go-yaml has inherited. In flow style
+newer libyaml is stricter than go-yaml in two places: a plain scalar may not end in a colon (``{name: a:}``), and a tag may
+not hold brackets.
 """
 
 import math
@@ -299,7 +301,7 @@ def _go_syntax(value: "_Value") -> str:
         return _float_syntax(value)
     if isinstance(value, list):
         return "[]interface {}{" + ", ".join(_nested_syntax(item) for item in value) + "}"
-    pairs = (f"{_nested_syntax(key)}:{_nested_syntax(item)}" for key, item in value.items.values())
+    pairs = sorted(f"{_nested_syntax(key)}:{_nested_syntax(item)}" for key, item in value.items.values())
     return "map[interface {}]interface {}{" + ", ".join(pairs) + "}"
 
 

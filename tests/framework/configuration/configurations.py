@@ -1,0 +1,17 @@
+"""Small configuration texts for tests: the header, and what a test is about."""
+
+from bayplan.framework.configuration import Examination, examine_configuration
+from bayplan.framework.feature_gates import FeatureGates
+
+HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+JSON_HEADER = '"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"'
+
+
+def examine(body: str, **gates: bool) -> Examination:
+    """Examine a YAML text that begins with the header."""
+    return examine_configuration(HEADER + body, feature_gates=FeatureGates.from_mapping(gates))
+
+
+def examine_args(plugin: str, args: str, **gates: bool) -> Examination:
+    """Examine a configuration with arguments for one plugin, written as flow YAML."""
+    return examine(f"profiles:\n- pluginConfig:\n  - name: {plugin}\n    args: {args}\n", **gates)

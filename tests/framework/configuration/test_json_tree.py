@@ -1,0 +1,89 @@
+"""JSON that forgets nothing, and Go's words for what is no JSON."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.framework.configuration.json_tree import (
+    JsonNumber,
+    JsonObject,
+    JsonSyntaxError,
+    JsonValue,
+    parse_json,
+    plain_value,
+    tree_of,
+)
+
+_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def test_repeated_keys_their_order_and_digits_are_kept() -> None:
+    assert parse_json('{"b": 1e3, "a": [1.0], "b": -0}') == JsonObject(
+        (("b", JsonNumber("1e3")), ("a", [JsonNumber("1.0")]), ("b", JsonNumber("-0")))
+    )
+
+
+def test_of_a_repeated_key_the_last_value_is_the_plain_one() -> None:
+    assert plain_value(parse_json('{"a": 1, "a": 2.5}')) == {"a": 2.5}
+
+
+@given(_VALUES)
+def test_what_python_writes_is_read_as_python_reads_it(value: JsonValue) -> None:
+    assert plain_value(parse_json(json.dumps(value))) == value
+    assert plain_value(parse_json(json.dumps(value, ensure_ascii=False, indent=1))) == value
+    assert plain_value(tree_of(value)) == value
+
+
+def test_half_a_surrogate_pair_becomes_the_replacement_character() -> None:
+    assert parse_json(r'["\ud83d\ude00", "\ud83d", "\ude00x"]') == ["\U0001f600", "\ufffd", "\ufffdx"]
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("", "unexpected end of JSON input"),
+        ('{"a"', "unexpected end of JSON input"),
+        ('{"a": "x', "unexpected end of JSON input"),
+        ("{a: 1}", "invalid character 'a' looking for beginning of object key string"),
+        ('{"a" 1}', "invalid character '1' after object key"),
+        ('{"a": 1 "b": 2}', "invalid character '\"' after object key:value pair"),
+        ('{"a": 01}', "invalid character '1' after object key:value pair"),
+        ('{"a": 1,}', "invalid character '}' looking for beginning of object key string"),
+        ("[1,]", "invalid character ']' looking for beginning of value"),
+        ("[1 2]", "invalid character '2' after array element"),
+        ("[1]x", "invalid character 'x' after top-level value"),
+        ("'a'", "invalid character '\\'' looking for beginning of value"),
+        ("[\u00e9]", "invalid character '\u00c3' looking for beginning of value"),
+        ("[-]", "invalid character ']' in numeric literal"),
+        ("[-", "invalid character ' ' in numeric literal"),
+        ("[1.]", "invalid character ']' after decimal point in numeric literal"),
+        ("[1.", "invalid character ' ' after decimal point in numeric literal"),
+        ("[1e]", "invalid character ']' in exponent of numeric literal"),
+        ("[1e+", "invalid character ' ' in exponent of numeric literal"),
+        ("[trux]", "invalid character 'x' in literal true (expecting 'e')"),
+        ("[nul", "invalid character ' ' in literal null (expecting 'l')"),
+        ('["\t"]', "invalid character '\\t' in string literal"),
+        ('["\\q"]', "invalid character 'q' in string escape code"),
+        ('["\\', "invalid character ' ' in string escape code"),
+        ('["\\u12x4"]', "invalid character 'x' in \\u hexadecimal character escape"),
+    ],
+)
+def test_bad_json_is_refused_in_the_words_of_go(text: str, want: str) -> None:
+    with pytest.raises(JsonSyntaxError) as refused:
+        parse_json(text)
+    assert str(refused.value) == want
+
+
+def test_data_without_a_json_form_is_refused() -> None:
+    with pytest.raises(TypeError, match="no JSON form for set"):
+        tree_of({"a": {1, 2}})

@@ -1,0 +1,157 @@
+"""Loading as the rest of the program does it: errors with their place, parsed data, writing back."""
+
+import gzip
+import json
+
+import pytest
+import yaml
+
+from bayplan.base.errors import ConfigurationError
+from bayplan.framework.configuration import (
+    declared_document,
+    default_configuration,
+    effective_document,
+    load_configuration,
+    load_configuration_mapping,
+)
+from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.feature_gates import FeatureGates
+from tests.framework.configuration.configurations import HEADER
+from tests.shared import shared_path
+
+EXAMPLE = (
+    HEADER
+    + """
+parallelism: 8
+clientConnection: {qps: 0.1, kubeconfig: k}
+profiles:
+- schedulerName: a
+  percentageOfNodesToScore: 30
+  plugins:
+    score: {enabled: [{name: ImageLocality, weight: 4}], disabled: [{name: NodeAffinity}]}
+    multiPoint: {disabled: [{name: VolumeBinding}]}
+  pluginConfig:
+  - name: Other
+    args: {b: 1, a: {x: [1.5, null]}}
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints:
+      - {maxSkew: 2, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, minDomains: 3, matchLabelKeys: [k]}
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, values: [x]}]}]
+        preferredDuringSchedulingIgnoredDuringExecution:
+        - {weight: 5, preference: {matchFields: [{key: metadata.name, operator: In, values: [n1]}]}}
+extenders:
+- urlPrefix: http://x
+  filterVerb: f
+  tlsConfig: {insecure: true, certData: YWJj}
+  managedResources: [{name: example.com/a, ignoredByScheduler: true}]
+"""
+)
+
+
+def test_a_refused_configuration_says_where_it_stands() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load_configuration(HEADER + "parallelism: 0\npodInitialBackoffSeconds: 0\n", where="scheduler.yaml")
+    assert str(refused.value) == (
+        "scheduler.yaml [parallelism: Invalid value: 0: should be an integer value greater than zero, "
+        "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0]"
+    )
+    assert refused.value.where == "scheduler.yaml"
+
+
+def test_the_default_configuration_is_that_of_a_bare_header() -> None:
+    config = default_configuration()
+    assert config == load_configuration(HEADER)
+    assert (config.parallelism, config.percentage_of_nodes_to_score) == (16, 0)
+    assert (config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds) == (1, 10)
+    assert (config.leader_election.resource_lock, config.client_connection.burst) == ("leases", 100)
+    assert (config.delay_cache_until_active, config.extenders) == (False, ())
+    assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler"]
+
+
+def test_gates_change_the_default_configuration() -> None:
+    gates = FeatureGates.from_mapping({"GenericWorkload": True, "GangScheduling": True})
+    assert default_configuration(gates).profiles[0].names("permit") == ("GangScheduling",)
+
+
+def test_parsed_data_is_a_text_without_syntax() -> None:
+    parsed, read = load_configuration_mapping(yaml.safe_load(EXAMPLE)), load_configuration(EXAMPLE)
+    assert (parsed.profiles, parsed.extenders) == (read.profiles, read.extenders)
+    assert effective_document(parsed) == effective_document(read)
+
+
+def test_parsed_data_without_a_kind_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="Object 'Kind' is missing in 'the given object'"):
+        load_configuration_mapping({})
+
+
+@pytest.mark.parametrize("text", [HEADER, EXAMPLE], ids=["header", "example"])
+def test_what_is_written_back_means_the_same(text: str) -> None:
+    config = load_configuration(text)
+    for document in (declared_document(config.declared), effective_document(config)):
+        for again in (json.dumps(document), yaml.safe_dump(document)):
+            loaded = load_configuration(again)
+            assert loaded.profiles == config.profiles
+            assert loaded.extenders == config.extenders
+            assert effective_document(loaded) == effective_document(config)
+
+
+def test_the_effective_configuration_has_what_is_used_and_nothing_else() -> None:
+    document = effective_document(load_configuration(EXAMPLE))
+    assert document["parallelism"] == 8
+    assert document["clientConnection"] == {
+        "kubeconfig": "k",
+        "acceptContentTypes": "",
+        "contentType": "application/vnd.kubernetes.protobuf",
+        "qps": 0.1,
+        "burst": 100,
+    }
+    entries = first(document["profiles"])["pluginConfig"]
+    assert isinstance(entries, list)
+    names = [entry["name"] for entry in entries if isinstance(entry, dict)]
+    assert names == sorted(names, key=str)
+    assert "Other" not in names
+    assert "VolumeBinding" not in names
+    assert first(document["extenders"])["httpTimeout"] == "5s"
+    assert first(first(document["extenders"])["managedResources"]) == {
+        "name": "example.com/a",
+        "ignoredByScheduler": True,
+    }
+
+
+def first(value: JsonValue) -> dict[str, JsonValue]:
+    assert isinstance(value, list)
+    assert isinstance(value[0], dict)
+    return value[0]
+
+
+def test_the_default_configuration_is_that_of_a_running_scheduler() -> None:
+    """Compare with what /configz of a kube-scheduler without a configuration file says."""
+    served = json.loads(shared_path("reference", "kube-scheduler-configz.json").read_text())["componentconfig"]
+    document = effective_document(default_configuration())
+    # The flags of the recording: no leader election, a path of its own.
+    served["leaderElection"]["leaderElect"] = True
+    served["clientConnection"]["kubeconfig"] = ""
+    assert document == served
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [("conformance", "config", "cases.jsonl.gz"), ("data", "answers", "config_files.jsonl.gz")],
+    ids=["written cases", "files of other projects"],
+)
+def test_recorded_cases_are_answered_as_recorded(parts: tuple[str, ...]) -> None:
+    from bayplan.conformance.config import answer_config_case
+
+    differing = []
+    with gzip.open(shared_path(*parts), "rt", encoding="utf-8") as lines:
+        for line in lines:
+            recorded = json.loads(line)
+            if answer_config_case(recorded["case"]) != recorded["want"]:
+                differing.append(recorded["case"]["id"])
+    assert differing == []
