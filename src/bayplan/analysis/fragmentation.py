@@ -17,8 +17,8 @@ nodes are looked at as a whole, not GPU by GPU, and pods that don't ask for a re
 counts all GPUs as fragments for them.
 
 The workload is the `COMMON_SHAPES` commonest shapes of all pods of the run, those of DaemonSets left out (each of them wants
-one node only). A shape of which pods wait fits nowhere by definition; for these the report tells how much of what they
-lack is idle in all, and how much at most on one node.
+one node only). A shape of which pods wait fits nowhere by definition; for these the report tells how much of what they ask
+for is idle on the nodes that lack nothing but room, and how much at most on one of them.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ from bayplan.state.pod_info import FIRST_RESOURCE
 
 COMMON_SHAPES = 20
 """So many of the commonest shapes stand for the workload."""
+
+FIT = "NodeResourcesFit"
+"""The plugin that asks whether there is room."""
 
 WAITING_SHAPES = 10
 """So many shapes of waiting pods are told of."""
@@ -67,20 +70,18 @@ class ShapeFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         example: a pod of this shape. pods, waiting: how many there were, and how many wait.
         requests: amounts in units of the state.
-        fits: nodes on which one more would fit. nodes: all nodes.
-        idle: per resource asked for, what is idle on all nodes; idle_on_one: the most on one node.
-        stranded: per resource asked for, what is idle on nodes on which the shape does not fit.
+        allowed: nodes that pass all filters but NodeResourcesFit. fits: those of them on which one more would fit.
+        idle: per resource asked for, what is idle on the allowed nodes. idle_on_one: the most on one of them.
     """
 
     example: str
     pods: int
     waiting: int
     requests: dict[str, int]
+    allowed: int
     fits: int
-    nodes: int
     idle: dict[str, int]
     idle_on_one: dict[str, int]
-    stranded: dict[str, int]
 
 
 class ResourceFragmentation(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +131,7 @@ def fragmentation(pods: Iterable[PodTimeline], scheduler: Scheduler) -> Fragment
     shapes = pod_shapes(pods, scheduler)
     common = sorted(shapes, key=lambda shape: -shape.pods)[:COMMON_SHAPES]
     waiting = sorted((shape for shape in shapes if shape.waiting), key=lambda shape: -shape.waiting)[:WAITING_SHAPES]
-    fits = {id(shape): rows_that_fit(shape.pod, scheduler) for shape in (*common, *waiting)}
+    fits = {id(shape): rows_that_fit(shape.pod, scheduler)[0] for shape in common}
     state = scheduler.state
     requests = {id(shape): _requests(shape.pod, state) for shape in (*common, *waiting)}
     return FragmentationFacts(
@@ -139,7 +140,7 @@ def fragmentation(pods: Iterable[PodTimeline], scheduler: Scheduler) -> Fragment
             for name in state.nodes.resources.names
             if (asking := [shape for shape in common if name in requests[id(shape)]])
         ],
-        waiting=[_shape_facts(shape, requests[id(shape)], fits[id(shape)], state) for shape in waiting],
+        waiting=[_shape_facts(shape, requests[id(shape)], scheduler) for shape in waiting],
         shapes=len(shapes),
         common_pods=sum(shape.pods for shape in common),
         pods=sum(shape.pods for shape in shapes),
@@ -170,17 +171,25 @@ def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodSha
     return list(shapes.values())
 
 
-def rows_that_fit(pod: Pod, scheduler: Scheduler) -> Bools:
-    """Return bool[rows]: the nodes that pass all filters of the pod's profile now; nominations are not looked at."""
+def rows_that_fit(pod: Pod, scheduler: Scheduler) -> tuple[Bools, Bools]:
+    """Return two bool[rows]: nodes that pass all filters of the pod's profile now, and those that pass all but NodeResourcesFit.
+
+    Nominations are not looked at.
+    """
     state = scheduler.state
-    nothing: Bools = np.zeros(state.nodes.count, dtype=np.bool_)
+    count = state.nodes.count
+    nothing: Bools = np.zeros(count, dtype=np.bool_)
     if not len(state.nodes):
-        return nothing
+        return nothing, nothing
     plan = scheduler.plans.plan_for(scheduler.profiles[pod.spec.scheduler_name], pod)
     if plan.run_pre_filter_plugins(CycleState()).status is not None:
-        return nothing
+        return nothing, nothing
     plan.refresh_filters()
-    return plan.feasible[: state.nodes.count].copy()
+    allowed = plan.examined()[:count].copy()
+    for part in plan.filter_parts:
+        if part.name != FIT:
+            allowed &= part.values[:count] == 0
+    return plan.feasible[:count].copy(), allowed
 
 
 def idle(state: ClusterState, resource: int) -> Ints:
@@ -214,16 +223,17 @@ def _resource_fragmentation(
     )
 
 
-def _shape_facts(shape: PodShape, requests: Amounts, fits: Bools, state: ClusterState) -> ShapeFacts:
-    frees = {name: idle(state, state.register_resource(name)) for name in requests}
+def _shape_facts(shape: PodShape, requests: Amounts, scheduler: Scheduler) -> ShapeFacts:
+    state = scheduler.state
+    fits, allowed = rows_that_fit(shape.pod, scheduler)
+    frees = {name: idle(state, state.register_resource(name))[allowed] for name in requests}
     return ShapeFacts(
         example=shape.example,
         pods=shape.pods,
         waiting=shape.waiting,
         requests=dict(requests),
+        allowed=int(allowed.sum()),
         fits=int(fits.sum()),
-        nodes=len(state.nodes),
         idle={name: int(free.sum()) for name, free in frees.items()},
         idle_on_one={name: int(free.max(initial=0)) for name, free in frees.items()},
-        stranded={name: int(free[~fits].sum()) for name, free in frees.items()},
     )

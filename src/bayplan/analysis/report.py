@@ -38,8 +38,14 @@ ALWAYS_SHOWN = ("pods", "cpu", "memory")
 def print_report(result: SimulationResult, console: Console | None = None) -> None:
     """Print the report on a run to a console (standard output, if not given), real time included."""
     console = console or report_console()
-    for part in render_report(run_facts(result), result.wall):
-        console.print(part)
+    parts = render_report(run_facts(result), result.wall)
+    if console.is_terminal:
+        console.print(*parts, sep="\n")
+        return
+    # Tables fill their lines with blanks, which nobody wants in a file.
+    with console.capture() as printed:
+        console.print(*parts, sep="\n")
+    console.file.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
 
 
 def report_console() -> Console:
@@ -232,21 +238,23 @@ def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
         parts.append(
             Text(f"typical: the {format_count(shapes, 'commonest shape')}, {covered} of the pods", style="dim")
         )
-    parts += [Text(_shape_text(shape)) for shape in facts.waiting[:SHOWN_SHAPES]]
-    hidden = len(facts.waiting) - SHOWN_SHAPES
+    lacking = [shape for shape in facts.waiting if shape.allowed and shape.requests]
+    parts += [Text(_shape_text(shape)) for shape in lacking[:SHOWN_SHAPES]]
+    hidden = len(lacking) - SHOWN_SHAPES
     if hidden > 0:
         parts.append(Text(f"... and {hidden:,} more shapes of waiting pods", style="dim"))
     return parts
 
 
 def _shape_text(shape: ShapeFacts) -> str:
+    more = f" and {shape.waiting - 1:,} more" if shape.waiting > 1 else ""
     asked = [
-        f"{name} {format_amount(name, amount)} (idle {format_amount(name, shape.idle[name])}, "
-        f"at most {format_amount(name, shape.idle_on_one[name])} on one node)"
+        f"{format_amount(name, amount)} {name} ({format_amount(name, shape.idle[name])} idle, "
+        f"at most {format_amount(name, shape.idle_on_one[name])} on one)"
         for name, amount in shape.requests.items()
     ]
-    more = f" and {shape.waiting - 1:,} more" if shape.waiting > 1 else ""
-    return f"{shape.example}{more} waits for {', '.join(asked) or 'a place'}"
+    allowed = format_count(shape.allowed, "node")
+    return f"{shape.example}{more} may go to {allowed} and want {', '.join(asked)}"
 
 
 def _ignored(facts: RunFacts) -> list[RenderableType]:

@@ -17,9 +17,14 @@ def is_bytes(resource: str) -> bool:
 
 
 def format_amount(resource: str, amount: int) -> str:
-    """Return an amount of the state (milli-CPU, bytes, pieces) as a quantity for people: ``1.5``, ``3.2Gi``, ``12``."""
+    """Return an amount of the state (milli-CPU, bytes, pieces) as a quantity for people: ``1.5``, ``3.2Gi``, ``12``.
+
+    CPU is exact below 10 and has one decimal above; bytes have one decimal.
+    """
     if resource == "cpu":
-        return f"{amount // 1000:,}" if amount % 1000 == 0 else f"{amount / 1000:,.3f}".rstrip("0")
+        if amount % 1000 == 0:
+            return f"{amount // 1000:,}"
+        return f"{amount / 1000:,.1f}" if abs(amount) >= 10_000 else f"{amount / 1000:.3f}".rstrip("0")
     if not is_bytes(resource):
         return f"{amount:,}"
     sign, amount = ("-", -amount) if amount < 0 else ("", amount)
