@@ -14,6 +14,7 @@ from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.formats import manifests
 from bayplan.formats.inputs import Inputs, load_inputs
@@ -143,6 +144,7 @@ def prepare_simulation(
         seed=options.seed,
         start_ns=start_ns,
         record_level=options.record_level,
+        queue_type=EventDrivenQueue,
     )
     cluster = VirtualCluster(RandomStreams(options.seed), ClusterOptions(kubelet=_kubelet(runs)))
     simulator = Simulator(

@@ -33,6 +33,7 @@ def assemble_scheduler(
     record_level: RecordLevel = RecordLevel.SUMMARY,
     pick: Pick | None = None,
     state: ClusterState | None = None,
+    queue_type: type[SchedulingQueue] = SchedulingQueue,
 ) -> Scheduler:
     """Return a scheduler, for an empty cluster unless it is given a state.
 
@@ -45,6 +46,7 @@ def assemble_scheduler(
         record_level: how much is recorded.
         pick: how one of several best nodes is chosen; the seeded stream where it is not given.
         state: a cluster that exists already, e.g. a fork of another scheduler's.
+        queue_type: the kind of scheduling queue; simulations have one of their own.
 
     Raises:
         PluginError: a plugin is unknown or stands where it can't.
@@ -78,7 +80,7 @@ def assemble_scheduler(
     }
     # The queue asks for the newest version of a pod when one fails: the same pods that the event handlers keep.
     pods: dict[str, Pod] = {}
-    queue = SchedulingQueue(
+    queue = queue_type(
         hints,
         gates,
         pods.get,

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
+from itertools import chain
 from typing import NamedTuple
 
 from bayplan.base.errors import InputError
 from bayplan.cluster.cluster import VirtualCluster
 from bayplan.cluster.store import ChangeEvent
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
+from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import CycleReport, Scheduler
@@ -101,6 +103,7 @@ class Simulator:
         # A waiting pod that was tried since the last change of the cluster need not be tried again for a timer.
         self._changes = 0
         self._tried: dict[str, int] = {}
+        self._all_tried_at = -1
 
     # What is to happen.
 
@@ -124,13 +127,11 @@ class Simulator:
         self._progress, self._stopped = progress, ""
         while (time_ns := self._next_instant()) is not None:
             if until_ns is not None and time_ns > until_ns:
-                self._stopped = "the time that was asked for is over"
+                self._stop(until_ns, "the time that was asked for is over")
                 break
             if until_ns is None and self._is_past_horizon(time_ns):
                 break
             self._instant(time_ns)
-        if until_ns is not None and self._stopped:
-            self.now_ns = max(self.now_ns, until_ns)
 
     def result(self, given: InputSummary | None = None) -> SimulationResult:
         """Return the outcome so far. The result shares its time lines with the simulator: go on, and they grow.
@@ -166,21 +167,36 @@ class Simulator:
         wakeup_ns = self.cluster.next_wakeup()
         if wakeup_ns is not None:
             instants.append(max(wakeup_ns, self.now_ns))
-        self._timer_ns = None
-        if (len(self.scheduler.queue) or len(self.scheduler.waiting_pods)) and (instants or self._timers_matter()):
-            self._timer_ns = self.scheduler.next_wakeup_ns(self.now_ns)
-            if self._timer_ns is not None:
-                instants.append(self._timer_ns)
+        self._timer_ns = self._next_timer(alone=not instants)
+        if self._timer_ns is not None:
+            instants.append(self._timer_ns)
         return min(instants, default=None)
+
+    def _next_timer(self, *, alone: bool) -> int | None:
+        """Return when a timer of the scheduler can make a difference next; `alone`: nothing but timers is left."""
+        scheduler, queue = self.scheduler, self.scheduler.queue
+        if not len(queue) and not len(scheduler.waiting_pods):
+            return None
+        if isinstance(queue, EventDrivenQueue):
+            queue.timed_retries = alone
+        elif not alone:
+            return scheduler.next_wakeup_ns(self.now_ns)
+        return scheduler.next_wakeup_ns(self.now_ns) if self._timers_matter() else None
 
     def _timers_matter(self) -> bool:
         """Return whether a waiting pod has not been tried since the last change, or waits for a permit."""
         scheduler = self.scheduler
         if len(scheduler.waiting_pods):
             return True
-        queue, changes, tried = scheduler.queue, self._changes, self._tried
-        waiting = (*queue.backing_off(), *queue.unschedulable())
-        return any(not queued.gating_plugin and tried.get(queued.key, -1) < changes for queued in waiting)
+        changes, tried = self._changes, self._tried
+        if self._all_tried_at == changes:
+            return False
+        queue = scheduler.queue
+        waiting = chain(queue.backing_off(), queue.unschedulable())
+        if any(not queued.gating_plugin and tried.get(queued.key, -1) < changes for queued in waiting):
+            return True
+        self._all_tried_at = changes
+        return False
 
     def _is_past_horizon(self, time_ns: int) -> bool:
         if time_ns <= self._last_operation_ns + PERPETUAL_HORIZON_NS:
@@ -189,9 +205,18 @@ class Simulator:
         if not workloads:
             return False
         more = f" and {len(workloads) - 1} more" if len(workloads) > 1 else ""
-        self._stopped = f"{workloads[0]}{more} would go on for ever"
-        self.now_ns = max(self.now_ns, self._last_operation_ns + PERPETUAL_HORIZON_NS)
+        self._stop(self._last_operation_ns + PERPETUAL_HORIZON_NS, f"{workloads[0]}{more} would go on for ever")
         return True
+
+    def _stop(self, end_ns: int, why: str) -> None:
+        """End the run at a time, with every pod that waits tried on what the cluster is then."""
+        self._stopped = why
+        self._timer_ns = None
+        queue = self.scheduler.queue
+        now_ns = max(self.now_ns, end_ns)
+        if isinstance(queue, EventDrivenQueue) and queue.retry_overdue(now_ns):
+            self._instant(now_ns)
+        self.now_ns = now_ns
 
     def _instant(self, now_ns: int) -> None:
         """Do everything that happens at one instant, in the order of `Rank`."""
