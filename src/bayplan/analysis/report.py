@@ -260,6 +260,8 @@ def _shape_text(shape: ShapeFacts) -> str:
 def _ignored(facts: RunFacts) -> list[RenderableType]:
     given = facts.input
     parts: list[RenderableType] = []
+    if facts.missing_plugins:
+        parts.append(Text(f"plugins that this version lacks: {', '.join(facts.missing_plugins)}"))
     if given.unused:
         parts.append(Text(f"kinds without a part in scheduling: {_listed(given.unused.items())}"))
     if given.warnings:

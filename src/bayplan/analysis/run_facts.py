@@ -119,6 +119,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         seed, digest: see `SimulationResult`.
         start_ns, end_ns, stopped: see `SimulationResult`.
         pending: the largest groups of pods without a node; pending_groups: how many groups there are.
+        missing_plugins: plugins that the configuration asks for and that this version lacks; they decided nothing.
         instants, events: moments at which something happened, changes that the scheduler was told.
     """
 
@@ -130,6 +131,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     start_ns: int = 0
     end_ns: int = 0
     stopped: str = ""
+    missing_plugins: list[str] = []
     instants: int = 0
     events: int = 0
     pods: PodCounts = PodCounts()
@@ -160,6 +162,7 @@ def run_facts(result: SimulationResult) -> RunFacts:
         start_ns=result.start_ns,
         end_ns=result.end_ns,
         stopped=result.stopped,
+        missing_plugins=list(result.scheduler.missing_plugins),
         instants=counters.instants,
         events=counters.events,
         pods=_pod_counts(result),

@@ -1,0 +1,180 @@
+"""A result directory holds what the run held, in the same bytes each time."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from bayplan.analysis.export import export, is_result
+from bayplan.analysis.result_directory import ResultDirectory, open_result
+from bayplan.analysis.run_facts import run_facts
+from bayplan.base.errors import InputError
+from bayplan.engine.decision import Decision
+from bayplan.engine.records import RecordLevel
+from bayplan.sim.result import SimulationResult
+from tests.analysis.runs import busy_run
+
+
+def assert_same(left: Decision, right: Decision) -> None:
+    for field in dataclasses.fields(Decision):
+        one, other = getattr(left, field.name), getattr(right, field.name)
+        if isinstance(one, np.ndarray):
+            assert one.dtype == other.dtype
+            assert np.array_equal(one, other), field.name
+        else:
+            assert one == other, field.name
+
+
+@pytest.fixture(scope="module")
+def result() -> SimulationResult:
+    return busy_run()
+
+
+@pytest.fixture(scope="module")
+def directory(result: SimulationResult, tmp_path_factory: pytest.TempPathFactory) -> ResultDirectory:
+    path = tmp_path_factory.mktemp("results") / "busy"
+    export(result, path)
+    return open_result(path)
+
+
+def test_every_decision_is_read_as_the_arrays_it_was(result: SimulationResult, directory: ResultDirectory) -> None:
+    assert list(directory.records) == list(result.records)
+    assert len(result.records) > 40
+    kinds = set()
+    for number, record in enumerate(result.records):
+        if record.frame < 0:
+            continue
+        decision = result.records.decision(number)
+        assert_same(directory.decision(number), decision)
+        kinds.add((record.outcome, decision.pre_filter is not None, len(decision.scorers) > 0))
+    assert len(kinds) == 4
+
+
+def test_pods_nodes_and_events_are_read_as_they_were(result: SimulationResult, directory: ResultDirectory) -> None:
+    assert len(directory.pods) == len(result.pods)
+    for ours, theirs in zip(directory.pods, result.pods, strict=True):
+        assert ours.pod is not None
+        assert theirs.pod is not None
+        assert ours.pod.metadata.name == theirs.pod.metadata.name
+        assert ours.pod.spec == msgspec.structs.replace(theirs.pod.spec, node_name="")
+        waits = theirs.fate.value in ("gated", "unattended")
+        message = ours.message if waits else theirs.message
+        assert dataclasses.replace(ours, pod=None) == dataclasses.replace(theirs, pod=None, message=message)
+    assert list(directory.nodes) == [node.name for node in result.nodes if node.removed_ns is None]
+    assert directory.nodes["gpu"].status.allocatable["example.com/gpu"] == "2"
+    assert list(directory.events) == result.events
+    assert directory.facts == run_facts(result)
+
+
+def test_a_result_of_summaries_has_no_records_and_says_so(tmp_path: Path) -> None:
+    export(busy_run(RecordLevel.SUMMARY), tmp_path / "r")
+    directory = open_result(tmp_path / "r")
+    assert directory.level is RecordLevel.SUMMARY
+    assert not (tmp_path / "r" / "records").exists()
+    with pytest.raises(LookupError, match="has no full record"):
+        directory.decision(0)
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+
+
+def test_the_same_run_writes_the_same_bytes_under_another_hash_seed(tmp_path: Path, result: SimulationResult) -> None:
+    program = (
+        "import sys; from pathlib import Path; from tests.analysis.runs import busy_run; "
+        "from bayplan.analysis.export import export; export(busy_run(), Path(sys.argv[1]))"
+    )
+    for hash_seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.getcwd()}
+        subprocess.run([sys.executable, "-c", program, str(tmp_path / hash_seed)], env=environment, check=True)
+    first, second = files_of(tmp_path / "1"), files_of(tmp_path / "2")
+    assert sorted(first) == sorted(second)
+    assert [name for name in first if first[name] != second[name]] == []
+    export(result, tmp_path / "in this process")
+    assert files_of(tmp_path / "in this process") == first
+
+
+def test_no_file_tells_where_or_when_it_was_written(directory: ResultDirectory) -> None:
+    for name, content in files_of(directory.path).items():
+        assert str(directory.path).encode() not in content, name
+        assert b"seconds" not in content, name
+
+
+def test_an_older_result_is_replaced_as_a_whole(tmp_path: Path, result: SimulationResult) -> None:
+    export(result, tmp_path / "r")
+    (tmp_path / "r" / "note.txt").write_text("mine")
+    export(busy_run(RecordLevel.SUMMARY, seed=2), tmp_path / "r")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r"]
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == [
+        "decisions.parquet",
+        "events.parquet",
+        "nodes.parquet",
+        "pods.parquet",
+        "summary.json",
+        "templates.parquet",
+        "usage.parquet",
+    ]
+    assert open_result(tmp_path / "r").facts.seed == 2
+
+
+def test_a_directory_that_is_no_result_is_left_alone(tmp_path: Path, result: SimulationResult) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "summary.json").write_text('{"mine": 1}')
+    with pytest.raises(InputError, match="got other files; try another name"):
+        export(result, tmp_path / "home")
+    assert (tmp_path / "home" / "summary.json").read_text() == '{"mine": 1}'
+    assert not is_result(tmp_path / "home")
+    with pytest.raises(InputError, match="got no directory to make it in"):
+        export(result, tmp_path / "a" / "b")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="got a file"):
+        export(result, tmp_path / "file")
+
+
+def test_a_failed_export_leaves_nothing_behind(
+    tmp_path: Path, result: SimulationResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export(result, tmp_path / "r")
+    before = files_of(tmp_path / "r")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("bayplan.analysis.result_writer.write_records", fail)
+    with pytest.raises(OSError, match="No space"):
+        export(result, tmp_path / "r")
+    assert files_of(tmp_path / "r") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("make", "want"),
+    [
+        (lambda path: None, "got nothing of that name"),
+        (lambda path: path.write_text(""), "got a file"),
+        (lambda path: path.mkdir(), "got no summary.json of Bayplan in it; try bayplan simulate PATH --out"),
+    ],
+    ids=["a path that is not there", "a file", "an empty directory"],
+)
+def test_what_is_no_result_is_refused(make: Callable[[Path], object], want: str, tmp_path: Path) -> None:
+    make(tmp_path / "r")
+    with pytest.raises(InputError, match=want):
+        open_result(tmp_path / "r")
+
+
+def test_a_result_of_a_later_version_is_refused(tmp_path: Path, result: SimulationResult) -> None:
+    export(result, tmp_path / "r")
+    summary = msgspec.json.decode((tmp_path / "r" / "summary.json").read_bytes())
+    (tmp_path / "r" / "summary.json").write_bytes(msgspec.json.encode(summary | {"format": 99}))
+    with pytest.raises(InputError, match="got 99; try a newer Bayplan"):
+        open_result(tmp_path / "r")
