@@ -32,7 +32,7 @@ class Record(NamedTuple):
         feasible_nodes, evaluated_nodes: how many could hold the pod, how many were looked at.
         ties: size of the tie set. total: its total score; 0 where nothing had to be scored.
         message: why there is no node; "" where there is one.
-        nominated_node: the node that preemption made room on, or "".
+        nominated_node: the node that preemption made room on, or "". victims: keys of the pods that had to go for it.
         frame: number of the full record in `Records`; -1 where there is none.
     """
 
@@ -47,6 +47,7 @@ class Record(NamedTuple):
     total: int
     message: str
     nominated_node: str
+    victims: tuple[str, ...]
     frame: int
 
 

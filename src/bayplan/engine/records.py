@@ -66,6 +66,7 @@ class Records:
         nominated_node: str,
         plan: Plan | None,
         result: ScheduleResult | None,
+        victims: tuple[str, ...] = (),
     ) -> None:
         """Record a cycle. Must be called before the decision is applied to the state."""
         if self.level is RecordLevel.OFF and len(self._summaries) >= DIGEST_BLOCK:
@@ -78,7 +79,8 @@ class Records:
         counts = (0, 0, 0, 0)
         if result is not None:
             counts = (result.feasible_nodes, result.evaluated_nodes, len(result.ties), result.total)
-        self._summaries.append(Record(time_ns, pod, attempt, outcome, node, *counts, message, nominated_node, frame))
+        told = (message, nominated_node, victims, frame)
+        self._summaries.append(Record(time_ns, pod, attempt, outcome, node, *counts, *told))
 
     def _frame(self, plan: Plan, result: ScheduleResult) -> Frame:
         state = plan.state
