@@ -65,6 +65,7 @@ class Plan:
         self.state = state
         self.footprint: Footprint = state.footprint(pod)
         self.pod_class: PodClass = state.pod_class(pod)
+        self.owned_counters = state.owned_counters(pod)
         self.priority = pod.spec.priority or 0
         self.specs: dict[str, Any] = {}
         for plugin in profile.compiling:

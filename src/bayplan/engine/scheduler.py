@@ -147,7 +147,8 @@ class Scheduler:
 
     def assume(self, plan: Plan, pod: Pod, key: str, row: int) -> None:
         """Count a pod on a node before it is bound, so that the next cycle sees it there."""
-        self.state.place(PodInfo(key, pod, plan.footprint, plan.pod_class, plan.priority), row)
+        info = PodInfo(key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
+        self.state.place(info, row)
         self.assumed[key] = None
         if len(self.queue.nominator):
             self.queue.unnominate(pod)
@@ -213,7 +214,9 @@ class Scheduler:
             failure = replace(failure, reasons=(result.diagnosis.message(),))
         outcome = Outcome.UNSCHEDULABLE if failure.code.rejects else Outcome.ERROR
         nominated = (found.nominated_node_name or "") if found is not None else ""
-        self._record(queued, outcome, plan, result, now_ns, message=failure.message, nominated=nominated)
+        victims = tuple(found.victims) if found is not None else ()
+        message = failure.message
+        self._record(queued, outcome, plan, result, now_ns, message=message, nominated=nominated, victims=victims)
         rejecting = result.diagnosis.unschedulable_plugins if result.diagnosis is not None else ()
         actions = self._handle_scheduling_failure(queued, failure, rejecting, found, now_ns)
         return CycleReport(queued.pod, outcome, "", failure.message, actions)
@@ -360,6 +363,7 @@ class Scheduler:
         node: str = "",
         message: str = "",
         nominated: str = "",
+        victims: tuple[str, ...] = (),
     ) -> None:
         self.records.add(
             time_ns=now_ns,
@@ -371,6 +375,7 @@ class Scheduler:
             nominated_node=nominated,
             plan=plan,
             result=result,
+            victims=victims,
         )
 
 

@@ -6,7 +6,7 @@ dry runs and what-if questions are one mechanism (`trial`). Whoever caches resul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,7 +15,9 @@ from bayplan.base.errors import InvariantError
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import DEFAULT_GATES, HostPort, RequestGates, accounted_requests, host_ports
+from bayplan.state.affinity_terms import pod_terms
 from bayplan.state.arrays import SMALL, Ints, largest_amount
+from bayplan.state.counters import Counter, Counters, Matches
 from bayplan.state.host_ports import HostPorts
 from bayplan.state.node_table import NodeTable
 from bayplan.state.object_catalog import ObjectCatalog
@@ -45,6 +47,7 @@ class ClusterState:
         usage: int64[3 + resources, capacity], what the pods of each node take; rows as in `pod_info`.
         pods: every pod that is on a node or assumed there, by key.
         pods_on: per row its pods, by key, in the order in which they came.
+        counters: how many pods per row match a selector, or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         usage_log: rows whose usage changed. node_log: rows whose node changed, came or went.
         ports_log: rows whose ports in use changed.
@@ -59,6 +62,7 @@ class ClusterState:
         self.pods: dict[str, PodInfo] = {}
         self.pods_on: list[dict[str, PodInfo]] = []
         self.catalog = ObjectCatalog()
+        self.counters = Counters(self.nodes.capacity)
         self.usage_log = RowLog()
         self.node_log = RowLog()
         self.ports_log = RowLog()
@@ -129,12 +133,22 @@ class ClusterState:
         found = self._classes.get(key)
         if found is None:
             found = self._classes[key] = PodClass(len(self._classes), metadata.namespace, metadata.labels, terminating)
+            self.counters.meet(found)
         return found
+
+    def matching_counter(self, key: Hashable, matches: Matches) -> Counter:
+        """Return the counter of pods that a selector and its namespaces match; `key` says all that `matches` depends on."""
+        return self.counters.matching(key, matches, self._classes.values())
+
+    def owned_counters(self, pod: Pod) -> tuple[Counter, ...]:
+        """Return the counters of the affinity terms that a pod owns."""
+        return tuple(self.counters.owned(term) for term in pod_terms(pod).all())
 
     def pod_info(self, pod: Pod) -> PodInfo:
         """Return a record of a pod that is on no node yet."""
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        return PodInfo(key, pod, self.footprint(pod), self.pod_class(pod), pod.spec.priority or 0)
+        owned = self.owned_counters(pod)
+        return PodInfo(key, pod, self.footprint(pod), self.pod_class(pod), pod.spec.priority or 0, owned)
 
     def place(self, info: PodInfo, row: int) -> None:
         """Put a pod on a row. The key must not be known yet."""
@@ -146,6 +160,10 @@ class ClusterState:
         self.pods_on[row][info.key] = info
         nodes = info.pod_class.nodes
         nodes[row] = nodes.get(row, 0) + 1
+        for counter in info.pod_class.counters:
+            counter.add(row, 1)
+        for counter in info.owned_counters:
+            counter.add(row, 1)
         self._largest_sum += footprint.largest
         if self._largest_sum >= SMALL:
             self._small &= footprint.largest < SMALL
@@ -185,6 +203,7 @@ class ClusterState:
         nodes[row] -= 1
         if not nodes[row]:
             del nodes[row]
+        self.counters.count(info, row, -1)
         self.usage_log.append(row)
         if not info.footprint.host_ports:
             return []
@@ -199,6 +218,7 @@ class ClusterState:
         self.pods_on[row][info.key] = info
         nodes = info.pod_class.nodes
         nodes[row] = nodes.get(row, 0) + 1
+        self.counters.count(info, row, 1)
         self.usage_log.append(row)
         if info.footprint.host_ports:
             self.host_ports.add(row, tuple(ports))
@@ -243,6 +263,7 @@ class ClusterState:
             grown = np.zeros(wanted, dtype=np.int64)
             grown[: self.usage.shape[0], : self.usage.shape[1]] = self.usage
             self.usage = grown
+            self.counters.grow(self.nodes.capacity)
 
     # Deltas.
 
@@ -269,13 +290,16 @@ class ClusterState:
         other.usage = self.usage.copy()
         other.host_ports = self.host_ports.copy()
         other.catalog = self.catalog.copy()
+        other.counters.grow(other.nodes.capacity)
         other._largest_sum, other._small = self._largest_sum, self._small
         other.pods_on = [{} for _ in self.pods_on]
         for info in self.pods.values():
-            twin = PodInfo(info.key, info.pod, info.footprint, other.pod_class(info.pod), info.priority)
+            owned = other.owned_counters(info.pod) if info.owned_counters else ()
+            twin = PodInfo(info.key, info.pod, info.footprint, other.pod_class(info.pod), info.priority, owned)
             twin.row = info.row
             other.pods[info.key] = twin
             twin.pod_class.nodes[info.row] = twin.pod_class.nodes.get(info.row, 0) + 1
+            other.counters.count(twin, info.row, 1)
         for row, pods in enumerate(self.pods_on):
             other.pods_on[row] = {key: other.pods[key] for key in pods}
         return other
@@ -306,6 +330,7 @@ class ClusterState:
                 counts[row] += count
         if not np.array_equal(counts, self.usage[POD_COUNT]):
             raise InvariantError("the pods of all classes are not the pods on rows")
+        self.counters.check_invariants(self.pods.values())
 
 
 def _schedulable_part(node: Node) -> tuple[object, ...]:

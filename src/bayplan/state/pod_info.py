@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort
 from bayplan.state.arrays import Ints, largest_amount
+
+if TYPE_CHECKING:
+    from bayplan.state.counters import Counter
 
 POD_COUNT = 0
 NON_ZERO_CPU = 1
@@ -36,9 +41,10 @@ class PodClass:
     Attributes:
         code: its number, in the order in which classes came.
         nodes: how many such pods each row holds; a counter that is registered late is filled from it.
+        counters: the counters that such pods count for.
     """
 
-    __slots__ = ("code", "labels", "namespace", "nodes", "terminating")
+    __slots__ = ("code", "counters", "labels", "namespace", "nodes", "terminating")
 
     def __init__(self, code: int, namespace: str, labels: dict[str, str], terminating: bool) -> None:
         self.code = code
@@ -46,6 +52,7 @@ class PodClass:
         self.labels = labels
         self.terminating = terminating
         self.nodes: dict[int, int] = {}
+        self.counters: list[Counter] = []
 
 
 class PodInfo:
@@ -54,16 +61,26 @@ class PodInfo:
     Attributes:
         key: ``namespace/name``.
         row: the row of its node; -1 while it has none.
+        owned_counters: the counters of the affinity terms that it owns.
     """
 
-    __slots__ = ("footprint", "key", "pod", "pod_class", "priority", "row")
+    __slots__ = ("footprint", "key", "owned_counters", "pod", "pod_class", "priority", "row")
 
-    def __init__(self, key: str, pod: Pod, footprint: Footprint, pod_class: PodClass, priority: int) -> None:
+    def __init__(
+        self,
+        key: str,
+        pod: Pod,
+        footprint: Footprint,
+        pod_class: PodClass,
+        priority: int,
+        owned_counters: tuple[Counter, ...] = (),
+    ) -> None:
         self.key = key
         self.pod = pod
         self.footprint = footprint
         self.pod_class = pod_class
         self.priority = priority
+        self.owned_counters = owned_counters
         self.row = -1
 
     def __repr__(self) -> str:

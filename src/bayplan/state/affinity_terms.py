@@ -1,0 +1,132 @@
+"""Pod affinity terms, compiled: which pods a term matches, over which topology key, with which weight.
+
+A term is written by a pod and read in two ways: by the pod itself when it is scheduled, and, once it runs, by every other pod.
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from bayplan.objects.affinity import PodAffinityTerm
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
+
+
+class TermKind(Enum):
+    """Where a term stands in a pod's spec."""
+
+    REQUIRED_AFFINITY = "podAffinity.required"
+    REQUIRED_ANTI_AFFINITY = "podAntiAffinity.required"
+    PREFERRED_AFFINITY = "podAffinity.preferred"
+    PREFERRED_ANTI_AFFINITY = "podAntiAffinity.preferred"
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """One term; equal terms are one, whoever wrote them.
+
+    Attributes:
+        kind: required or preferred, affinity or anti-affinity.
+        topology_key: the node label whose values are the domains.
+        selector: which labels it matches.
+        namespaces: names; the pod's own where the term names none and has no selector of namespaces.
+        namespace_selector: which namespaces it matches by their labels.
+        weight: of a preferred term; 0 of a required one.
+    """
+
+    kind: TermKind
+    topology_key: str
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    weight: int = 0
+
+    def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """Return whether the term of a running pod matches a pod: by name or labels of its namespace, and by its labels."""
+        if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
+            return False
+        return self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerms:
+    """The terms of one pod.
+
+    Attributes:
+        error: why a term can't be compiled, in upstream's words; "" where all can.
+    """
+
+    required_affinity: tuple[AffinityTerm, ...] = ()
+    required_anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred_affinity: tuple[AffinityTerm, ...] = ()
+    preferred_anti_affinity: tuple[AffinityTerm, ...] = ()
+    error: str = ""
+
+    def all(self) -> Iterator[AffinityTerm]:
+        """Yield all terms."""
+        yield from self.required_affinity
+        yield from self.required_anti_affinity
+        yield from self.preferred_affinity
+        yield from self.preferred_anti_affinity
+
+
+NO_TERMS = PodTerms()
+
+
+def pod_terms(pod: Pod) -> PodTerms:
+    """Return the compiled terms of a pod. A list with a term that can't be compiled is empty, as upstream leaves it."""
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return NO_TERMS
+    lists: dict[TermKind, Iterable[tuple[PodAffinityTerm, int]]] = {}
+    if affinity.pod_affinity is not None:
+        terms = affinity.pod_affinity
+        lists[TermKind.REQUIRED_AFFINITY] = [
+            (item, 0) for item in terms.required_during_scheduling_ignored_during_execution
+        ]
+        lists[TermKind.PREFERRED_AFFINITY] = [
+            (item.pod_affinity_term, item.weight) for item in terms.preferred_during_scheduling_ignored_during_execution
+        ]
+    if affinity.pod_anti_affinity is not None:
+        anti = affinity.pod_anti_affinity
+        lists[TermKind.REQUIRED_ANTI_AFFINITY] = [
+            (item, 0) for item in anti.required_during_scheduling_ignored_during_execution
+        ]
+        lists[TermKind.PREFERRED_ANTI_AFFINITY] = [
+            (item.pod_affinity_term, item.weight) for item in anti.preferred_during_scheduling_ignored_during_execution
+        ]
+    found: dict[TermKind, tuple[AffinityTerm, ...]] = {}
+    errors = []
+    for kind in TermKind:
+        try:
+            namespace = pod.metadata.namespace
+            found[kind] = tuple(_compile(kind, term, weight, namespace) for term, weight in lists.get(kind, ()))
+        except SelectorError as problem:
+            found[kind] = ()
+            errors.append(str(problem))
+    return PodTerms(*(found[kind] for kind in _ORDER), error=", ".join(errors))
+
+
+_ORDER = (
+    TermKind.REQUIRED_AFFINITY,
+    TermKind.REQUIRED_ANTI_AFFINITY,
+    TermKind.PREFERRED_AFFINITY,
+    TermKind.PREFERRED_ANTI_AFFINITY,
+)
+
+
+def _compile(kind: TermKind, term: PodAffinityTerm, weight: int, namespace: str) -> AffinityTerm:
+    namespaces = frozenset(term.namespaces)
+    if not namespaces and term.namespace_selector is None:
+        namespaces = frozenset((namespace,))
+    return AffinityTerm(
+        kind,
+        term.topology_key,
+        compile_label_selector(term.label_selector),
+        namespaces,
+        compile_label_selector(term.namespace_selector),
+        weight,
+    )
