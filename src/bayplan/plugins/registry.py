@@ -8,6 +8,7 @@ from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.image_locality import ImageLocality
+from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
 from bayplan.plugins.node_name import NodeName
@@ -28,6 +29,7 @@ IN_TREE: tuple[type[Plugin[Any]], ...] = (
     NodeAffinity,
     NodePorts,
     NodeResourcesFit,
+    InterPodAffinity,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,

@@ -62,6 +62,7 @@ class Counters:
         self._capacity = capacity
         self._matching: dict[Hashable, Counter] = {}
         self._owned: dict[Hashable, Counter] = {}
+        self._tables: dict[tuple[str, int], DomainTable] = {}
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
@@ -94,6 +95,13 @@ class Counters:
         if counter is None:
             counter = self._owned[key] = Counter(self._capacity, None)
         return counter
+
+    def domain_table(self, topology_key: str, counter: Counter, nodes: NodeTable) -> DomainTable:
+        """Return the sums of a counter over the domains of a topology key."""
+        table = self._tables.get((topology_key, id(counter)))
+        if table is None:
+            table = self._tables[topology_key, id(counter)] = DomainTable(topology_key, counter, nodes)
+        return table
 
     def owned_keys(self) -> Iterator[Hashable]:
         """Yield the terms that pods own or owned, in the order in which they came."""

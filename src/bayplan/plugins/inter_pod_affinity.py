@@ -1,0 +1,347 @@
+"""InterPodAffinity: pods go where pods that they like are, and stay away from those that they, or that dislike them, don't.
+
+Nothing is searched: each distinct term is a counter of pods per row, summed up per domain of its topology key; a cycle reads the
+sums. Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.framework.configuration.plugin_arguments import InterPodAffinityArgs
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ClusterEvent, QueueingHint
+from bayplan.framework.plugin import (
+    MAX_NODE_SCORE,
+    FilterPlugin,
+    Handle,
+    NormalizePlugin,
+    Params,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+)
+from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, unresolvable
+from bayplan.objects.namespace import Namespace
+from bayplan.objects.pod import Pod
+from bayplan.plugins import inter_pod_affinity_hints
+from bayplan.state.affinity_terms import AffinityTerm, PodTerms, TermKind, pod_terms
+from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.counters import Counter, DomainTable
+from bayplan.state.pod_info import PodClass
+from bayplan.state.views import Rows
+
+REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+AFFINITY = 1 | UNRESOLVABLE_BIT
+ANTI_AFFINITY = 2
+EXISTING_ANTI_AFFINITY = 4
+STATE_MISSING = 8 | ERROR_BIT
+
+Tables = tuple[tuple[str, bytes], ...]
+"""Per topology key one element a domain, and one for nodes without the key, which comes last."""
+
+
+class TermTables:
+    """The domain tables that one spec reads; made when first needed, made anew when namespaces changed.
+
+    Attributes:
+        namespace_version: of the catalog, when they were made. owned_seen: how many terms of pods had been looked at.
+        owned: per kind the terms of pods that match the spec's pod. all_required: pods that match all required terms, per key.
+        anti: pods that each required anti-affinity term matches. preferred: weight, key and pods of each preferred term.
+        matches_itself: whether the pod's required affinity would be content with the pod itself.
+    """
+
+    def __init__(self) -> None:
+        self.reset(-1)
+
+    def reset(self, namespace_version: int) -> None:
+        """Forget all tables."""
+        self.namespace_version = namespace_version
+        self.owned_seen = 0
+        self.owned: dict[TermKind, list[tuple[AffinityTerm, DomainTable]]] = {}
+        self.all_required: list[tuple[str, DomainTable]] = []
+        self.anti: list[tuple[str, DomainTable]] = []
+        self.preferred: list[tuple[int, str, DomainTable]] = []
+        self.matches_itself = False
+
+
+@dataclass(frozen=True)
+class InterPodAffinitySpec:
+    """The pod's own terms, and what terms of others are asked about.
+
+    Attributes:
+        key: everything below.
+        namespace, labels: of the pod.
+        terms: the pod's own.
+        tables: what is counted for them; filled as terms of other pods come.
+    """
+
+    key: Hashable
+    namespace: str
+    labels: dict[str, str] = field(compare=False)
+    terms: PodTerms
+    tables: TermTables = field(compare=False)
+
+
+class InterPodAffinity(
+    PreFilterPlugin[InterPodAffinitySpec],
+    FilterPlugin[InterPodAffinitySpec],
+    PreScorePlugin[InterPodAffinitySpec],
+    NormalizePlugin[InterPodAffinitySpec],
+):
+    """Filters and scores by the pods that are in a node's domains."""
+
+    name = "InterPodAffinity"
+    reads = Reads.NODES
+    pre_reads = Reads.OBJECTS
+    scalar = True
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        given = arguments if isinstance(arguments, InterPodAffinityArgs) else InterPodAffinityArgs()
+        self._hard_weight = given.hard_pod_affinity_weight
+        self._ignores_existing = given.ignore_preferred_terms_of_existing_pods
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> InterPodAffinitySpec:
+        """Compile the pod's terms."""
+        terms = pod_terms(pod)
+        labels = pod.metadata.labels
+        # The two kinds of reader differ in what else they depend on: terms of others are asked about namespace and labels.
+        key = (pod.metadata.namespace, tuple(sorted(labels.items())), terms)
+        return InterPodAffinitySpec(key, pod.metadata.namespace, labels, terms, TermTables())
+
+    # PreFilter and Filter.
+
+    def pre_filter(
+        self, spec: InterPodAffinitySpec, cluster: ClusterState, state: CycleState
+    ) -> PreFilterResult | Status:
+        """Read the sums of all terms that matter; SKIP where no node can fail for them."""
+        if spec.terms.error:
+            return unresolvable(f"parsing pod: {spec.terms.error}")
+        tables = self._tables(spec, cluster)
+        required = bool(spec.terms.required_affinity or spec.terms.required_anti_affinity)
+        if not required and not self._any_owned(tables, TermKind.REQUIRED_ANTI_AFFINITY, cluster):
+            return SKIP
+        return PreFilterResult(self._filter_params(spec, tables, cluster))
+
+    def params_after_changes(
+        self, spec: InterPodAffinitySpec, params: Params | None, cluster: ClusterState
+    ) -> Params | None:
+        """Read the sums again."""
+        if params is None:
+            return None
+        return self._filter_params(spec, self._tables(spec, cluster), cluster)
+
+    def _filter_params(self, spec: InterPodAffinitySpec, tables: TermTables, cluster: ClusterState) -> Params:
+        end = cluster.node_log.end
+        affinity = _positive(((key, table.sums(end)) for key, table in tables.all_required))
+        # The first pod of a group that wants its own kind may go anywhere that has the keys.
+        first_of_group = tables.matches_itself and not any(
+            bool(table.sums(end).any()) for _, table in tables.all_required
+        )
+        anti = _positive(((key, table.sums(end)) for key, table in tables.anti))
+        owned = tables.owned.get(TermKind.REQUIRED_ANTI_AFFINITY, ())
+        existing = _positive(((term.topology_key, table.sums(end)) for term, table in owned))
+        return (affinity, first_of_group, anti, existing)
+
+    def filter(self, spec: InterPodAffinitySpec, params: Params | None, rows: Rows) -> Codes:
+        """Return the first of three rules that a node breaks: the pod's affinity, its anti-affinity, that of others."""
+        if params is None:
+            return rows.codes(rows.fill(STATE_MISSING))
+        affinity, first_of_group, anti, existing = params
+        wrong = rows.everywhere(False)
+        for key, table in _tables_of(affinity):
+            domain = rows.label(key)
+            lonely = domain < 0 if first_of_group else ~np.frombuffer(table, dtype=np.bool_)[domain]
+            wrong = wrong | lonely
+        disliked = rows.everywhere(False)
+        for key, table in _tables_of(anti):
+            disliked = disliked | np.frombuffer(table, dtype=np.bool_)[rows.label(key)]
+        dislikes = rows.everywhere(False)
+        for key, table in _tables_of(existing):
+            dislikes = dislikes | np.frombuffer(table, dtype=np.bool_)[rows.label(key)]
+        verdict = rows.where(dislikes, EXISTING_ANTI_AFFINITY, 0)
+        verdict = rows.where(disliked, ANTI_AFFINITY, verdict)
+        return rows.codes(rows.where(wrong, AFFINITY, verdict))
+
+    def reasons(self, spec: InterPodAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the reason of a rule."""
+        if verdict == STATE_MISSING:
+            return ('error reading "PreFilterInterPodAffinity" from cycleState: not found',)
+        if verdict == AFFINITY:
+            return (REASON_AFFINITY,)
+        return (REASON_ANTI_AFFINITY if verdict == ANTI_AFFINITY else REASON_EXISTING_ANTI_AFFINITY,)
+
+    # PreScore and Score.
+
+    def pre_score(self, spec: InterPodAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
+        """Weigh the sums of all preferred terms (and required ones of others) per key; SKIP where nothing matches."""
+        has_own = bool(spec.terms.preferred_affinity or spec.terms.preferred_anti_affinity)
+        if self._ignores_existing and not has_own:
+            return SKIP
+        tables = self._tables(spec, cluster)
+        end = cluster.node_log.end
+        weighted: dict[str, Ints] = {}
+        for weight, key, table in (*tables.preferred, *self._owned_weights(tables)):
+            sums = table.sums(end)
+            # Whether anything matched is one question, what the weights add up to another: they can cancel.
+            if sums.any():
+                known = weighted.get(key)
+                weighted[key] = weight * sums if known is None else known + weight * sums
+        if not weighted:
+            return SKIP
+        return tuple((key, sums.tobytes()) for key, sums in weighted.items())
+
+    def _owned_weights(self, tables: TermTables) -> Iterable[tuple[int, str, DomainTable]]:
+        if self._hard_weight > 0:
+            for term, table in tables.owned.get(TermKind.REQUIRED_AFFINITY, ()):
+                yield self._hard_weight, term.topology_key, table
+        for term, table in tables.owned.get(TermKind.PREFERRED_AFFINITY, ()):
+            yield term.weight, term.topology_key, table
+        for term, table in tables.owned.get(TermKind.PREFERRED_ANTI_AFFINITY, ()):
+            yield -term.weight, term.topology_key, table
+
+    def score(self, spec: InterPodAffinitySpec, params: Params | None, rows: Rows) -> Ints:
+        """Return the sum of weights in the domains of each node."""
+        total = rows.fill(0)
+        for key, table in _tables_of(params or ()):
+            total = total + np.frombuffer(table, dtype=np.int64)[rows.label(key)]
+        return total
+
+    def score_error(self, spec: InterPodAffinitySpec, params: Params | None) -> str:
+        """Refuse to score where PreScore is disabled, as upstream does."""
+        return 'failed to read "PreScoreInterPodAffinity" from cycleState: not found' if params is None else ""
+
+    def scale(self, spec: InterPodAffinitySpec, params: Params | None, raw: Ints) -> Params:
+        """Return the smallest and the largest sum."""
+        return (int(raw.min()), int(raw.max()))
+
+    def normalize(self, spec: InterPodAffinitySpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        """Return 0 for the smallest and 100 for the largest, in Go's order of operations; 0 for all where they are equal."""
+        smallest, largest = _pair(scale)
+        if largest == smallest:
+            return raw * 0
+        share: Ints = (float(MAX_NODE_SCORE) * ((raw - smallest) / float(largest - smallest))).astype(np.int64)
+        return share
+
+    # Tables.
+
+    def _tables(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> TermTables:
+        """Return the tables of a spec, with those of terms that came since it was last asked."""
+        tables = spec.tables
+        version = cluster.catalog.version(Namespace)
+        if tables.namespace_version != version:
+            tables.reset(version)
+            self._register_own(spec, tables, cluster)
+        if tables.owned_seen != cluster.counters.owned_count():
+            namespace = cluster.catalog.get(Namespace, spec.namespace)
+            namespace_labels = namespace.metadata.labels if namespace is not None else {}
+            terms = [term for term in cluster.counters.owned_keys() if isinstance(term, AffinityTerm)]
+            for term in terms[tables.owned_seen :]:
+                if term.matches(spec.namespace, spec.labels, namespace_labels):
+                    table = cluster.domain_table(term.topology_key, cluster.counters.owned(term))
+                    tables.owned.setdefault(term.kind, []).append((term, table))
+            tables.owned_seen = len(terms)
+        return tables
+
+    def _register_own(self, spec: InterPodAffinitySpec, tables: TermTables, cluster: ClusterState) -> None:
+        terms = spec.terms
+        required = [_resolved(term, cluster) for term in terms.required_affinity]
+        if required:
+            key = ("all", tuple(sorted((selection.key for selection in required), key=repr)))
+
+            def matches_all(pod_class: PodClass) -> bool:
+                return all(selection.matches(pod_class) for selection in required)
+
+            counter = cluster.matching_counter(key, matches_all)
+            keys = dict.fromkeys(term.topology_key for term in terms.required_affinity)
+            tables.all_required = [(name, cluster.domain_table(name, counter)) for name in keys]
+            own = PodClass(-1, spec.namespace, spec.labels, False)
+            tables.matches_itself = matches_all(own)
+        for term in terms.required_anti_affinity:
+            tables.anti.append((term.topology_key, _table_of(term, cluster)))
+        for term in (*terms.preferred_affinity, *terms.preferred_anti_affinity):
+            weight = term.weight if term.kind is TermKind.PREFERRED_AFFINITY else -term.weight
+            tables.preferred.append((weight, term.topology_key, _table_of(term, cluster)))
+
+    def _any_owned(self, tables: TermTables, kind: TermKind, cluster: ClusterState) -> bool:
+        end = cluster.node_log.end
+        return any(bool(table.sums(end).any()) for _, table in tables.owned.get(kind, ()))
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register pods that come, go or change labels, and nodes that come or change labels."""
+        return inter_pod_affinity_hints.events()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which pods a term of the incoming pod selects.
+
+    Attributes:
+        key: says all that `matches` depends on.
+        everywhere: whether the term reaches every namespace.
+    """
+
+    key: Hashable
+    term: AffinityTerm
+    namespaces: frozenset[str]
+    everywhere: bool
+
+    def matches(self, pod_class: PodClass) -> bool:
+        """Return whether the term selects pods of a class."""
+        if not self.everywhere and pod_class.namespace not in self.namespaces:
+            return False
+        return self.term.selector.matches(pod_class.labels)
+
+
+def _resolved(term: AffinityTerm, cluster: ClusterState) -> Selection:
+    """Return what a term selects now.
+
+    Its selector of namespaces is resolved to names; and, as upstream does by oversight, it is also held against no labels at all:
+    a selector that matches those (DoesNotExist, NotIn) reaches the pods of every namespace.
+    """
+    selector = term.namespace_selector
+    everywhere = selector.matches({})
+    names = term.namespaces
+    if not selector.matches_nothing and not everywhere:
+        found = [
+            item.metadata.name for item in cluster.catalog.all(Namespace) if selector.matches(item.metadata.labels)
+        ]
+        names = names.union(found)
+    key = (term.selector, everywhere or tuple(sorted(names)))
+    return Selection(key, term, names, everywhere)
+
+
+def _table_of(term: AffinityTerm, cluster: ClusterState) -> DomainTable:
+    selection = _resolved(term, cluster)
+    counter: Counter = cluster.matching_counter(("one", selection.key), selection.matches)
+    return cluster.domain_table(term.topology_key, counter)
+
+
+def _positive(sums: Iterable[tuple[str, Ints]]) -> Tables:
+    """Return per key which domains have a positive sum, as bytes of bools; of several sums of a key, any."""
+    found: dict[str, Bools] = {}
+    for key, values in sums:
+        known = found.get(key)
+        found[key] = values > 0 if known is None else known | (values > 0)
+    return tuple((key, flags.tobytes()) for key, flags in found.items())
+
+
+def _tables_of(params: Hashable) -> Tables:
+    assert isinstance(params, tuple)
+    return params
+
+
+def _pair(scale: Params) -> tuple[int, int]:
+    smallest, largest = scale
+    assert isinstance(smallest, int)
+    assert isinstance(largest, int)
+    return smallest, largest

@@ -1,0 +1,81 @@
+"""Which events may help a pod that InterPodAffinity rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.state.affinity_terms import AffinityTerm, pod_terms
+
+
+def events() -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+    """Return the events with their hints: pods that come, go or change labels, nodes that come or change labels."""
+    pod_event = ClusterEvent(EventResource.POD, ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL)
+    node_event = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+    return ((pod_event, is_schedulable_after_pod_change), (node_event, is_schedulable_after_node_change))
+
+
+def is_schedulable_after_pod_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
+    """Queue the pod where another one that it needs came, or one that kept it away left."""
+    objects = objects_of(Pod, old, new)
+    if objects is None:
+        return HintAnswer.ERROR
+    before, after = objects
+    if before is not None and after is not None and pod.metadata.uid == after.metadata.uid:
+        return True
+    if any(other is not None and _is_nowhere(other) for other in objects):
+        return False
+    terms = pod_terms(pod)
+    if terms.error:
+        return HintAnswer.ERROR
+    needs, avoids = terms.required_affinity, terms.required_anti_affinity
+    if before is not None and after is not None:
+        came = not _all_match(needs, before) and _all_match(needs, after)
+        return came or (_all_match(avoids, before) and not _all_match(avoids, after))
+    if after is not None:
+        return _all_match(needs, after)
+    if before is None:
+        return HintAnswer.ERROR
+    if _all_match(avoids, before):
+        return True
+    others = pod_terms(before)
+    if others.error and not others.required_anti_affinity:
+        return HintAnswer.ERROR
+    return _all_match(others.required_anti_affinity, pod)
+
+
+def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
+    """Queue the pod where a node entered, left or changed a domain that its terms speak of."""
+    objects = objects_of(Node, old, new)
+    if objects is None or objects[1] is None:
+        return HintAnswer.ERROR
+    before, after = objects
+    terms = pod_terms(pod)
+    if terms.error:
+        return HintAnswer.ERROR
+    for term in terms.required_affinity:
+        value = after.metadata.labels.get(term.topology_key)
+        known = before.metadata.labels.get(term.topology_key) if before is not None else None
+        if value is not None and value != known:
+            return True
+    for term in terms.required_anti_affinity:
+        if before is None:
+            return True
+        known = before.metadata.labels.get(term.topology_key)
+        if known is not None and known != after.metadata.labels.get(term.topology_key):
+            return True
+    return False
+
+
+def _is_nowhere(pod: Pod) -> bool:
+    """Return whether a pod is on no node and nominated to none, so that it can't matter to others."""
+    return not pod.spec.node_name and not pod.status.nominated_node_name
+
+
+def _all_match(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
+    """Return whether all terms match a pod, its namespace taken by name alone; without terms nothing does."""
+    if not terms:
+        return False
+    return all(term.matches(pod.metadata.namespace, pod.metadata.labels, {}) for term in terms)
