@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
-from bayplan.cluster.deletion import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
+from bayplan.cluster.deletion import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation
 from bayplan.cluster.store import DELETED, ChangeEvent, Kind, object_key
 from bayplan.objects.meta import KubernetesObject
 
@@ -64,7 +64,8 @@ class GarbageCollector(Controller):
         blocking = False
         for dependent in self.store.all_dependents(key):
             if dependent.metadata.deletion_timestamp is None:
-                self.deletion.delete(dependent, now_ns)
+                # What it owns in turn goes before it as well.
+                self.deletion.delete(dependent, now_ns, propagation=Propagation.FOREGROUND)
             held = self.store.get(type(dependent), dependent.key)
             if held is not None and held.metadata.uid == dependent.metadata.uid:
                 blocking = blocking or any(

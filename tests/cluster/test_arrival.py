@@ -1,0 +1,186 @@
+"""Objects that come in: created with defaults, changed without losing what the server owns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.base.errors import InputError
+from bayplan.objects.kinds import decode
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import Deployment, Job
+from tests.cluster.world import SECOND, World, as_pod, job, node, pod, workload
+
+
+def test_a_new_pod_is_defaulted_admitted_and_pending() -> None:
+    world = World(binds=False)
+    world.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}})
+    [got] = world.pods()
+    assert (got.metadata.namespace, got.metadata.generation, got.status.phase) == ("default", 1, "Pending")
+    assert (got.spec.priority, got.spec.scheduler_name, got.spec.restart_policy) == (0, "default-scheduler", "Always")
+    assert [item.key for item in got.spec.tolerations] == [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ]
+    assert len(got.metadata.uid) == 36
+
+
+def test_a_pod_that_brings_a_uid_was_admitted_elsewhere() -> None:
+    world = World(binds=False)
+    world.apply(pod("p", uid="from-elsewhere", priority=5))
+    [got] = world.pods()
+    assert (got.metadata.uid, got.spec.tolerations, got.spec.priority) == ("from-elsewhere", (), 5)
+
+
+def test_a_gated_pod_says_so() -> None:
+    world = World(binds=False)
+    world.apply(pod("p", schedulingGates=[{"name": "wait"}]))
+    assert [(item.type, item.status, item.reason) for item in world.pods()[0].status.conditions] == [
+        ("PodScheduled", "False", "SchedulingGated")
+    ]
+
+
+def test_pods_of_one_spec_keep_sharing_it() -> None:
+    world = World(binds=False)
+    one = decode(pod("a"))
+    assert isinstance(one, Pod)
+    world.apply(one, replace(one, metadata=replace(one.metadata, name="b")))
+    assert len({id(item.spec) for item in world.pods()}) == 1
+
+
+def test_a_name_is_made_from_its_prefix() -> None:
+    world = World(binds=False)
+    for _ in range(2):
+        document = pod("")
+        document["metadata"] = {"generateName": "run-", "namespace": "default"}
+        world.apply(document)
+    names = world.names("run-")
+    assert len(names) == 2
+    assert all(len(name) == 9 for name in names)
+
+
+def test_an_unknown_priority_class_is_refused_and_nothing_is_stored() -> None:
+    world = World(binds=False)
+    with pytest.raises(InputError, match="PriorityClass"):
+        world.apply(pod("p", priorityClassName="none"))
+    assert world.names() == []
+
+
+@pytest.mark.parametrize(
+    ("document", "kind"),
+    [
+        pytest.param(node("n"), Node, id="a node"),
+        pytest.param(pod("p"), Pod, id="a pod"),
+        pytest.param(workload("Deployment", "d"), Deployment, id="a deployment"),
+        pytest.param(job("j"), Job, id="a job"),
+    ],
+)
+def test_the_same_again_changes_nothing(document: dict[str, Any], kind: type[Any]) -> None:
+    world = World(nodes=1)
+    world.apply(document)
+    world.settle()
+    before = len(world.events)
+    world.now_ns = 5 * SECOND
+    world.apply(document)
+    world.settle()
+    assert world.events[before:] == []
+
+
+def test_a_change_keeps_what_the_server_owns() -> None:
+    world = World(nodes=1)
+    world.apply(workload("Deployment", "d", replicas=1))
+    world.settle()
+    before = world.store.get(Deployment, "default/d")
+    world.now_ns = 5 * SECOND
+    world.apply(workload("Deployment", "d", replicas=2))
+    after = world.store.get(Deployment, "default/d")
+    assert before is not None
+    assert after is not None
+    assert after.metadata.uid == before.metadata.uid
+    assert after.metadata.creation_timestamp == "1970-01-01T00:00:00Z"
+    assert after.metadata.generation == 2
+    assert after.status is before.status
+    assert after.metadata.annotations == {"deployment.kubernetes.io/revision": "1"}
+
+
+def test_a_change_of_labels_alone_is_no_new_generation() -> None:
+    world = World()
+    world.apply(workload("Deployment", "d"))
+    document = workload("Deployment", "d")
+    document["metadata"]["labels"] = {"new": "label"}
+    before = world.store.get(Deployment, "default/d")
+    world.apply(document)
+    after = world.store.get(Deployment, "default/d")
+    assert before is not None
+    assert after is not None
+    assert (after.metadata.generation, after.metadata.labels) == (1, {"new": "label"})
+    assert after.spec is before.spec
+
+
+def test_a_pod_that_is_applied_again_stays_where_it_is() -> None:
+    world = World(nodes=1)
+    world.apply(pod("p"))
+    world.settle()
+    world.apply(pod("p", labels={"new": "label"}))
+    [got] = world.pods()
+    assert (got.spec.node_name, got.status.phase, got.metadata.labels) == ("node-0", "Running", {"new": "label"})
+
+
+def test_a_pod_can_be_applied_onto_a_node() -> None:
+    world = World(nodes=1, binds=False)
+    world.apply(pod("p"), pod("p", nodeName="node-0"))
+    assert world.phases() == {"Running": 1}
+
+
+def test_a_node_takes_its_new_status_and_keeps_the_old_where_there_is_none() -> None:
+    world = World()
+    world.apply(node("n"))
+    document = node("n", labels={"zone": "a"})
+    document["status"] = {"allocatable": {"cpu": "16"}}
+    world.apply(document)
+    assert world.store.nodes["n"].status.allocatable == {"cpu": "16"}
+    del document["status"]
+    document["metadata"]["labels"] = {"zone": "b"}
+    world.apply(document)
+    got = world.store.nodes["n"]
+    assert (got.status.allocatable, got.metadata.labels) == ({"cpu": "16"}, {"zone": "b"})
+
+
+def test_owners_and_finalizers_that_are_not_mentioned_stay() -> None:
+    world = World(nodes=1)
+    world.apply(workload("ReplicaSet", "rs", replicas=1))
+    world.settle()
+    [owned] = world.pods()
+    plain = replace(owned, metadata=replace(owned.metadata, owner_references=(), labels={"app": "y"}))
+    world.apply(plain)
+    assert as_pod(world.pods()[0]).metadata.owner_references == owned.metadata.owner_references
+
+
+def test_a_job_gets_selector_and_labels_from_its_uid_once() -> None:
+    world = World(binds=False)
+    world.apply(job("calc"))
+    world.apply(job("calc", parallelism=2))
+    stored = world.store.get(Job, "default/calc")
+    assert stored is not None
+    uid = stored.metadata.uid
+    assert stored.spec.selector is not None
+    assert stored.spec.selector.match_labels == {"batch.kubernetes.io/controller-uid": uid}
+    assert stored.spec.template.metadata.labels == {
+        "app": "x",
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": "calc",
+        "controller-uid": uid,
+        "job-name": "calc",
+    }
+    assert stored.spec.parallelism == 2
+
+
+def test_a_job_with_a_selector_of_its_own_keeps_its_labels() -> None:
+    world = World(binds=False)
+    world.apply(job("calc", manualSelector=True, selector={"matchLabels": {"app": "x"}}))
+    stored = world.store.get(Job, "default/calc")
+    assert stored is not None
+    assert stored.spec.template.metadata.labels == {"app": "x"}

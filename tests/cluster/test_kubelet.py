@@ -1,0 +1,222 @@
+"""The virtual kubelet: starting, running, finishing, going."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.kubelet import PodRun
+from bayplan.objects.pod import Pod
+from tests.cluster.world import SECOND, World, as_pod, node, pod
+
+
+def conditions(item: Pod) -> dict[str, tuple[str, str | None]]:
+    return {condition.type: (condition.status, condition.last_transition_time) for condition in item.status.conditions}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "at", "want"),
+    [
+        pytest.param({}, 10**6, "Running", id="without a run time it runs for ever"),
+        pytest.param({"bayplan.io/run-time": "90s"}, 89, "Running", id="shortly before its end"),
+        pytest.param({"bayplan.io/run-time": "90s"}, 90, "Succeeded", id="at its end"),
+        pytest.param({"bayplan.io/run-time": "1m30s", "bayplan.io/exit-code": "3"}, 90, "Failed", id="it fails"),
+        pytest.param({"bayplan.io/run-time": "0s"}, 0, "Succeeded", id="no time at all"),
+        pytest.param({"bayplan.io/run-time": "-5s"}, 0, "Succeeded", id="less than no time"),
+        pytest.param({"bayplan.io/exit-code": "3"}, 10**6, "Running", id="an exit code alone ends nothing"),
+    ],
+)
+def test_a_pod_runs_as_long_as_its_annotation_says(annotations: dict[str, str], at: int, want: str) -> None:
+    world = World(nodes=1)
+    world.apply(pod("p", annotations=annotations))
+    world.settle()
+    world.run_until(at)
+    assert world.phases() == {want: 1}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "want"),
+    [
+        pytest.param(
+            {"bayplan.io/run-time": "soon"}, r"annotations\['bayplan.io/run-time'\]: expected a dur", id="time"
+        ),
+        pytest.param(
+            {"bayplan.io/run-time": "1s", "bayplan.io/exit-code": "-1"},
+            r"Pod default/p \$.metadata.annotations\['bayplan.io/exit-code'\]: expected a whole number",
+            id="exit code",
+        ),
+    ],
+)
+def test_an_annotation_that_can_not_be_read_is_an_error_of_the_input(annotations: dict[str, str], want: str) -> None:
+    world = World(nodes=1, binds=False)
+    world.apply(pod("p", annotations=annotations))
+    with pytest.raises(InputError, match=want):
+        world.cluster.bind("default/p", "node-0", 0)
+
+
+def test_the_host_says_how_long_a_pod_runs_before_its_annotation_does() -> None:
+    runs = {"p": PodRun(5 * SECOND, exit_code=1), "q": PodRun(None), "r": None}
+    world = World(nodes=1, run_of=lambda item: runs[item.metadata.name])
+    for name in runs:
+        world.apply(pod(name, annotations={"bayplan.io/run-time": "90s"}))
+    world.settle()
+    world.run_until(100)
+    assert [item.status.phase for item in world.pods()] == ["Failed", "Running", "Succeeded"]
+
+
+def test_a_pod_that_is_bound_runs_in_the_same_event() -> None:
+    world = World(nodes=1, binds=False)
+    world.apply(pod("p"))
+    events = world.cluster.bind("default/p", "node-0", 7 * SECOND)
+    assert [event.type for event in events] == ["MODIFIED"]
+    new = as_pod(events[0].new)
+    assert (new.spec.node_name, new.status.phase, new.status.start_time) == (
+        "node-0",
+        "Running",
+        "1970-01-01T00:00:07Z",
+    )
+    types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    assert conditions(new) == dict.fromkeys(types, ("True", "1970-01-01T00:00:07Z"))
+
+
+def test_a_start_delay_lies_between_binding_and_running() -> None:
+    world = World(nodes=1, start_delay_s=5)
+    world.apply(pod("p", annotations={"bayplan.io/run-time": "10s"}))
+    world.settle()
+    [bound] = world.pods()
+    assert (bound.status.phase, bound.spec.node_name) == ("Pending", "node-0")
+    assert conditions(bound) == {"PodScheduled": ("True", "1970-01-01T00:00:00Z")}
+    world.run_until(5)
+    [running] = world.pods()
+    assert conditions(running)["Ready"] == ("True", "1970-01-01T00:00:05Z")
+    assert conditions(running)["PodScheduled"] == ("True", "1970-01-01T00:00:00Z")
+    world.run_until(14)
+    assert world.phases() == {"Running": 1}
+    world.run_until(15)
+    assert world.phases() == {"Succeeded": 1}
+
+
+def test_a_finished_pod_says_since_when_it_is_not_ready() -> None:
+    world = World(nodes=1)
+    world.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
+    world.settle()
+    world.run_until(90)
+    got = conditions(world.pods()[0])
+    assert got["Ready"] == got["ContainersReady"] == ("False", "1970-01-01T00:01:30Z")
+    assert got["Initialized"] == got["PodScheduled"] == ("True", "1970-01-01T00:00:00Z")
+
+
+def test_a_pod_made_anew_under_its_old_name_keeps_its_own_time() -> None:
+    world = World(nodes=1)
+    world.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
+    world.settle()
+    world.run_until(60)
+    world.delete(Pod, "default/p")
+    world.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
+    world.settle()
+    world.run_until(90)
+    assert world.phases() == {"Running": 1}
+    world.run_until(150)
+    assert world.phases() == {"Succeeded": 1}
+
+
+@pytest.mark.parametrize(
+    ("scale", "grace", "given", "gone_after"),
+    [
+        pytest.param(0.0, 30, None, 0, id="by default a pod goes at once"),
+        pytest.param(1.0, 30, None, 30, id="the whole grace period"),
+        pytest.param(0.5, 30, None, 15, id="half of it"),
+        pytest.param(1.0, None, None, 30, id="30 seconds where it does not say"),
+        pytest.param(1.0, 30, 10, 10, id="a grace period of the deletion"),
+        pytest.param(1.0, 30, 0, 0, id="a deletion without grace"),
+        pytest.param(1.0, 0, None, 0, id="a pod without grace"),
+    ],
+)
+def test_a_deleted_pod_lingers(scale: float, grace: int | None, given: int | None, gone_after: int) -> None:
+    world = World(nodes=1, termination_scale=scale)
+    spec = {} if grace is None else {"terminationGracePeriodSeconds": grace}
+    world.apply(pod("p", **spec))
+    world.settle()
+    world.delete(Pod, "default/p", grace_seconds=given)
+    if gone_after:
+        [leaving] = world.pods()
+        seconds = given or grace or 30
+        assert leaving.metadata.deletion_timestamp == f"1970-01-01T00:00:{seconds:02}Z"
+        assert leaving.metadata.deletion_grace_period_seconds == seconds
+        world.run_until(gone_after - 0.001)
+        assert world.phases() == {"Terminating": 1}
+    world.run_until(gone_after)
+    assert world.names() == []
+
+
+@pytest.mark.parametrize(
+    ("bind", "status"),
+    [
+        pytest.param(False, {}, id="a pod on no node"),
+        pytest.param(True, {"phase": "Succeeded"}, id="a finished pod"),
+    ],
+)
+def test_nobody_waits_for_a_pod_that_does_not_run(bind: bool, status: dict[str, str]) -> None:
+    world = World(nodes=1, termination_scale=1.0, binds=False)
+    world.apply(pod("p", status=status, **({"nodeName": "node-0"} if bind else {})))
+    world.delete(Pod, "default/p")
+    assert world.names() == []
+
+
+def test_a_second_deletion_only_shortens_the_time_that_is_left() -> None:
+    world = World(nodes=1, termination_scale=1.0)
+    world.apply(pod("p", terminationGracePeriodSeconds=30))
+    world.settle()
+    world.delete(Pod, "default/p")
+    before = len(world.events)
+    world.delete(Pod, "default/p", grace_seconds=40)
+    assert len(world.events) == before
+    world.delete(Pod, "default/p", grace_seconds=5)
+    world.run_until(5)
+    assert world.names() == []
+
+
+def test_a_pod_that_finishes_while_it_is_deleted_goes_then() -> None:
+    world = World(nodes=1, termination_scale=1.0)
+    world.apply(pod("p", annotations={"bayplan.io/run-time": "10s"}))
+    world.settle()
+    world.run_until(5)
+    world.delete(Pod, "default/p")
+    world.run_until(10)
+    assert world.names() == []
+    assert [as_pod(event.object).status.phase for event in world.events[-2:]] == ["Succeeded", "Succeeded"]
+
+
+def test_a_deleted_pod_with_a_finalizer_fails_and_stays() -> None:
+    world = World(nodes=1)
+    world.apply(pod("p", finalizers=["example.com/hold"]))
+    world.settle()
+    world.delete(Pod, "default/p")
+    [held] = world.pods()
+    assert (held.status.phase, held.metadata.deletion_timestamp) == ("Failed", "1970-01-01T00:00:00Z")
+
+
+def test_a_running_pod_that_is_imported_keeps_its_status_and_gets_its_end() -> None:
+    world = World(nodes=1)
+    world.run_until(50)
+    started = {"phase": "Running", "startTime": "1970-01-01T00:00:20Z"}
+    world.apply(pod("p", nodeName="node-0", status=started, annotations={"bayplan.io/run-time": "60s"}))
+    assert world.pods()[0].status.start_time == "1970-01-01T00:00:20Z"
+    world.run_until(79)
+    assert world.phases() == {"Running": 1}
+    world.run_until(80)
+    assert world.phases() == {"Succeeded": 1}
+
+
+def test_a_pod_that_comes_before_its_node_starts_with_the_node() -> None:
+    world = World()
+    world.apply(pod("p", nodeName="late"), node("late"))
+    assert world.phases() == {"Running": 1}
+
+
+def test_a_readiness_gate_keeps_a_pod_from_being_ready() -> None:
+    world = World(nodes=1)
+    world.apply(pod("p", readinessGates=[{"conditionType": "example.com/gate"}]))
+    world.settle()
+    got = conditions(world.pods()[0])
+    assert (got["Ready"][0], got["ContainersReady"][0]) == ("False", "True")

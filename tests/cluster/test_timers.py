@@ -1,0 +1,51 @@
+"""Timers and timestamps."""
+
+from datetime import timedelta, timezone
+
+import pytest
+
+from bayplan.cluster.timers import Timers
+from bayplan.cluster.timestamps import SECOND_NS, format_time, format_time_in
+
+
+def test_timers_come_out_by_time_then_as_they_were_set() -> None:
+    timers: Timers[str] = Timers()
+    for time_ns, item in ((30, "late"), (10, "b"), (20, "between"), (10, "a")):
+        timers.set(time_ns, item)
+    assert timers.next_time() == 10
+    got = []
+    while (due := timers.pop_due(20)) is not None:
+        got.append(due)
+    assert got == [(10, "b"), (10, "a"), (20, "between")]
+    assert (timers.next_time(), len(timers)) == (30, 1)
+
+
+def test_no_timers() -> None:
+    timers: Timers[str] = Timers()
+    assert timers.next_time() is None
+    assert timers.pop_due(10**18) is None
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "want"),
+    [
+        pytest.param(0, "1970-01-01T00:00:00Z", id="the beginning"),
+        pytest.param(1_999_999_999, "1970-01-01T00:00:01Z", id="cut to the second"),
+        pytest.param(1_769_860_800 * SECOND_NS, "2026-01-31T12:00:00Z", id="a day in 2026"),
+        pytest.param(-1, "1969-12-31T23:59:59Z", id="before the beginning"),
+    ],
+)
+def test_timestamps(time_ns: int, want: str) -> None:
+    assert format_time(time_ns) == want
+
+
+@pytest.mark.parametrize(
+    ("hours", "want"),
+    [
+        pytest.param(0, "1970-01-01T00:00:00Z", id="UTC"),
+        pytest.param(1, "1970-01-01T01:00:00+01:00", id="east"),
+        pytest.param(-3.5, "1969-12-31T20:30:00-03:30", id="west"),
+    ],
+)
+def test_timestamps_in_a_zone(hours: float, want: str) -> None:
+    assert format_time_in(0, timezone(timedelta(hours=hours))) == want

@@ -1,0 +1,186 @@
+"""A virtual cluster with a clock and a scheduler that binds every pod it sees: what tests of controllers need around them."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
+from bayplan.cluster.controllers.daemon_nodes import target_node
+from bayplan.cluster.kubelet import KubeletOptions, RunOf
+from bayplan.cluster.owned_pods import is_active
+from bayplan.cluster.store import ChangeEvent
+from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+
+SECOND = 1_000_000_000
+Json = dict[str, Any]
+CONTAINERS = [{"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "100m"}}}]
+
+
+class World:
+    """A cluster, its time, and every event so far.
+
+    Args:
+        nodes: how many nodes to begin with: node-0, node-1, ...
+        seed: of names and uids.
+        binds: whether pods are bound by `settle`.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 0,
+        *,
+        seed: int = 1,
+        binds: bool = True,
+        start_delay_s: int = 0,
+        termination_scale: float = 0.0,
+        run_of: RunOf | None = None,
+        sync_delay_ns: int = 0,
+        terminated_pod_threshold: int = 0,
+    ) -> None:
+        kubelet = KubeletOptions(
+            start_delay_ns=start_delay_s * SECOND, termination_scale=termination_scale, run_of=run_of
+        )
+        options = ClusterOptions(
+            kubelet=kubelet, sync_delay_ns=sync_delay_ns, terminated_pod_threshold=terminated_pod_threshold
+        )
+        self.cluster = VirtualCluster(RandomStreams(seed), options)
+        self.store = self.cluster.store
+        self.now_ns = 0
+        self.binds = binds
+        self.events: list[ChangeEvent] = []
+        self._next_node = count()
+        for number in range(nodes):
+            self.apply(node(f"node-{number}"))
+        self.settle()
+
+    def apply(self, *items: Json | KubernetesObject) -> None:
+        """Apply objects or documents now."""
+        for item in items:
+            item = decode(item) if isinstance(item, dict) else item
+            self.events += self.cluster.apply(item, self.now_ns)
+
+    def delete(self, kind: type[KubernetesObject], key: str, **how: Any) -> None:
+        """Delete an object now."""
+        self.events += self.cluster.delete(kind, key, self.now_ns, **how)
+
+    def settle(self) -> None:
+        """Let controllers and scheduler work until nothing is left to do at this time."""
+        while True:
+            changes = self._advance()
+            if self.binds:
+                for pod in list(self.store.pods.values()):
+                    if not pod.spec.node_name and is_active(pod):
+                        changes += self._bind(pod)
+            if not changes:
+                return
+            self.events += changes
+
+    def _advance(self) -> list[ChangeEvent]:
+        wakeup = self.cluster.next_wakeup()
+        return self.cluster.advance(self.now_ns) if wakeup is not None and wakeup <= self.now_ns else []
+
+    def _bind(self, pod: Pod) -> list[ChangeEvent]:
+        names = [item.metadata.name for item in self.store.nodes.values() if not item.spec.unschedulable]
+        name = target_node(pod) or (names[next(self._next_node) % len(names)] if names else "")
+        return self.cluster.bind(pod.key, name, self.now_ns) if name in self.store.nodes else []
+
+    def run_until(self, seconds: float) -> None:
+        """Let time pass, event by event."""
+        end_ns = int(seconds * SECOND)
+        while (wakeup := self.cluster.next_wakeup()) is not None and wakeup <= end_ns:
+            self.now_ns = max(self.now_ns, wakeup)
+            self.settle()
+        self.now_ns = end_ns
+        self.settle()
+        self.store.check_invariants()
+
+    def pods(self, prefix: str = "") -> list[Pod]:
+        """Return the pods whose names begin with a prefix, by name."""
+        found = [pod for pod in self.store.pods.values() if pod.metadata.name.startswith(prefix)]
+        return sorted(found, key=lambda pod: pod.metadata.name)
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Return the names of pods."""
+        return [pod.metadata.name for pod in self.pods(prefix)]
+
+    def phases(self, prefix: str = "") -> dict[str, int]:
+        """Count pods by phase; those being deleted as Terminating."""
+        found: dict[str, int] = {}
+        for pod in self.pods(prefix):
+            phase = "Terminating" if pod.metadata.deletion_timestamp is not None else pod.status.phase
+            found[phase] = found.get(phase, 0) + 1
+        return found
+
+    def added(self, kind: type[KubernetesObject]) -> list[str]:
+        """Return the names of the objects of a kind in the order in which they were created."""
+        return [item.object.metadata.name for item in self.events if item.kind is kind and item.type == "ADDED"]
+
+    def deleted(self, kind: type[KubernetesObject]) -> list[str]:
+        """Return the names of the objects of a kind in the order in which they went."""
+        return [item.object.metadata.name for item in self.events if item.kind is kind and item.type == "DELETED"]
+
+
+def node(name: str, **spec: Any) -> Json:
+    """Return the document of a node; labels come as `labels`, conditions as `conditions`."""
+    labels, conditions = spec.pop("labels", {}), spec.pop("conditions", [])
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {"allocatable": {"cpu": "8", "pods": "110"}, "conditions": conditions},
+    }
+
+
+def pod(name: str, **fields: Any) -> Json:
+    """Return the document of a pod; annotations, labels and the status come by name, the rest is spec."""
+    metadata = {key: fields.pop(key) for key in ("annotations", "labels", "finalizers", "uid") if key in fields}
+    status = fields.pop("status", {})
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", **metadata},
+        "spec": {"containers": CONTAINERS, **fields},
+        "status": status,
+    }
+
+
+def template(image: str = "app:1", *, annotations: dict[str, str] | None = None, **spec: Any) -> Json:
+    """Return a pod template with the label app=x."""
+    return {
+        "metadata": {"labels": {"app": "x"}, "annotations": annotations or {}},
+        "spec": {"containers": [{**CONTAINERS[0], "image": image}], **spec},
+    }
+
+
+_API_VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "CronJob": "batch/v1"}
+
+
+def workload(kind: str, name: str, *, image: str = "app:1", **spec: Any) -> Json:
+    """Return the document of a workload. `template` in the spec replaces the default template."""
+    body: Json = {"template": template(image), **spec}
+    if kind not in ("Job", "CronJob", "ReplicationController"):
+        body.setdefault("selector", {"matchLabels": {"app": "x"}})
+    return {
+        "apiVersion": _API_VERSIONS.get(kind, "apps/v1"),
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": body,
+    }
+
+
+def job(name: str, *, run_time: str | None = None, exit_code: int = 0, **spec: Any) -> Json:
+    """Return the document of a Job whose pods run for a while."""
+    annotations = {} if run_time is None else {"bayplan.io/run-time": run_time, "bayplan.io/exit-code": str(exit_code)}
+    body = {"template": template(annotations=annotations, restartPolicy="Never"), **spec}
+    return {**workload("Job", name), "spec": body}
+
+
+def as_pod(item: object) -> Pod:
+    """Return an object as the pod that it is."""
+    assert isinstance(item, Pod)
+    return item
