@@ -1,9 +1,9 @@
 """Pods in the order of a key, with removal in constant time: the active queue and the backoff queues.
 
-Entries arrive mostly in order, since time only goes forward: a new entry is put at the end of a sorted run that it
-fits to, and only what fits to none goes into a binary heap. Taking the first of a million pods that came in order, of
-a few priorities, costs a comparison or two instead of twenty. Removal leaves the entry where it is; an entry counts
-only while its pod is in the queue under that very key.
+Entries arrive mostly in order, since time only goes forward: where many wait, a new entry is put at the end of a sorted
+run that it fits to, and only what fits to none goes into a binary heap. Taking the first of a million pods that came in
+order, of a few priorities, costs a comparison or two instead of twenty. Removal leaves the entry where it is; an entry
+counts only while its pod is in the queue under that very key.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heappop, heappush, heapreplace
 from typing import TypeAlias
 
 from bayplan.engine.queued_pod import QueuedPod, SortKey
@@ -21,6 +21,9 @@ Run: TypeAlias = deque[Entry]
 
 MAX_RUNS = 32
 """More runs than there are priorities in most clusters; few enough to be searched in no time."""
+
+SMALL = 64
+"""Up to this size a binary heap alone is fastest."""
 
 
 class PodHeap:
@@ -57,11 +60,16 @@ class PodHeap:
         self._live += 1
         entry = (key, queued.sequence, queued)
         tails = self._tails
-        at = bisect_right(tails, entry) - 1
-        if at >= 0:
-            self._runs[at].append(entry)
-            tails[at] = entry
-        elif len(tails) < MAX_RUNS:
+        if tails:
+            at = bisect_right(tails, entry) - 1
+            if at >= 0:
+                self._runs[at].append(entry)
+                tails[at] = entry
+                return
+        elif len(self._rest) < SMALL:
+            heappush(self._rest, entry)
+            return
+        if len(tails) < MAX_RUNS:
             run = deque((entry,))
             self._runs.insert(0, run)
             tails.insert(0, entry)
@@ -73,11 +81,12 @@ class PodHeap:
         """Take out the first pod; None when there is none."""
         if not self._live:
             return None
+        tier = self._tier
         while True:
-            key, _, queued = self._take_first()
-            if queued.heap_key is key and queued.tier & self._tier:
+            key, _, queued = self._take_first() if self._heads else heappop(self._rest)
+            if queued.heap_key is key and queued.tier & tier:
                 queued.heap_key = None
-                queued.tier &= ~self._tier
+                queued.tier ^= tier
                 self._live -= 1
                 return queued
             self._dead -= 1
@@ -90,7 +99,10 @@ class PodHeap:
             key, _, queued = self._first()
             if queued.heap_key is key and queued.tier & self._tier:
                 return queued
-            self._take_first()
+            if self._heads:
+                self._take_first()
+            else:
+                heappop(self._rest)
             self._dead -= 1
 
     def discard(self, queued: QueuedPod) -> None:
@@ -118,9 +130,8 @@ class PodHeap:
         return min(rest[0], heads[0][0])
 
     def _take_first(self) -> Entry:
+        """Take out the first entry, while there are runs."""
         heads, rest = self._heads, self._rest
-        if not heads:
-            return heappop(rest)
         entry, run = heads[0]
         if rest and rest[0] < entry:
             return heappop(rest)
@@ -144,8 +155,7 @@ class PodHeap:
         entries = self._live_entries()
         entries.sort()
         self._dead = 0
-        self._rest = []
+        self._rest, entries = (entries, []) if len(entries) < SMALL else ([], entries)
         self._runs = [deque(entries)] if entries else []
         self._tails = entries[-1:]
         self._heads = [(run[0], run) for run in self._runs]
-        heapify(self._heads)

@@ -37,17 +37,21 @@ class NominatedPod(NamedTuple):
 
 
 class Nominator:
-    """Nominations by node, each node's in the order in which they were made. A pod has at most one."""
+    """Nominations by node, each node's in the order in which they were made. A pod has at most one.
 
-    __slots__ = ("_by_node", "_node_by_uid", "_pod_lister")
+    Attributes:
+        node_by_uid: where each nominated pod is nominated to; read-only for others.
+    """
+
+    __slots__ = ("_by_node", "_pod_lister", "node_by_uid")
 
     def __init__(self, pod_lister: PodLister) -> None:
         self._pod_lister = pod_lister
-        self._node_by_uid: dict[str, str] = {}
+        self.node_by_uid: dict[str, str] = {}
         self._by_node: dict[str, dict[str, NominatedPod]] = {}
 
     def __len__(self) -> int:
-        return len(self._node_by_uid)
+        return len(self.node_by_uid)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the nodes that have nominated pods."""
@@ -57,10 +61,6 @@ class Nominator:
         """Return the pods nominated to a node, oldest nomination first."""
         pods = self._by_node.get(node_name)
         return tuple(pods.values()) if pods else ()
-
-    def node_of(self, uid: str) -> str | None:
-        """Return the node that a pod is nominated to, or None."""
-        return self._node_by_uid.get(uid)
 
     def add(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
         """Nominate a pod anew: to the node that is given, else to the one in its status, else nowhere.
@@ -80,7 +80,7 @@ class Nominator:
         if known is None or known.spec.node_name:
             return
         uid = uid_of(pod)
-        self._node_by_uid[uid] = node_name
+        self.node_by_uid[uid] = node_name
         self._by_node.setdefault(node_name, {})[uid] = NominatedPod(key, uid)
 
     def update(self, old: Pod, new: Pod) -> None:
@@ -91,7 +91,7 @@ class Nominator:
         """
         nominating = None
         if not old.status.nominated_node_name and not new.status.nominated_node_name:
-            node_name = self._node_by_uid.get(uid_of(old))
+            node_name = self.node_by_uid.get(uid_of(old))
             if node_name is not None:
                 nominating = NominatingInfo(NominatingMode.OVERRIDE, node_name)
         self.remove(uid_of(old))
@@ -99,7 +99,7 @@ class Nominator:
 
     def remove(self, uid: str) -> None:
         """Drop the nomination of a pod, if it has one."""
-        node_name = self._node_by_uid.pop(uid, None)
+        node_name = self.node_by_uid.pop(uid, None)
         if node_name is None:
             return
         pods = self._by_node[node_name]

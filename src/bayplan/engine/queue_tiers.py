@@ -29,7 +29,7 @@ from bayplan.engine.queued_pod import (
 )
 from bayplan.engine.unschedulable_pods import UnschedulablePods
 from bayplan.framework.events import UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_UPDATE
-from bayplan.framework.status import Status
+from bayplan.framework.status import SUCCESS, Status
 from bayplan.objects.pod import Pod
 
 WAITS_FOR_BACKOFF = BACKOFF | ERROR_BACKOFF
@@ -85,17 +85,19 @@ class QueueTiers:
         return QueuedPod(pod, key, metadata.uid or key, self._sequence, now_ns)
 
     def _gate(self, queued: QueuedPod) -> None:
-        plugins = self._pre_enqueue.get(queued.pod.spec.scheduler_name, ())
+        pod = queued.pod
+        plugins = self._pre_enqueue.get(pod.spec.scheduler_name, ())
         gating_plugin = queued.gating_plugin
         if gating_plugin:
             # The gate that held the pod goes first: most likely it still does.
             plugins = (*sorted(plugins, key=lambda plugin: plugin[0] != gating_plugin),)
         for name, pre_enqueue in plugins:
-            status = pre_enqueue(queued.pod)
-            if status is not None and not status.ok:
-                queued.unschedulable_plugins |= {name}
-                queued.gating_plugin = name
-                return
+            status = pre_enqueue(pod)
+            if status is None or status is SUCCESS or status.ok:
+                continue
+            queued.unschedulable_plugins |= {name}
+            queued.gating_plugin = name
+            return
         queued.gating_plugin = ""
 
     def _to_active(self, queued: QueuedPod, now_ns: int, label: str, *, from_backoff: bool = False) -> bool:
@@ -104,7 +106,10 @@ class QueueTiers:
             self._gate(queued)
         present = self._records.get(queued.key)
         if queued.gating_plugin:
-            if present is None or not present.tier & (ACTIVE | WAITS_FOR_BACKOFF):
+            # A pod that stands among the unschedulable pods as well as in a backoff queue stays in both, but in the group
+            # of the gate that holds it now.
+            elsewhere = present is not None and present.tier & (ACTIVE | WAITS_FOR_BACKOFF)
+            if queued.tier & UNSCHEDULABLE or not elsewhere:
                 self._to_unschedulable(queued, label)
             return False
         if present is not None:
@@ -114,7 +119,9 @@ class QueueTiers:
         self._records[queued.key] = queued
         self._active.push(queued, self._sort_key(queued))
         self._incoming_active[label] += 1
-        if label in _NOMINATING_LABELS:
+        if label in _NOMINATING_LABELS and (
+            queued.pod.status.nominated_node_name or queued.uid in self.nominator.node_by_uid
+        ):
             self.nominator.add(queued.pod)
         return True
 

@@ -1,0 +1,130 @@
+"""The heap of pods: order, removal, and what is left behind by it."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.engine.heap import MAX_RUNS, SMALL, PodHeap
+from bayplan.engine.queued_pod import ACTIVE, BACKOFF, NOWHERE, QueuedPod
+from tests.engine.queue_pods import pod
+
+POD = pod("p")
+
+
+def records(count: int) -> list[QueuedPod]:
+    return [QueuedPod(POD, f"default/p{number}", f"uid-{number}", number, 0) for number in range(count)]
+
+
+def drain(heap: PodHeap) -> list[int]:
+    popped = []
+    while (queued := heap.pop()) is not None:
+        assert queued.tier == NOWHERE
+        popped.append(queued.sequence)
+    return popped
+
+
+def test_pods_come_out_by_key_then_by_number() -> None:
+    heap = PodHeap(ACTIVE)
+    for queued, key in zip(records(5), (3, 1, 2, 1, 3), strict=True):
+        heap.push(queued, key)
+    assert [each.sequence for each in heap] == [1, 3, 2, 0, 4]
+    assert len(heap) == 5
+    assert drain(heap) == [1, 3, 2, 0, 4]
+    assert heap.peek() is None
+
+
+def test_a_discarded_pod_does_not_come_out() -> None:
+    heap = PodHeap(ACTIVE)
+    pods = records(3)
+    for queued in pods:
+        heap.push(queued, queued.sequence)
+    heap.discard(pods[0])
+    assert heap.peek() is pods[1]
+    assert (len(heap), pods[0].tier, pods[0].heap_key) == (2, NOWHERE, None)
+    assert drain(heap) == [1, 2]
+
+
+def test_a_pod_that_comes_back_under_the_same_key_comes_out_once() -> None:
+    heap = PodHeap(ACTIVE)
+    [queued, other] = records(2)
+    key = (1, 2)
+    heap.push(queued, key)
+    heap.push(other, (9, 9))
+    heap.discard(queued)
+    heap.push(queued, key)
+    assert [each.sequence for each in heap] == [0, 1]
+    assert drain(heap) == [0, 1]
+
+
+def test_a_pod_that_is_reordered_takes_its_new_place() -> None:
+    heap = PodHeap(ACTIVE)
+    pods = records(3)
+    for queued in pods:
+        heap.push(queued, queued.sequence)
+    heap.reorder(pods[2], -1)
+    heap.reorder(pods[1], 1)
+    assert drain(heap) == [2, 0, 1]
+
+
+def test_an_entry_of_a_pod_that_went_to_another_heap_does_not_count() -> None:
+    active, backoff = PodHeap(ACTIVE), PodHeap(BACKOFF)
+    [queued] = records(1)
+    key = 5
+    active.push(queued, key)
+    active.discard(queued)
+    backoff.push(queued, key)
+    assert (active.pop(), backoff.pop()) == (None, queued)
+
+
+def test_discarded_entries_are_cleared_away() -> None:
+    heap = PodHeap(ACTIVE)
+    pods = records(1000)
+    for queued in pods:
+        heap.push(queued, queued.sequence)
+    for queued in pods[10:]:
+        heap.discard(queued)
+    assert heap._dead <= len(heap) + 64
+    assert drain(heap) == list(range(10))
+
+
+def test_descending_keys_do_not_make_a_run_each() -> None:
+    heap = PodHeap(ACTIVE)
+    for queued in records(SMALL + 10 * MAX_RUNS):
+        heap.push(queued, -queued.sequence)
+    assert len(heap._runs) == MAX_RUNS
+    assert drain(heap) == list(reversed(range(SMALL + 10 * MAX_RUNS)))
+
+
+@given(seed=st.integers(0, 2**32), size=st.sampled_from((3, 100, 400)), spread=st.sampled_from((1, 5, 10**9)))
+def test_any_order_of_pushes_pops_and_removals_gives_what_sorting_gives(seed: int, size: int, spread: int) -> None:
+    random = Random(seed)
+    heap, inside = PodHeap(ACTIVE), dict[int, tuple[int, int]]()
+    pods = records(size)
+    for step in range(3 * size):
+        queued = random.choice(pods)
+        if queued.sequence not in inside:
+            # Keys mostly grow, as times do.
+            key = random.choice((step, step, random.randrange(spread)))
+            heap.push(queued, key)
+            inside[queued.sequence] = (key, queued.sequence)
+        elif random.random() < 0.3:
+            heap.discard(queued)
+            del inside[queued.sequence]
+        elif random.random() < 0.3:
+            key = random.randrange(spread)
+            heap.reorder(queued, key)
+            inside[queued.sequence] = (key, queued.sequence)
+        if random.random() < 0.3:
+            first = min(inside.values(), default=None)
+            assert (heap.peek() is None) == (first is None)
+            popped = heap.pop()
+            assert (popped and popped.sequence) == (first and first[1])
+            if first is not None:
+                del inside[first[1]]
+        assert len(heap) == len(inside)
+    order = [number for _, number in sorted(inside.values())]
+    assert [each.sequence for each in heap] == order
+    assert drain(heap) == order

@@ -1,0 +1,69 @@
+"""Pods in flight and the events since their pops."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.engine.in_flight import InFlight
+from bayplan.engine.queued_pod import QueuedPod
+from bayplan.framework.events import NODE_ADD
+from tests.engine.queue_pods import pod
+
+# Letters start pods, digits are events, letters with a minus end pods; want: what is left, and what each pod saw.
+TRACES: list[tuple[str, str, str, dict[str, str]]] = [
+    ("nothing happened", "a", "a", {"a": ""}),
+    ("events after the pop", "a 1 2", "a12", {"a": "12"}),
+    ("a pod sees only what came after its own pop", "a 1 b 2", "a1b2", {"a": "12", "b": "2"}),
+    ("the last pod takes the events with it", "a 1 2 -a", "", {}),
+    ("events that a younger pod saw stay", "a 1 b 2 -a", "b2", {"b": "2"}),
+    ("events that an older pod saw stay", "a 1 b 2 -b", "a12", {"a": "12"}),
+    ("of three the middle one ends", "a 1 b 2 c 3 -b", "a12c3", {"a": "123", "c": "3"}),
+    ("the middle one, then the first one", "a 1 b 2 c 3 -b -a", "c3", {"c": "3"}),
+    ("two pods between events", "a b 1 -a", "b1", {"b": "1"}),
+    ("two pods between events, both end", "a b 1 c 2 -a -b", "c2", {"c": "2"}),
+    ("a pod that ends twice", "a 1 b -a -a", "b", {"b": ""}),
+    ("a pod that comes back", "a 1 -a a 2", "a2", {"a": "2"}),
+]
+
+
+@pytest.mark.parametrize(("trace", "left", "seen"), [row[1:] for row in TRACES], ids=[row[0] for row in TRACES])
+def test_events_are_kept_for_the_pods_that_must_see_them(trace: str, left: str, seen: dict[str, str]) -> None:
+    in_flight = InFlight()
+    for step in trace.split():
+        if step.isdigit():
+            in_flight.append(NODE_ADD, None, int(step))
+        elif step.startswith("-"):
+            in_flight.done(step[1:])
+        else:
+            in_flight.start(QueuedPod(pod(step), step, step, 0, 0))
+        in_flight.check_invariants()
+    assert "".join(each.key if isinstance(each, QueuedPod) else str(each.new) for each in in_flight) == left
+    assert {uid: events(in_flight, uid) for uid in "abc" if uid in in_flight} == seen
+
+
+def events(in_flight: InFlight, uid: str) -> str:
+    found = in_flight.events_since_pop(uid)
+    assert found is not None
+    return "".join(str(each.new) for each in found)
+
+
+def test_a_pod_is_in_flight_once() -> None:
+    in_flight = InFlight()
+    assert in_flight.start(QueuedPod(pod("a"), "a", "uid", 0, 0))
+    assert not in_flight.start(QueuedPod(pod("a"), "a", "uid", 1, 0))
+    assert len(in_flight) == 1
+
+
+def test_a_pod_that_is_not_in_flight_saw_no_events() -> None:
+    assert InFlight().events_since_pop("a") is None
+
+
+def test_all_can_be_forgotten_at_once() -> None:
+    in_flight = InFlight()
+    in_flight.start(QueuedPod(pod("a"), "a", "a", 0, 0))
+    in_flight.append(NODE_ADD, None, None)
+    in_flight.clear()
+    in_flight.check_invariants()
+    in_flight.start(QueuedPod(pod("b"), "b", "b", 1, 0))
+    in_flight.check_invariants()
+    assert in_flight.events_since_pop("b") == []

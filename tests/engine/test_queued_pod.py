@@ -1,0 +1,62 @@
+"""The order of the active queue, and what a record forgets when its pod changes."""
+
+from __future__ import annotations
+
+from random import Random
+
+from bayplan.engine.heap import PodHeap
+from bayplan.engine.queued_pod import ACTIVE, QueuedPod, key_from_less, priority_sort, uid_of
+from tests.engine.queue_pods import pod
+
+BIGGEST = 2_000_001_000
+
+
+def record(number: int, *, priority: int | None, timestamp_ns: int) -> QueuedPod:
+    return QueuedPod(pod(f"p{number}", priority=priority), f"default/p{number}", f"{number}", number, timestamp_ns)
+
+
+def goes_before(left: QueuedPod, right: QueuedPod) -> bool:
+    if left.priority != right.priority:
+        return left.priority > right.priority
+    return left.timestamp_ns < right.timestamp_ns
+
+
+def test_higher_priority_goes_first_then_the_older_pod() -> None:
+    random = Random(7)
+    priorities = (None, 0, 1, -1, BIGGEST, -(2**31), 2**31 - 1)
+    pods = [
+        record(number, priority=random.choice(priorities), timestamp_ns=random.choice((0, 1, 2**62, 2**63 - 1)))
+        for number in range(200)
+    ]
+    by_hand = sorted(pods, key=lambda each: (-each.priority, each.timestamp_ns))
+    assert sorted(pods, key=priority_sort) == by_hand
+    assert sorted(pods, key=key_from_less(goes_before)) == by_hand
+
+
+def test_an_order_given_as_less_survives_changes_of_the_records() -> None:
+    heap = PodHeap(ACTIVE)
+    key = key_from_less(lambda left, right: left.priority < right.priority)
+    pods = [record(number, priority=number, timestamp_ns=0) for number in range(200)]
+    for queued in pods:
+        heap.push(queued, key(queued))
+    for queued in pods:
+        queued.take(pod(queued.key.removeprefix("default/"), priority=1000 - queued.priority))
+        heap.reorder(queued, key(queued))
+    assert [each.priority for each in heap] == list(range(801, 1001))
+
+
+def test_a_record_forgets_its_plan_with_the_version_it_was_made_for() -> None:
+    first, second = pod("a"), pod("a", version="2")
+    queued = QueuedPod(first, "default/a", "uid-a", 1, 0, plan="compiled")
+    queued.take(first)
+    assert (queued.pod, queued.plan) == (first, "compiled")
+    queued.take(second)
+    assert (queued.pod, queued.plan) == (second, None)
+
+
+def test_records_compare_by_identity() -> None:
+    assert record(1, priority=0, timestamp_ns=0) != record(1, priority=0, timestamp_ns=0)
+
+
+def test_a_pod_without_uid_goes_by_its_key() -> None:
+    assert uid_of(pod("a", uid="")) == "default/a"
