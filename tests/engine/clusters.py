@@ -43,7 +43,7 @@ def random_node(random: Random, name: str) -> Node:
     return node
 
 
-def random_pod(random: Random, name: str, templates: int = 6) -> Pod:
+def random_pod(random: Random, name: str, templates: int = 12) -> Pod:
     """Return a pod of one of a few templates, so that plans are met again."""
     shape = Random(random.randrange(templates))
     requests = {}
@@ -70,6 +70,25 @@ def random_pod(random: Random, name: str, templates: int = 6) -> Pod:
         preferred = [{"weight": 10, "preference": term}]
         spec["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     labels = {"app": str(shape.randrange(3))}
+    key = shape.choice(("kubernetes.io/hostname", "topology.kubernetes.io/zone"))
+    if shape.random() < 0.4:
+        spec["topologySpreadConstraints"] = [
+            {
+                "maxSkew": shape.choice((1, 3)),
+                "topologyKey": key,
+                "whenUnsatisfiable": shape.choice(("DoNotSchedule", "ScheduleAnyway")),
+                "labelSelector": {"matchLabels": labels},
+            }
+        ]
+    if shape.random() < 0.4:
+        term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": str(shape.randrange(3))}}}
+        kind = shape.choice(("podAffinity", "podAntiAffinity"))
+        rule: dict[str, object] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        if shape.random() < 0.5:
+            rule = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "podAffinityTerm": term}]}
+        affinity = spec.setdefault("affinity", {})
+        assert isinstance(affinity, dict)
+        affinity[kind] = rule
     pod = decode(
         {
             "apiVersion": "v1",

@@ -91,7 +91,7 @@ def score_over(plan: Plan, feasible: Bools) -> ScoreTable:
         raw = scorer.score(spec, mine, rows)
         normalized, scale = raw, None
         if isinstance(scorer, NormalizePlugin):
-            scale = scorer.scale(spec, mine, raw[feasible])
+            scale = scorer.scale_over(spec, mine, raw, feasible, rows)
             normalized = scorer.normalize(spec, scale, raw, rows)
         table.scores[scorer.name] = PluginScores(entry.weight, raw, normalized, scorer, spec, scale)
         total += entry.weight * normalized

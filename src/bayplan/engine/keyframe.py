@@ -104,7 +104,7 @@ class Keyframe:
         plugin, spec, _ = self.scorers[number]
         if scale is None or not isinstance(plugin, NormalizePlugin):
             return raw
-        return plugin.normalize(spec, scale, raw, Rows(self.state))
+        return plugin.normalize(spec, scale, raw, Rows(self.state, np.arange(len(raw), dtype=np.intp)))
 
     def values_until(self, changes: int) -> tuple[Codes, Ints]:
         """Return uint16[filters, rows] and int64[scorers, rows] as they were after so many changes."""

@@ -385,7 +385,9 @@ class Plan:
         part = self.score_parts[number]
         if not isinstance(part.plugin, NormalizePlugin):
             return None
-        return part.plugin.scale(part.spec, part.params, part.values[feasible])
+        count = self.state.nodes.count
+        rows = Rows(self.state)
+        return part.plugin.scale_over(part.spec, part.params, part.values[:count], feasible[:count], rows)
 
     def normalized(self, number: int, scale: Params | None) -> Ints:
         """Return the normalised scores of one part over all rows."""

@@ -219,6 +219,13 @@ class NormalizePlugin(ScorePlugin[S]):
         """Return what normalising needs of the raw scores of the feasible nodes (never empty), e.g. their maximum."""
         raise TypeError(f"{type(self).__name__} lacks scale()")
 
+    def scale_over(self, spec: S, params: Params | None, raw: Ints, feasible: Bools, rows: Rows) -> Params:
+        """Return `scale` of the feasible rows; overridden where it also depends on what the nodes are.
+
+        `raw` is int64[rows], `feasible` bool[rows] and true somewhere, `rows` all rows.
+        """
+        return self.scale(spec, params, raw[feasible])
+
     def normalize(self, spec: S, scale: Params, raw: Ints, rows: Rows) -> Ints:
         """Return scores from 0 to 100, elementwise. `rows` lends its number functions."""
         raise TypeError(f"{type(self).__name__} lacks normalize()")

@@ -30,10 +30,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import (
     CompiledNodeSelector,
     CompiledPreferredTerms,
-    FieldRequirement,
-    NodeTerm,
     RequiredNodeAffinity,
-    Selector,
     compile_node_selector,
     compile_preferred_terms,
     compile_required_node_affinity,
@@ -41,6 +38,7 @@ from bayplan.objects.selectors import (
 from bayplan.plugins.normalize_score import largest_score, stretched
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.node_matching import labels_match, node_selector_matches, node_term_matches
 from bayplan.state.views import Rows
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
@@ -128,11 +126,11 @@ class NodeAffinity(
         required = spec.required
         verdict = rows.fill(0)
         if required.labels is not None:
-            verdict = rows.where(_labels_match(required.labels, rows), verdict, NOT_THE_PODS)
+            verdict = rows.where(labels_match(required.labels, rows), verdict, NOT_THE_PODS)
         if required.node_selector is not None:
-            verdict = rows.where(_selector_matches(required.node_selector, rows), verdict, NOT_THE_PODS)
+            verdict = rows.where(node_selector_matches(required.node_selector, rows), verdict, NOT_THE_PODS)
         if self._added_selector is not None:
-            verdict = rows.where(_selector_matches(self._added_selector, rows), verdict, NOT_ENFORCED)
+            verdict = rows.where(node_selector_matches(self._added_selector, rows), verdict, NOT_ENFORCED)
         return rows.codes(verdict)
 
     def reasons(self, spec: NodeAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -155,7 +153,7 @@ class NodeAffinity(
         for preferred in (self._added_preferred, spec.preferred):
             if preferred is not None:
                 for weight, term in preferred.terms:
-                    score = score + rows.where(_term_matches(term, rows), weight, 0)
+                    score = score + rows.where(node_term_matches(term, rows), weight, 0)
         return score
 
     def scale(self, spec: NodeAffinitySpec, params: Params | None, raw: Ints) -> Params:
@@ -220,37 +218,6 @@ def _node_names(selector: NodeSelector) -> frozenset[str] | None:
             return None
         names = own if names is None else names | own
     return names
-
-
-def _selector_matches(selector: CompiledNodeSelector, rows: Rows) -> Bools:
-    """Return which rows match one of the terms."""
-    matched = rows.everywhere(False)
-    for term in selector.terms:
-        if not term.errors:
-            matched = matched | _term_matches(term, rows)
-    return matched
-
-
-def _term_matches(term: NodeTerm, rows: Rows) -> Bools:
-    """Return which rows meet all requirements of a term that has no mistakes."""
-    matched = _labels_match(term.labels, rows) if term.labels is not None else rows.everywhere(True)
-    for requirement in term.fields:
-        matched = matched & _field_matches(requirement, rows)
-    return matched
-
-
-def _labels_match(selector: Selector, rows: Rows) -> Bools:
-    matched = rows.everywhere(True)
-    for requirement in selector.requirements:
-        matched = matched & rows.matches(requirement)
-    return matched
-
-
-def _field_matches(requirement: FieldRequirement, rows: Rows) -> Bools:
-    if requirement.field != "metadata.name":
-        return rows.everywhere(requirement.matches(""))
-    matched: Bools = rows.named((requirement.value,)) == requirement.equal
-    return matched
 
 
 def _refuse(kind: str, problem: str) -> None:

@@ -17,7 +17,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.requests import DEFAULT_GATES, HostPort, RequestGates, accounted_requests, host_ports
 from bayplan.state.affinity_terms import pod_terms
 from bayplan.state.arrays import SMALL, Ints, largest_amount
-from bayplan.state.counters import Counter, Counters, DomainTable, Matches
+from bayplan.state.counters import Counter, Counters, DomainTable, Eligibility, Matches
 from bayplan.state.host_ports import HostPorts
 from bayplan.state.node_table import NodeTable
 from bayplan.state.object_catalog import ObjectCatalog
@@ -140,9 +140,9 @@ class ClusterState:
         """Return the counter of pods that a selector and its namespaces match; `key` says all that `matches` depends on."""
         return self.counters.matching(key, matches, self._classes.values())
 
-    def domain_table(self, topology_key: str, counter: Counter) -> DomainTable:
-        """Return a counter's sums over the domains of a topology key; one table for all who ask."""
-        return self.counters.domain_table(topology_key, counter, self.nodes)
+    def domain_table(self, topology_key: str, counter: Counter, eligibility: Eligibility | None = None) -> DomainTable:
+        """Return a counter's sums over the domains of a topology key, of eligible nodes; one table for all who ask."""
+        return self.counters.domain_table(topology_key, counter, self.nodes, eligibility)
 
     def owned_counters(self, pod: Pod) -> tuple[Counter, ...]:
         """Return the counters of the affinity terms that a pod owns."""

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayplan.base.errors import InvariantError
-from bayplan.state.arrays import Ints
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.pod_info import PodClass, PodInfo
 from bayplan.state.row_log import RowLog
 
 if TYPE_CHECKING:
     from bayplan.state.node_table import NodeTable
+
+MOST_STEPS = 64
+"""A table that missed more changes than this is summed up anew."""
 
 Matches = Callable[[PodClass], bool]
 """Whether a selector and its namespaces match the pods of a class."""
@@ -62,7 +65,7 @@ class Counters:
         self._capacity = capacity
         self._matching: dict[Hashable, Counter] = {}
         self._owned: dict[Hashable, Counter] = {}
-        self._tables: dict[tuple[str, int], DomainTable] = {}
+        self._tables: dict[tuple[str, int, Hashable], DomainTable] = {}
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
@@ -96,11 +99,14 @@ class Counters:
             counter = self._owned[key] = Counter(self._capacity, None)
         return counter
 
-    def domain_table(self, topology_key: str, counter: Counter, nodes: NodeTable) -> DomainTable:
+    def domain_table(
+        self, topology_key: str, counter: Counter, nodes: NodeTable, eligibility: Eligibility | None
+    ) -> DomainTable:
         """Return the sums of a counter over the domains of a topology key."""
-        table = self._tables.get((topology_key, id(counter)))
+        key = (topology_key, id(counter), eligibility.key if eligibility is not None else None)
+        table = self._tables.get(key)
         if table is None:
-            table = self._tables[topology_key, id(counter)] = DomainTable(topology_key, counter, nodes)
+            table = self._tables[key] = DomainTable(topology_key, counter, nodes, eligibility)
         return table
 
     def owned_keys(self) -> Iterator[Hashable]:
@@ -134,6 +140,30 @@ class Counters:
                     raise InvariantError(f"the {kind} counter {key!r} is not what the pods on rows give")
 
 
+class Eligibility:
+    """Which nodes count, for a table that leaves some out: remade when nodes change.
+
+    Args:
+        key: says all that the mask depends on beside the nodes.
+        make: returns bool[rows in use].
+    """
+
+    __slots__ = ("_make", "_mask", "_node_position", "key")
+
+    def __init__(self, key: Hashable, make: Callable[[], Bools]) -> None:
+        self.key = key
+        self._make = make
+        self._mask: Bools = np.zeros(0, dtype=np.bool_)
+        self._node_position = -1
+
+    def mask(self, node_position: int) -> Bools:
+        """Return bool[rows in use]; `node_position` is the end of the log of changed nodes."""
+        if node_position != self._node_position:
+            self._mask = self._make()
+            self._node_position = node_position
+        return self._mask
+
+
 class DomainTable:
     """A counter summed up over the domains of a topology key.
 
@@ -141,43 +171,59 @@ class DomainTable:
         key: the topology key.
     """
 
-    __slots__ = ("_codes", "_counter", "_node_position", "_nodes", "_position", "_seen", "_sums", "key")
+    __slots__ = (
+        "_codes",
+        "_counter",
+        "_eligibility",
+        "_mask",
+        "_node_position",
+        "_nodes",
+        "_position",
+        "_seen",
+        "_sums",
+        "key",
+    )
 
-    def __init__(self, key: str, counter: Counter, nodes: NodeTable) -> None:
+    def __init__(self, key: str, counter: Counter, nodes: NodeTable, eligibility: Eligibility | None = None) -> None:
         self.key = key
         self._counter = counter
         self._nodes = nodes
+        self._eligibility = eligibility
         self._position = -1
         self._node_position = -1
         self._seen: Ints = counter.values
         self._sums: Ints = counter.values
         self._codes = nodes.label_column(key).codes
+        self._mask: Bools | None = None
 
     def sums(self, node_position: int) -> Ints:
         """Return int64[values of the key + 1], pods per domain; the last slot, of nodes without the key, stays 0.
 
         `node_position` is the end of the log of changed nodes; the array is the table's own and must not be written.
         """
-        counter = self._counter
+        counter, seen, sums = self._counter, self._seen, self._sums
         if node_position == self._node_position:
             rows = counter.log.since(self._position)
-            if rows is not None:
-                self._position = counter.log.end
-                if len(rows) <= 64:
-                    for row in rows:
-                        change = counter.values.item(row) - self._seen.item(row)
+            if rows is not None and len(rows) <= MOST_STEPS:
+                mask = self._mask
+                for row in rows:
+                    change = counter.values.item(row) - seen.item(row)
+                    if change:
+                        seen[row] += change
                         code = self._codes.item(row)
-                        if change and code >= 0:
-                            self._sums[code] += change
-                        self._seen[row] += change
-                    return self._sums
+                        if code >= 0 and (mask is None or mask.item(row)):
+                            sums[code] += change
+                self._position = counter.log.end
+                return sums
         column = self._nodes.label_column(self.key)
         count = self._nodes.count
         self._codes = column.codes
         self._seen = counter.values.copy()
+        self._mask = self._eligibility.mask(node_position) if self._eligibility is not None else None
+        counted = self._seen[:count] if self._mask is None else self._seen[:count] * self._mask
         # Codes are shifted by one so that nodes without the key fall into slot 0, which is then made the last one.
-        sums = np.bincount(column.codes[:count] + 1, weights=self._seen[:count], minlength=len(column.values) + 1)
-        self._sums = np.roll(sums, -1).astype(np.int64)
+        found = np.bincount(column.codes[:count] + 1, weights=counted, minlength=len(column.values) + 1)
+        self._sums = np.roll(found, -1).astype(np.int64)
         self._sums[-1] = 0
         self._position, self._node_position = counter.log.end, node_position
         return self._sums

@@ -1,0 +1,409 @@
+"""PodTopologySpread: pods that belong together are spread evenly over the values of node labels.
+
+Matching pods are counted per row and summed up per domain by deltas; a cycle reads the sums.
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/, KEP-895, KEP-3022, KEP-3094, KEP-3243.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.base.go_math import log
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ClusterEvent, QueueingHint
+from bayplan.framework.plugin import (
+    MAX_NODE_SCORE,
+    FilterPlugin,
+    Handle,
+    NormalizePlugin,
+    Params,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+)
+from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, error
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import SelectorError, compile_required_node_affinity, find_untolerated_taint
+from bayplan.plugins.pod_topology_spread_hints import PodTopologySpreadHints
+from bayplan.plugins.spread_constraints import HARD, HOSTNAME, SOFT, SpreadConstraint, SpreadConstraints
+from bayplan.state.arrays import Bools, Codes, Floats, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.counters import Counter, DomainTable, Eligibility
+from bayplan.state.node_matching import required_node_affinity_matches
+from bayplan.state.pod_info import PodClass
+from bayplan.state.views import Rows
+
+REASON_CONSTRAINTS = "node(s) didn't match pod topology spread constraints"
+REASON_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
+
+UNEVEN = 1
+NO_LABEL = 2 | UNRESOLVABLE_BIT
+STATE_MISSING = 4 | ERROR_BIT
+
+REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
+NO_DOMAIN = (1 << 31) - 1
+"""What the smallest count is where no domain exists."""
+
+
+@dataclass
+class ConstraintTable:
+    """A constraint with its counts.
+
+    Attributes:
+        constraint: what is counted for. matches_itself: whether the pod will count, too.
+        counter: pods per row. sums: per domain, over eligible nodes.
+        others: pods that upstream does not count at first, but counts when they come or go during a dry run: terminating ones,
+            and all where the selector is empty. others_before: their sums at PreFilter, where there were any.
+    """
+
+    constraint: SpreadConstraint
+    matches_itself: bool
+    counter: Counter
+    sums: DomainTable
+    others: DomainTable
+    eligibility: Eligibility
+    others_before: Ints | None = None
+
+
+class SpreadTables:
+    """The tables of one spec; made anew when services or workloads changed that default constraints come from."""
+
+    def __init__(self) -> None:
+        self.version: tuple[int, ...] | None = None
+        self.hard: list[ConstraintTable] = []
+        self.soft: list[ConstraintTable] = []
+        self.hard_error = ""
+        self.soft_error = ""
+        self.sizes_key: tuple[int, bytes] = (-1, b"")
+        self.sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class PodTopologySpreadSpec:
+    """The pod, and what is counted for its constraints.
+
+    Attributes:
+        key: what constraints, eligibility and self-match follow from.
+        pod: the first with this key.
+        from_catalog: whether the constraints depend on services and workloads.
+        tables: the counts.
+    """
+
+    key: Hashable
+    pod: Pod
+    from_catalog: bool
+    tables: SpreadTables = field(compare=False)
+
+
+class PodTopologySpread(
+    PreFilterPlugin[PodTopologySpreadSpec],
+    FilterPlugin[PodTopologySpreadSpec],
+    PreScorePlugin[PodTopologySpreadSpec],
+    NormalizePlugin[PodTopologySpreadSpec],
+):
+    """Filters by hard constraints and scores by soft ones."""
+
+    name = "PodTopologySpread"
+    reads = Reads.NODES
+    pre_reads = Reads.OBJECTS
+    scalar = False
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._constraints = SpreadConstraints(arguments, handle.feature_gates, handle.cluster.catalog)
+        self._comparison_operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
+        self._hints = PodTopologySpreadHints(self._constraints)
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> PodTopologySpreadSpec:
+        """Keep what the constraints follow from; they are compiled when first asked for."""
+        metadata, spec = pod.metadata, pod.spec
+        owner = metadata.controller()
+        key = (
+            metadata.namespace,
+            tuple(sorted(metadata.labels.items())),
+            None if owner is None else (owner.api_version, owner.kind, owner.name),
+            repr(spec.topology_spread_constraints),
+            compile_required_node_affinity(pod).key,
+            spec.tolerations,
+        )
+        return PodTopologySpreadSpec(key, pod, self._constraints.needs_catalog(pod), SpreadTables())
+
+    def pre_filter_reads(self, spec: PodTopologySpreadSpec) -> Reads:
+        """Pods that have, and can get, no constraints depend on nothing."""
+        return Reads.OBJECTS if spec.from_catalog or spec.pod.spec.topology_spread_constraints else Reads.NOTHING
+
+    def pre_score_reads(self, spec: PodTopologySpreadSpec) -> Reads:
+        """As for PreFilter."""
+        return self.pre_filter_reads(spec)
+
+    # PreFilter and Filter.
+
+    def pre_filter(
+        self, spec: PodTopologySpreadSpec, cluster: ClusterState, state: CycleState
+    ) -> PreFilterResult | Status:
+        """Find the domains that are too full already; SKIP without hard constraints."""
+        tables = self._tables(spec, cluster)
+        if tables.hard_error:
+            return error(f"get constraints from pod: {tables.hard_error}")
+        if not tables.hard:
+            return SKIP
+        end = cluster.node_log.end
+        for entry in tables.hard:
+            others = entry.others.sums(end)
+            entry.others_before = others.copy() if others.any() else None
+        return PreFilterResult(self._too_full(tables, cluster, changed=False))
+
+    def params_after_changes(
+        self, spec: PodTopologySpreadSpec, params: Params | None, cluster: ClusterState
+    ) -> Params | None:
+        """Count again."""
+        return None if params is None else self._too_full(self._tables(spec, cluster), cluster, changed=True)
+
+    def _too_full(self, tables: SpreadTables, cluster: ClusterState, *, changed: bool) -> Params:
+        """Return per hard constraint its key and, as bytes of bools, which domains one more pod would make uneven."""
+        end = cluster.node_log.end
+        found = []
+        for entry in tables.hard:
+            constraint = entry.constraint
+            column = cluster.nodes.label_column(constraint.topology_key)
+            count = cluster.nodes.count
+            codes = column.codes[:count][entry.eligibility.mask(end)]
+            exists = np.zeros(len(column.values) + 1, dtype=np.bool_)
+            exists[codes] = True
+            sums = entry.sums.sums(end)
+            if changed:
+                others = entry.others.sums(end)
+                sums = sums + (others if entry.others_before is None else others - entry.others_before)
+            counts = sums[exists]
+            smallest = int(counts.min()) if len(counts) else NO_DOMAIN
+            if len(counts) < constraint.min_domains:
+                smallest = 0
+            skew = np.where(exists, sums, 0) + int(entry.matches_itself) - smallest
+            found.append((constraint.topology_key, (skew > constraint.max_skew).tobytes()))
+        return tuple(found)
+
+    def filter(self, spec: PodTopologySpreadSpec, params: Params | None, rows: Rows) -> Codes:
+        """Return the first constraint's objection: a missing label, or a domain that is too full."""
+        if params is None:
+            return rows.codes(rows.fill(STATE_MISSING))
+        verdict = np.zeros(len(rows), dtype=np.int64)
+        for item in params:
+            key, full = _table_of(item)
+            domain = rows.label(key)
+            uneven = np.frombuffer(full, dtype=np.bool_)[domain]
+            objection = np.where(domain < 0, NO_LABEL, np.where(uneven, UNEVEN, 0))
+            verdict = np.where(verdict == 0, objection, verdict)
+        return rows.codes(verdict)
+
+    def reasons(self, spec: PodTopologySpreadSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the text of an objection."""
+        if verdict == STATE_MISSING:
+            return ('reading "PreFilterPodTopologySpread" from cycleState: not found',)
+        return (REASON_LABEL if verdict == NO_LABEL else REASON_CONSTRAINTS,)
+
+    # PreScore and Score.
+
+    def pre_score(self, spec: PodTopologySpreadSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
+        """Weigh the counts of soft constraints; SKIP without any.
+
+        Returns:
+            Per constraint its key and, as bytes of float64, what a domain (of the hostname key: a row) adds to the score.
+        """
+        tables = self._tables(spec, cluster)
+        if tables.soft_error:
+            return error(f"calculating preScoreState: {tables.soft_error}")
+        if not tables.soft:
+            return SKIP
+        end = cluster.node_log.end
+        sizes = self._sizes(spec, tables, cluster, feasible)
+        found = []
+        for entry, size in zip(tables.soft, sizes, strict=True):
+            constraint = entry.constraint
+            counts: Ints = entry.counter.values if constraint.topology_key == HOSTNAME else entry.sums.sums(end)
+            # Go's order of operations: the count times the weight, plus the skew.
+            worth: Floats = counts.astype(np.float64) * log(float(size + 2)) + float(constraint.max_skew - 1)
+            found.append((constraint.topology_key, worth.tobytes()))
+        return tuple(found)
+
+    def _sizes(
+        self, spec: PodTopologySpreadSpec, tables: SpreadTables, cluster: ClusterState, feasible: Bools
+    ) -> tuple[int, ...]:
+        """Return per soft constraint the number of domains among feasible nodes; of the hostname key, of nodes."""
+        key = (cluster.node_log.end, feasible.tobytes())
+        if tables.sizes_key == key:
+            return tables.sizes
+        rows = Rows(cluster)
+        counting = feasible & self._has_all_keys(spec, tables, rows)
+        found = []
+        for entry in tables.soft:
+            name = entry.constraint.topology_key
+            if name == HOSTNAME:
+                found.append(int(np.count_nonzero(counting)))
+                continue
+            # Where nodes need not have the key, those without it are one domain more.
+            present = np.zeros(len(cluster.nodes.label_column(name).values) + 1, dtype=np.bool_)
+            present[rows.label(name)[counting]] = True
+            found.append(int(np.count_nonzero(present)))
+        tables.sizes_key, tables.sizes = key, tuple(found)
+        return tables.sizes
+
+    def _requires_all_keys(self, spec: PodTopologySpreadSpec) -> bool:
+        return bool(spec.pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
+
+    def _has_all_keys(self, spec: PodTopologySpreadSpec, tables: SpreadTables, rows: Rows) -> Bools:
+        """Return which nodes are scored; of the others the score is 0."""
+        scored = rows.everywhere(True)
+        if self._requires_all_keys(spec):
+            for entry in tables.soft:
+                scored = scored & (rows.label(entry.constraint.topology_key) >= 0)
+        return scored
+
+    def score(self, spec: PodTopologySpreadSpec, params: Params | None, rows: Rows) -> Ints:
+        """Return the weighted counts in each node's domains, rounded half away from zero."""
+        total = np.zeros(len(rows), dtype=np.float64)
+        for item in params or ():
+            key, worth = _table_of(item)
+            domain = rows.label(key)
+            table = np.frombuffer(worth, dtype=np.float64)
+            added = table[rows.row_numbers()] if key == HOSTNAME else table[domain]
+            total += np.where(domain >= 0, added, 0.0)
+        whole = np.trunc(total)
+        rounded: Ints = (whole + (total - whole >= 0.5)).astype(np.int64)
+        return np.where(self._has_all_keys(spec, spec.tables, rows), rounded, 0)
+
+    def score_error(self, spec: PodTopologySpreadSpec, params: Params | None) -> str:
+        """Refuse to score where PreScore is disabled, as upstream does."""
+        return 'error reading "PreScorePodTopologySpread" from cycleState: not found' if params is None else ""
+
+    def scale_over(
+        self, spec: PodTopologySpreadSpec, params: Params | None, raw: Ints, feasible: Bools, rows: Rows
+    ) -> Params:
+        """Return the smallest and largest score of the feasible nodes that are scored, and as bytes of bools which are not.
+
+        The last is empty where all nodes are scored.
+        """
+        scored = self._has_all_keys(spec, spec.tables, rows)
+        scores = raw[feasible & scored]
+        left_out = b"" if scored.all() else (~scored).tobytes()
+        if not len(scores):
+            return (0, 0, left_out)
+        return (int(scores.min()), max(int(scores.max()), 0), left_out)
+
+    def normalize(self, spec: PodTopologySpreadSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        """Return 100 for the smallest score, less for larger ones, 0 for nodes that are not scored."""
+        smallest, largest, left_out = scale
+        assert isinstance(smallest, int)
+        assert isinstance(largest, int)
+        assert isinstance(left_out, bytes)
+        if largest == 0:
+            stretched = np.full(len(raw), MAX_NODE_SCORE, dtype=np.int64)
+        else:
+            stretched = rows.quotient(MAX_NODE_SCORE * (largest + smallest - raw), largest)
+        if left_out:
+            stretched = np.where(np.frombuffer(left_out, dtype=np.bool_)[rows.row_numbers()], 0, stretched)
+        return stretched
+
+    # Tables.
+
+    def _tables(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> SpreadTables:
+        tables = spec.tables
+        version = self._constraints.version() if spec.from_catalog else ()
+        if tables.version != version:
+            tables.version = version
+            tables.hard, tables.hard_error = self._tables_of(spec.pod, HARD, cluster)
+            tables.soft, tables.soft_error = self._tables_of(spec.pod, SOFT, cluster)
+            tables.sizes_key = (-1, b"")
+        return tables
+
+    def _tables_of(self, pod: Pod, action: str, cluster: ClusterState) -> tuple[list[ConstraintTable], str]:
+        try:
+            constraints = self._constraints.of(pod, action)
+        except SelectorError as problem:
+            return [], str(problem)
+        all_keys = (
+            action == HARD or bool(pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
+        )
+        keys = tuple(sorted({constraint.topology_key for constraint in constraints})) if all_keys else ()
+        return [self._table(pod, constraint, keys, cluster) for constraint in constraints], ""
+
+    def _table(
+        self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], cluster: ClusterState
+    ) -> ConstraintTable:
+        namespace, selector = pod.metadata.namespace, constraint.selector
+        counts_nobody = selector.matches_everything
+
+        def matches(pod_class: PodClass) -> bool:
+            if pod_class.terminating or counts_nobody or pod_class.namespace != namespace:
+                return False
+            return selector.matches(pod_class.labels)
+
+        def matches_later(pod_class: PodClass) -> bool:
+            if pod_class.namespace != namespace or not (pod_class.terminating or counts_nobody):
+                return False
+            return selector.matches(pod_class.labels)
+
+        counter = cluster.matching_counter(("spread", namespace, selector), matches)
+        later = cluster.matching_counter(("spread later", namespace, selector), matches_later)
+        eligibility = self._eligibility(pod, constraint, keys, cluster)
+        key = constraint.topology_key
+        return ConstraintTable(
+            constraint,
+            selector.matches(pod.metadata.labels),
+            counter,
+            cluster.domain_table(key, counter, eligibility),
+            cluster.domain_table(key, later, eligibility),
+            eligibility,
+        )
+
+    def _eligibility(
+        self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], cluster: ClusterState
+    ) -> Eligibility:
+        """Return which nodes count for a constraint: those with all keys, that the pod could go to as far as policies say."""
+        required = compile_required_node_affinity(pod) if constraint.honors_affinity else None
+        tolerations = pod.spec.tolerations if constraint.honors_taints else None
+        key = (keys, required.key if required is not None else None, tolerations)
+        return Eligibility(key, self._mask_maker(cluster, keys, pod, constraint))
+
+    def _mask_maker(
+        self, cluster: ClusterState, keys: tuple[str, ...], pod: Pod, constraint: SpreadConstraint
+    ) -> Callable[[], Bools]:
+        required = compile_required_node_affinity(pod)
+
+        def tolerated(number: int) -> bool:
+            taint = find_untolerated_taint(
+                cluster.nodes.taint_sets[number],
+                pod.spec.tolerations,
+                comparison_operators=self._comparison_operators,
+                matters=lambda taint: taint.effect in REJECTING_EFFECTS,
+            )
+            return taint is None
+
+        def make() -> Bools:
+            rows = Rows(cluster)
+            mask = cluster.nodes.alive[: len(rows)].copy()
+            for key in keys:
+                mask &= rows.label(key) >= 0
+            if constraint.honors_affinity:
+                mask &= required_node_affinity_matches(required, rows)
+            if constraint.honors_taints:
+                table = np.array([tolerated(number) for number in range(len(cluster.nodes.taint_sets))], dtype=np.bool_)
+                mask &= table[rows.taints()]
+            return mask
+
+        return make
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register pods that come, go, change labels or tolerations, and nodes that come, go, change labels or taints."""
+        return self._hints.events()
+
+
+def _table_of(item: Hashable) -> tuple[str, bytes]:
+    assert isinstance(item, tuple)
+    key, table = item
+    assert isinstance(key, str)
+    assert isinstance(table, bytes)
+    return key, table

@@ -1,0 +1,172 @@
+"""Topology spread constraints, compiled: a pod's own, or those that a profile gives to pods without any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bayplan.framework.configuration.plugin_arguments import PodTopologySpreadArgs
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.objects.affinity import TopologySpreadConstraint
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import (
+    Requirement,
+    Selector,
+    SelectorError,
+    compile_label_map,
+    compile_label_selector,
+)
+from bayplan.objects.service import Service
+from bayplan.objects.workloads import ReplicaSet, ReplicationController, StatefulSet
+from bayplan.state.object_catalog import ObjectCatalog
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+HARD = "DoNotSchedule"
+SOFT = "ScheduleAnyway"
+HONOR = "Honor"
+
+SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
+)
+"""What pods without constraints get where the profile leaves it to the system."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """One constraint of one kind (hard or soft).
+
+    Attributes:
+        max_skew, topology_key, min_domains: as written; without `minDomains` 1.
+        selector: which pods are spread, `matchLabelKeys` merged in.
+        honors_affinity, honors_taints: whether nodes that the pod could not go to are left out of the counts.
+    """
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+
+
+class SpreadConstraints:
+    """Finds the constraints of pods.
+
+    Args:
+        arguments: of the plugin. gates: of the scheduler. catalog: services and workloads, for defaults.
+
+    Attributes:
+        system_defaulted: whether pods without constraints get those of the system.
+        inclusion_policies: the gate NodeInclusionPolicyInPodTopologySpread.
+    """
+
+    def __init__(self, arguments: object, gates: FeatureGates, catalog: ObjectCatalog) -> None:
+        given = arguments if isinstance(arguments, PodTopologySpreadArgs) else PodTopologySpreadArgs()
+        self.system_defaulted = given.defaulting_type in ("", "System")
+        self._defaults = SYSTEM_DEFAULTS if self.system_defaulted else given.default_constraints
+        self.inclusion_policies = gates.enabled("NodeInclusionPolicyInPodTopologySpread")
+        self._match_label_keys = gates.enabled("MatchLabelKeysInPodTopologySpread")
+        self._catalog = catalog
+
+    def needs_catalog(self, pod: Pod) -> bool:
+        """Return whether the pod's constraints depend on services and workloads."""
+        return not pod.spec.topology_spread_constraints and bool(self._defaults)
+
+    def version(self) -> tuple[int, ...]:
+        """Return what moves when default constraints may have changed."""
+        kinds = (Service, ReplicationController, ReplicaSet, StatefulSet)
+        return tuple(self._catalog.version(kind) for kind in kinds)
+
+    def of(self, pod: Pod, action: str) -> tuple[SpreadConstraint, ...]:
+        """Return the pod's constraints that are hard, or soft.
+
+        Raises:
+            SelectorError: a selector can't be compiled.
+        """
+        own = pod.spec.topology_spread_constraints
+        if own:
+            try:
+                return self._compiled(own, pod, action, None)
+            except SelectorError as problem:
+                kind = "hard" if action == HARD else "soft"
+                raise SelectorError(f"obtaining pod's {kind} topology spread constraints: {problem}") from None
+        if not any(item.when_unsatisfiable == action for item in self._defaults):
+            return ()
+        selector = default_selector(pod, self._catalog)
+        if selector.matches_everything:
+            return ()
+        return self._compiled(self._defaults, pod, action, selector)
+
+    def _compiled(
+        self, constraints: Iterable[TopologySpreadConstraint], pod: Pod, action: str, selector: Selector | None
+    ) -> tuple[SpreadConstraint, ...]:
+        return tuple(
+            SpreadConstraint(
+                item.max_skew,
+                item.topology_key,
+                selector if selector is not None else self._selector(item, pod),
+                item.min_domains if item.min_domains is not None else 1,
+                not self.inclusion_policies or item.node_affinity_policy in (None, HONOR),
+                self.inclusion_policies and item.node_taints_policy == HONOR,
+            )
+            for item in constraints
+            if item.when_unsatisfiable == action
+        )
+
+    def _selector(self, constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
+        selector = compile_label_selector(constraint.label_selector)
+        if not self._match_label_keys:
+            return selector
+        labels = pod.metadata.labels
+        keys = [key for key in constraint.match_label_keys if key in labels]
+        return selector.adding(Requirement(key, "In", (labels[key],)) for key in keys) if keys else selector
+
+
+def default_selector(pod: Pod, catalog: ObjectCatalog) -> Selector:
+    """Return what selects the pods that belong together with this one: by its services, and by its controlling workload."""
+    metadata = pod.metadata
+    merged: dict[str, str] = {}
+    for service in catalog.all(Service):
+        wanted = service.spec.selector
+        if (
+            service.metadata.namespace == metadata.namespace
+            and wanted is not None
+            and _is_subset(wanted, metadata.labels)
+        ):
+            merged.update(wanted)
+    selector = compile_label_map(merged)
+    owner = metadata.controller()
+    if owner is None:
+        return selector
+    key = f"{metadata.namespace}/{owner.name}"
+    match (owner.api_version, owner.kind):
+        case ("v1", "ReplicationController"):
+            controller = catalog.get(ReplicationController, key)
+            if controller is not None:
+                return compile_label_map({**merged, **(controller.spec.selector or {})})
+        case ("apps/v1", "ReplicaSet"):
+            return _adding(selector, catalog.get(ReplicaSet, key))
+        case ("apps/v1", "StatefulSet"):
+            return _adding(selector, catalog.get(StatefulSet, key))
+    return selector
+
+
+def _adding(selector: Selector, workload: ReplicaSet | StatefulSet | None) -> Selector:
+    if workload is None:
+        return selector
+    try:
+        other = compile_label_selector(workload.spec.selector)
+    except SelectorError:
+        return selector
+    return selector if other.matches_nothing else selector.adding(other.requirements)
+
+
+def _is_subset(wanted: dict[str, str], labels: dict[str, str]) -> bool:
+    return all(labels.get(key) == value for key, value in wanted.items())
+
+
+def match_any(constraints: Sequence[SpreadConstraint], labels: dict[str, str]) -> bool:
+    """Return whether some constraint spreads pods with these labels."""
+    return any(constraint.selector.matches(labels) for constraint in constraints)
