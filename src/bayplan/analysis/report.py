@@ -38,11 +38,14 @@ ALWAYS_SHOWN = ("pods", "cpu", "memory")
 def print_report(result: SimulationResult, console: Console | None = None) -> None:
     """Print the report on a run to a console (standard output, if not given), real time included."""
     console = console or report_console()
-    parts = render_report(run_facts(result), result.wall)
+    print_parts(console, render_report(run_facts(result), result.wall))
+
+
+def print_parts(console: Console, parts: Sequence[RenderableType]) -> None:
+    """Print renderables one below the other; without the blanks that tables end their lines with, where it is no terminal."""
     if console.is_terminal:
         console.print(*parts, sep="\n")
         return
-    # Tables fill their lines with blanks, which nobody wants in a file.
     with console.capture() as printed:
         console.print(*parts, sep="\n")
     console.file.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))

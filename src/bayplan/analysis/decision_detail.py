@@ -1,0 +1,188 @@
+"""One decision in full: who rejected which nodes, the best nodes by scores, who won and by what; one node through all plugins.
+
+The numbers are those of the decision record: nothing is evaluated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import numpy as np
+
+from bayplan.analysis.explanation import (
+    Advantage,
+    Attempt,
+    AttemptDetail,
+    NodeDetail,
+    NodeScore,
+    PluginScore,
+    PluginVerdict,
+    Rejection,
+)
+from bayplan.analysis.free_amounts import free_amounts
+from bayplan.analysis.remedies import remedies
+from bayplan.analysis.run_source import RunSource
+from bayplan.base.errors import InputError
+from bayplan.engine.decision import Decision
+from bayplan.framework.status import Status
+from bayplan.sim.result import PodTimeline
+
+# --- one attempt ------------------------------------------------------------------------------------------------------
+
+
+def ranked_rows(decision: Decision) -> list[int]:
+    """Return the scored rows, best first; of equals the chosen one first, then by name."""
+    rows = np.flatnonzero(decision.total >= 0).tolist()
+    chosen = decision.record.node
+    return sorted(rows, key=lambda row: (-int(decision.total[row]), decision.names[row] != chosen, decision.names[row]))
+
+
+def attempt_detail(
+    source: RunSource, attempt: Attempt, decision: Decision, rows: Sequence[int], pod: PodTimeline, best: int
+) -> AttemptDetail:
+    """Return what the plugins said in an attempt.
+
+    Args:
+        source: the run.
+        attempt, decision: which one. rows: its scored rows, see `ranked_rows`.
+        pod: the pod.
+        best: how many nodes to compare by scores.
+    """
+    scored = bool(rows)
+    ties = frozenset(decision.ties)
+    beaten = [row for row in rows if decision.names[row] not in ties]
+    winner = next((row for row in rows if decision.names[row] == decision.record.node), None)
+    runner_up = beaten[0] if beaten and winner is not None else None
+    alone = decision.record.node if _is_tried_alone(decision) else ""
+    return AttemptDetail(
+        attempt=attempt,
+        nodes=len(decision.names),
+        examined=int(decision.examined.sum()),
+        feasible=int(decision.feasible.sum()),
+        tried_alone=alone,
+        rejections=[] if alone else _rejections(decision),
+        rejected_by_pre_filter=decision.pre_filter is not None,
+        scored=scored,
+        best=[_node_score(decision, rows, row) for row in rows[:best]],
+        tie_set=sorted(decision.ties),
+        runner_up="" if runner_up is None else decision.names[runner_up],
+        margin=0 if runner_up is None or winner is None else int(decision.total[winner] - decision.total[runner_up]),
+        advantages=[] if runner_up is None or winner is None else _advantages(decision, winner, runner_up),
+        remedies=[] if decision.record.node else remedies(source, attempt.number, decision, pod),
+    )
+
+
+def _is_tried_alone(decision: Decision) -> bool:
+    """Return whether a nominated node was taken before any other was looked at; such a cycle counts one evaluated node."""
+    return bool(decision.record.node) and decision.record.evaluated_nodes == 1 and len(decision.names) > 1
+
+
+def _rejections(decision: Decision) -> list[Rejection]:
+    groups: dict[Status, list[str]] = {}
+    for row, name in enumerate(decision.names):
+        status = decision.first_failure(row)
+        if status is not None:
+            groups.setdefault(status, []).append(name)
+    found = [
+        Rejection(plugin=status.plugin, code=status.code.text, reasons=list(status.reasons), nodes=nodes)
+        for status, nodes in groups.items()
+    ]
+    return sorted(found, key=lambda each: -len(each.nodes))
+
+
+def _node_score(decision: Decision, rows: Sequence[int], row: int) -> NodeScore:
+    total = int(decision.total[row])
+    weighted = decision.weighted
+    return NodeScore(
+        node=decision.names[row],
+        rank=1 + sum(int(decision.total[other]) > total for other in rows),
+        total=total,
+        tied=decision.names[row] in decision.ties,
+        chosen=decision.names[row] == decision.record.node,
+        scores=[
+            PluginScore(
+                plugin=name,
+                weight=decision.weights[number],
+                raw=int(decision.raw[number, row]),
+                normalized=int(decision.normalized[number, row]),
+                weighted=int(weighted[number, row]),
+            )
+            for number, name in enumerate(decision.scorers)
+        ],
+    )
+
+
+def _advantages(decision: Decision, winner: int, other: int) -> list[Advantage]:
+    points = (decision.weighted[:, winner] - decision.weighted[:, other]).tolist()
+    found = [Advantage(plugin=name, points=gain) for name, gain in zip(decision.scorers, points, strict=True) if gain]
+    return sorted(found, key=lambda each: -each.points)
+
+
+# --- one node ---------------------------------------------------------------------------------------------------------
+
+
+def node_detail(
+    source: RunSource, attempt: Attempt, decision: Decision, rows: Sequence[int], pod: PodTimeline, node: str
+) -> NodeDetail:
+    """Return what the plugins said about one node; the arguments are those of `attempt_detail`.
+
+    Raises:
+        InputError: there was no such node.
+    """
+    if node not in decision.names:
+        close = get_close_matches(node, decision.names, n=1, cutoff=0.5)
+        raise InputError(
+            "--node", got=f"'{node}'", wanted="a node of that moment", hint=f"'{close[0]}'" if close else ""
+        )
+    row = decision.names.index(node)
+    verdicts = []
+    if decision.pre_filter is None and decision.examined[row]:
+        for number, plugin in enumerate(decision.filters):
+            verdict = int(decision.codes[number, row])
+            status = decision.statuses[number, verdict] if verdict else None
+            code, reasons = ("Success", []) if status is None else (status.code.text, list(status.reasons))
+            verdicts.append(PluginVerdict(plugin=plugin, code=code, reasons=reasons))
+    requested = source.requests_of(pod)
+    free = free_amounts(source, attempt.number, [node]).get(node, {})
+    return NodeDetail(
+        node=node,
+        fate=_node_fate(decision, rows, row),
+        verdicts=verdicts,
+        score=_node_score(decision, rows, row) if row in rows else None,
+        advantages=_against(decision, rows, row),
+        free={name: free.get(name, 0) for name in requested} if free else {},
+        requested=dict(requested),
+    )
+
+
+def _node_fate(decision: Decision, rows: Sequence[int], row: int) -> str:
+    name = decision.names[row]
+    if name == decision.record.node:
+        return f"the pod went to {name}"
+    if _is_tried_alone(decision):
+        return f"{name} was not looked at: the pod was nominated to {decision.record.node}, which is tried first"
+    status = decision.first_failure(row)
+    if status is not None:
+        who = f"{status.plugin} " if status.plugin else ""
+        if decision.pre_filter is not None or not decision.examined[row]:
+            return f"{who}rejected {name} before filters looked at it: {status.message}"
+        because = ", once pods nominated to the node are counted in" if row in decision.overrides else ""
+        return f"{who}rejected {name}{because}: {status.message}"
+    if row not in rows:
+        return f"{name} was feasible, and nodes were not scored"
+    if name in decision.ties:
+        return f"{name} was as good as {decision.record.node}, which the seed chose"
+    best = int(decision.total.max())
+    return f"{name} was feasible, with {best - int(decision.total[row]):,} points less than the best"
+
+
+def _against(decision: Decision, rows: Sequence[int], row: int) -> list[Advantage]:
+    """Return how the chosen node beat this one; for the chosen node itself, how it beat the runner-up."""
+    winner = next((each for each in rows if decision.names[each] == decision.record.node), None)
+    if winner is None or row not in rows:
+        return []
+    if row != winner:
+        return _advantages(decision, winner, row)
+    beaten = [each for each in rows if decision.names[each] not in decision.ties]
+    return _advantages(decision, winner, beaten[0]) if beaten else []

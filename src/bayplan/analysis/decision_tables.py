@@ -1,0 +1,52 @@
+"""Decisions as data frames: Arrow tables that pandas, Polars and DuckDB read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bayplan.analysis.result_layout import DECISIONS
+from bayplan.engine.decision import Decision, Record
+
+
+def records_table(records: Iterable[Record]) -> Any:
+    """Return a ``pyarrow.Table`` with a row a cycle, columns as in ``decisions.parquet``; e.g. of `Records`, or of some of them."""
+    columns: list[list[object]] = [[] for _ in DECISIONS]
+    for record in records:
+        row = (*record[:3], record.outcome.name.lower(), *record[4:-1], record.frame if record.frame >= 0 else None)
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
+    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, DECISIONS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=DECISIONS)
+
+
+def decision_table(decision: Decision) -> Any:
+    """Return a ``pyarrow.Table`` with a row a node: verdicts and scores of every plugin in one cycle.
+
+    Columns: ``node``, ``feasible``, ``plugin`` and ``reason`` (who rejected it first, and why; null where nobody did),
+    ``chosen``, ``tied`` (in the tie set), ``total`` (null where not feasible or not scored), then per filter ``filter.NAME``
+    (whether it passes; null on nodes that PreFilter kept from the filters, and after a rejection by PreFilter), and per score
+    plugin ``raw.NAME``, ``normalized.NAME`` and ``weighted.NAME`` (null where not feasible).
+    """
+    failures = [decision.first_failure(row) for row in range(len(decision.names))]
+    ties = frozenset(decision.ties)
+    unscored = decision.total < 0
+    columns: dict[str, Any] = {
+        "node": pa.array(decision.names, type=pa.string()),
+        "feasible": pa.array(decision.feasible),
+        "plugin": pa.array([None if status is None else status.plugin for status in failures], type=pa.string()),
+        "reason": pa.array([None if status is None else status.message for status in failures], type=pa.string()),
+        "chosen": pa.array([name == decision.record.node for name in decision.names], type=pa.bool_()),
+        "tied": pa.array([name in ties for name in decision.names], type=pa.bool_()),
+        "total": pa.array(decision.total, mask=unscored),
+    }
+    hidden = ~decision.examined
+    for number, name in enumerate(decision.filters):
+        columns[f"filter.{name}"] = pa.array(decision.codes[number] == 0, mask=hidden)
+    for kind, scores in (("raw", decision.raw), ("normalized", decision.normalized), ("weighted", decision.weighted)):
+        for number, name in enumerate(decision.scorers):
+            columns[f"{kind}.{name}"] = pa.array(np.ascontiguousarray(scores[number]), mask=unscored)
+    return pa.table(columns)

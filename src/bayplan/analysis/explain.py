@@ -1,0 +1,172 @@
+"""Explain one pod of a run: where it is or why it waits, what every attempt found, and what the plugins said in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.analysis.decision_detail import attempt_detail, node_detail, ranked_rows
+from bayplan.analysis.explanation import Attempt, EventLine, Explanation
+from bayplan.analysis.run_source import RunSource
+from bayplan.base.errors import InputError
+from bayplan.engine.decision import Outcome, Record
+from bayplan.engine.records import RecordLevel
+from bayplan.sim.result import PodTimeline
+
+BEST_NODES = 5
+"""So many nodes are compared in the table of scores, unless more are asked for."""
+
+FULL_RECORDS_HINT = (
+    "this run has no full records, so nothing is known about single nodes; "
+    "run it again with --records full, or give explain the input files"
+)
+
+
+def explain(
+    source: RunSource,
+    lives: Sequence[PodTimeline],
+    *,
+    attempt: int | None = None,
+    node: str = "",
+    best: int = BEST_NODES,
+) -> Explanation:
+    """Explain a pod.
+
+    Args:
+        source: the run.
+        lives: the time lines of one pod, see `bayplan.analysis.pod_lookup.find_pods`; the last one is explained.
+        attempt: which attempt to show in full; the last one if not given.
+        node: a node to follow through all plugins.
+        best: how many nodes to compare by scores.
+
+    Raises:
+        InputError: there is no such attempt, or no such node.
+    """
+    pod = lives[-1]
+    attempts = attempts_of(source, pod, lives)
+    chosen = _chosen_attempt(attempts, attempt, pod)
+    notes = []
+    if len(lives) > 1:
+        notes.append(f"the pod was made anew {len(lives) - 1} times under this name; this is about the last one")
+    detail = one_node = None
+    if chosen is not None and source.records[chosen.number].frame >= 0:
+        decision = source.decision(chosen.number)
+        rows = ranked_rows(decision)
+        detail = attempt_detail(source, chosen, decision, rows, pod, best)
+        if node:
+            one_node = node_detail(source, chosen, decision, rows, pod, node)
+    elif chosen is not None:
+        skipped = chosen.outcome == Outcome.SKIPPED.name.lower()
+        notes.append("no plugin was asked in this attempt" if _has_full(source) or skipped else FULL_RECORDS_HINT)
+    if source.level is RecordLevel.OFF:
+        notes.append("this run was not recorded; run it again with --records full")
+    start_ns = source.start_ns
+    return Explanation(
+        verdict=_verdict(source, pod, attempts),
+        pod=pod.key,
+        workload=pod.workload,
+        priority=pod.priority,
+        scheduler_name=pod.scheduler_name,
+        fate=pod.fate.value,
+        node=pod.node,
+        imported=pod.imported,
+        arrived_ns=pod.arrived_ns - start_ns,
+        bound_ns=None if pod.bound_ns is None else pod.bound_ns - start_ns,
+        ended_ns=None if pod.ended_ns is None else pod.ended_ns - start_ns,
+        attempts=attempts,
+        detail=detail,
+        node_detail=one_node,
+        events=_events(source, pod, lives),
+        notes=notes,
+    )
+
+
+def attempts_of(source: RunSource, pod: PodTimeline, lives: Sequence[PodTimeline]) -> list[Attempt]:
+    """Return the attempts of one life of a pod."""
+    later = [life.arrived_ns for life in lives if life.arrived_ns > pod.arrived_ns]
+    end_ns = min(later, default=source.end_ns + 1)
+    found = []
+    for number, record in enumerate(source.records):
+        if record.pod == pod.key and pod.arrived_ns <= record.time_ns < end_ns:
+            found.append(_attempt(number, record, source.start_ns))
+    return found
+
+
+def _attempt(number: int, record: Record, start_ns: int) -> Attempt:
+    return Attempt(
+        number=number,
+        attempt=record.attempt,
+        time_ns=record.time_ns - start_ns,
+        outcome=record.outcome.name.lower(),
+        node=record.node,
+        feasible_nodes=record.feasible_nodes,
+        evaluated_nodes=record.evaluated_nodes,
+        ties=record.ties,
+        total=record.total,
+        message=record.message,
+        nominated_node=record.nominated_node,
+        victims=list(record.victims),
+    )
+
+
+def _chosen_attempt(attempts: Sequence[Attempt], wanted: int | None, pod: PodTimeline) -> Attempt | None:
+    if wanted is None:
+        return attempts[-1] if attempts else None
+    for each in attempts:
+        if each.attempt == wanted:
+            return each
+    if attempts:
+        numbers = [f"{each.attempt:,}" for each in attempts]
+        have = ", ".join(numbers) if len(numbers) <= 12 else f"{', '.join(numbers[:6])}, ..., {numbers[-1]}"
+        have = f"one of {have}"
+    else:
+        have = "none; this pod was never tried"
+    raise InputError(f"--attempt of {pod.key}", got=str(wanted), wanted=have)
+
+
+def _has_full(source: RunSource) -> bool:
+    return source.level is RecordLevel.FULL
+
+
+# --- the verdict ------------------------------------------------------------------------------------------------------
+
+
+def _verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
+    fate = pod.fate.value
+    if pod.bound_ns is None and fate != "deleted":
+        return f"{pod.key} {'waits' if fate == 'pending' else f'is {fate}'}: {source.message_of(pod)}"
+    if pod.bound_ns is None:
+        said = f": {pod.message}" if pod.message else ""
+        return f"{pod.key} was deleted before it got a node{said}"
+    ends = {"placed": "is on", "succeeded": "has succeeded on", "failed": "has failed on", "deleted": "was on"}
+    place = f"{pod.key} {ends.get(fate, 'is on')} {pod.node}"
+    if pod.imported:
+        return f"{place}, with which it came; no decision was taken about it"
+    won = next((each for each in reversed(attempts) if each.node == pod.node), None)
+    return place if won is None else f"{place}: {_why_there(won)}"
+
+
+def _why_there(won: Attempt) -> str:
+    if won.evaluated_nodes == 1 and won.feasible_nodes == 1:
+        return "the only node that was looked at"
+    if won.feasible_nodes == 1:
+        return f"the only one of {won.evaluated_nodes:,} nodes that it fits on"
+    text = f"{won.feasible_nodes:,} of {won.evaluated_nodes:,} nodes fit"
+    if won.ties > 1:
+        return f"{text}, {won.ties:,} of them are best with a total of {won.total:,}, and the seed chose this one"
+    return f"{text}, and it is the best of them with a total of {won.total:,}"
+
+
+def _events(source: RunSource, pod: PodTimeline, lives: Sequence[PodTimeline]) -> list[EventLine]:
+    start_ns = source.start_ns
+    return [
+        EventLine(
+            type=event.type,
+            reason=event.reason,
+            note=event.note,
+            first_ns=event.first_ns - start_ns,
+            last_ns=event.last_ns - start_ns,
+            count=event.count,
+        )
+        for event in source.events
+        if event.pod == pod.key and (len(lives) == 1 or event.last_ns >= pod.arrived_ns)
+    ]

@@ -1,0 +1,188 @@
+"""What an explanation holds: plain data, which is also what ``bayplan explain --json`` prints.
+
+`bayplan.analysis.explain` makes explanations, `bayplan.analysis.explanation_text` shows them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.analysis.remedies import Remedy
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One cycle of the pod.
+
+    Attributes:
+        number: of the decision in the run. attempt: the how manieth of the pod.
+        time_ns: when, since the start of the run.
+        outcome, node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in `Record`.
+    """
+
+    number: int
+    attempt: int
+    time_ns: int
+    outcome: str
+    node: str
+    feasible_nodes: int
+    evaluated_nodes: int
+    ties: int
+    total: int
+    message: str
+    nominated_node: str
+    victims: list[str]
+
+
+class Rejection(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that were rejected in the same words by the same plugin, which was the first to reject them.
+
+    Attributes:
+        plugin: who; "" where several PreFilter plugins did together.
+        code: Unschedulable, UnschedulableAndUnresolvable (preemption can't help) or Error.
+        reasons: upstream's words. nodes: the nodes, in row order.
+    """
+
+    plugin: str
+    code: str
+    reasons: list[str]
+    nodes: list[str]
+
+
+class PluginScore(msgspec.Struct, frozen=True, kw_only=True):
+    """What one plugin gave one node: raw, normalised to 0..100, and that times its weight."""
+
+    plugin: str
+    weight: int
+    raw: int
+    normalized: int
+    weighted: int
+
+
+class NodeScore(msgspec.Struct, frozen=True, kw_only=True):
+    """A feasible node with its scores.
+
+    Attributes:
+        rank: 1 for the best; equals share a rank.
+        tied: whether it is in the tie set. chosen: whether the pod went there.
+    """
+
+    node: str
+    rank: int
+    total: int
+    tied: bool
+    chosen: bool
+    scores: list[PluginScore]
+
+
+class Advantage(msgspec.Struct, frozen=True, kw_only=True):
+    """By how much one plugin preferred the chosen node to the runner-up, in weighted points; below 0: it preferred the other."""
+
+    plugin: str
+    points: int
+
+
+class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """What the plugins said in one attempt.
+
+    Attributes:
+        attempt: which one.
+        nodes: nodes in the cluster then. examined: those that filters looked at. feasible: those that passed.
+        tried_alone: the node that was tried first and alone because the pod was nominated to it, or "".
+        rejections: the other nodes, the largest group first. rejected_by_pre_filter: whether PreFilter ended the attempt.
+        scored: whether nodes were scored; a single feasible node is not.
+        best: the best nodes. tie_set: the names of the best of all.
+        runner_up: the best node outside of the tie set, or "". margin: by how many points it was beaten.
+        advantages: where these points come from, the largest first; plugins that made no difference are left out.
+        remedies: what would have to change, if no node was found.
+    """
+
+    attempt: Attempt
+    nodes: int
+    examined: int
+    feasible: int
+    tried_alone: str
+    rejections: list[Rejection]
+    rejected_by_pre_filter: bool
+    scored: bool
+    best: list[NodeScore]
+    tie_set: list[str]
+    runner_up: str
+    margin: int
+    advantages: list[Advantage]
+    remedies: list[Remedy]
+
+
+class PluginVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What one filter said about one node: Success, or another code with reasons."""
+
+    plugin: str
+    code: str
+    reasons: list[str]
+
+
+class NodeDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """One node in one attempt, through all plugins.
+
+    Attributes:
+        node: its name. fate: what became of it, in one sentence.
+        verdicts: every filter's, also of those behind the first that rejected; empty where filters did not look at the node.
+        score: its scores, where it was feasible and nodes were scored.
+        advantages: how the chosen node beat it (or it the runner-up, if it was chosen).
+        free: what was free of the resources that the pod asks for, just before. requested: what the pod asks for.
+    """
+
+    node: str
+    fate: str
+    verdicts: list[PluginVerdict]
+    score: NodeScore | None
+    advantages: list[Advantage]
+    free: dict[str, int]
+    requested: dict[str, int]
+
+
+class EventLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A Kubernetes event about the pod; times since the start of the run."""
+
+    type: str
+    reason: str
+    note: str
+    first_ns: int
+    last_ns: int
+    count: int
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """All about one pod of a run. Times are nanoseconds of virtual time since the start of the run.
+
+    Attributes:
+        verdict: where the pod is or why it waits, in one sentence.
+        pod, workload, priority, scheduler_name, fate, node, imported: as in `PodTimeline`.
+        arrived_ns, bound_ns, ended_ns: its life.
+        attempts: all of them, in order.
+        detail: one of them in full; None where there is none, or no full record.
+        node_detail: one node of it, if asked for.
+        events: Kubernetes events.
+        notes: what could not be told, and how to learn it.
+    """
+
+    verdict: str
+    pod: str
+    workload: str
+    priority: int
+    scheduler_name: str
+    fate: str
+    node: str
+    imported: bool
+    arrived_ns: int
+    bound_ns: int | None
+    ended_ns: int | None
+    attempts: list[Attempt]
+    detail: AttemptDetail | None
+    node_detail: NodeDetail | None
+    events: list[EventLine]
+    notes: list[str]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the explanation as plain data."""
+        plain: dict[str, object] = msgspec.to_builtins(self)
+        return plain

@@ -1,0 +1,321 @@
+"""Show an explanation on a terminal: the verdict first, then attempts, rejections, scores, and what would have to change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from bayplan.analysis.explanation import (
+    Advantage,
+    Attempt,
+    AttemptDetail,
+    EventLine,
+    Explanation,
+    NodeDetail,
+    NodeScore,
+    PluginScore,
+    Rejection,
+)
+from bayplan.analysis.remedies import Remedy
+from bayplan.analysis.units import format_amount, format_count, format_duration
+from bayplan.sim.result import PodTimeline
+
+SHOWN_ATTEMPTS = 8
+SHOWN_NODES = 4
+SHOWN_REMEDIES = 5
+SHOWN_EVENTS = 5
+"""So many entries are shown; the rest is counted, and told by ``--json``."""
+
+LONGEST_HEADING = 24
+"""Longer node names are folded above their column of scores."""
+
+
+def render_explanation(found: Explanation, *, width: int, all_nodes: bool = False) -> list[RenderableType]:
+    """Return an explanation, part by part.
+
+    Args:
+        found: what there is to tell.
+        width: columns; the table of scores has as many nodes as fit.
+        all_nodes: name every node, where otherwise some stand for all.
+    """
+    parts: list[RenderableType] = [
+        Text(found.verdict, style="bold"),
+        Padding(Text(_life(found), style="dim"), (0, 0, 0, 2)),
+    ]
+    if len(found.attempts) > 1:
+        parts += _section(_attempt_count(found.attempts), [_attempts(found.attempts)])
+    if found.detail is not None:
+        parts += _detail(found.detail, width, all_nodes=all_nodes, quiet=found.node_detail is not None)
+    if found.node_detail is not None:
+        parts += _node(found.node_detail, found.detail)
+    if found.events:
+        parts += _section("Kubernetes events", [_events(found.events)])
+    parts += [Text(f"note: {note}", style="yellow") for note in found.notes]
+    return parts
+
+
+def render_pods(pods: Sequence[PodTimeline], messages: Sequence[str]) -> list[RenderableType]:
+    """Return a list of pods, for who asked about a workload. `messages` say why they wait, "" where they don't."""
+    table = _table("pod", "state", "attempts", "node")
+    for pod in pods:
+        _add(table, pod.key, pod.fate.value, f"{pod.attempts:,}", pod.node)
+    counts = Counter(message for message in messages if message)
+    waiting: list[RenderableType] = [Text(f"{count:,} of them: {message}") for message, count in counts.most_common()]
+    return [table, *_section("Why they wait", waiting)] if waiting else [table]
+
+
+# --- the pod ----------------------------------------------------------------------------------------------------------
+
+
+def _life(found: Explanation) -> str:
+    steps = [f"arrived at {format_duration(found.arrived_ns)}"]
+    if found.bound_ns is not None and not found.imported:
+        waited = found.bound_ns - found.arrived_ns
+        steps.append(
+            f"bound at {format_duration(found.bound_ns)}" + (f" ({format_duration(waited)} later)" if waited else "")
+        )
+    if found.ended_ns is not None:
+        steps.append(f"ended at {format_duration(found.ended_ns)}")
+    who = [found.workload] if found.workload else []
+    who += [f"priority {found.priority:,}", *steps]
+    return ", ".join(who)
+
+
+def _attempt_count(attempts: Sequence[Attempt]) -> str:
+    """Say how many attempts there were; numbers are left out where time alone would have brought the pod back, in vain."""
+    left_out = attempts[-1].attempt - len(attempts)
+    text = format_count(len(attempts), "attempt")
+    return f"{text}, and {left_out:,} that could only repeat the one before" if left_out > 0 else text
+
+
+def _attempts(attempts: Sequence[Attempt]) -> Table:
+    table = _table("", "at", "nodes", "outcome")
+    shown: list[Attempt | int] = list(attempts)
+    if len(attempts) > SHOWN_ATTEMPTS:
+        half = SHOWN_ATTEMPTS // 2
+        shown = [*attempts[:half], len(attempts) - 2 * half, *attempts[-half:]]
+    before = ""
+    for each in shown:
+        if isinstance(each, int):
+            _add(table, "", "", "", Text(f"... {each:,} more ...", style="dim"))
+            continue
+        nodes = f"{each.feasible_nodes:,} of {each.evaluated_nodes:,}"
+        text = _outcome(each)
+        _add(table, f"{each.attempt:,}", format_duration(each.time_ns), nodes, "the same" if text == before else text)
+        before = text
+    return table
+
+
+def _outcome(attempt: Attempt) -> str:
+    if attempt.outcome == "scheduled":
+        ties = f", one of {attempt.ties:,} equals" if attempt.ties > 1 else ""
+        return f"{attempt.node} (total {attempt.total:,}{ties})" if attempt.feasible_nodes > 1 else attempt.node
+    text = attempt.message or attempt.outcome
+    return f"{text} {_preemption(attempt)}".rstrip()
+
+
+def _preemption(attempt: Attempt) -> str:
+    if not attempt.nominated_node:
+        return ""
+    victims = f", for which {', '.join(attempt.victims)} must go" if attempt.victims else ""
+    return f"Nominated to {attempt.nominated_node}{victims}."
+
+
+def _events(events: Sequence[EventLine]) -> Table:
+    table = _table("after", "", "", "")
+    table.show_header = False
+    for event in events[-SHOWN_EVENTS:]:
+        often = f" ({event.count:,} times)" if event.count > 1 else ""
+        _add(table, format_duration(event.last_ns), event.type, event.reason, f"{event.note}{often}")
+    if len(events) > SHOWN_EVENTS:
+        _add(table, "", "", "", Text(f"... and {len(events) - SHOWN_EVENTS:,} earlier ones", style="dim"))
+    return table
+
+
+# --- one attempt ------------------------------------------------------------------------------------------------------
+
+
+def _detail(detail: AttemptDetail, width: int, *, all_nodes: bool, quiet: bool) -> list[RenderableType]:
+    """Return the parts of an attempt; `quiet`: only what is not about other nodes."""
+    attempt = detail.attempt
+    heading = f"Attempt {attempt.attempt:,}, at {format_duration(attempt.time_ns)}"
+    if quiet:
+        return [Text(), Text(heading, style="bold")]
+    parts = _section(f"{heading}: {_counts(detail)}", [])
+    if detail.rejections:
+        parts.append(_indented(_rejections(detail.rejections, all_nodes)))
+    if attempt.nominated_node:
+        parts.append(_indented(Text(_preemption(attempt))))
+    if detail.remedies:
+        parts += _section("What would have to change", _remedies(detail.remedies))
+    if detail.scored:
+        shown = detail.best[: _columns_that_fit(detail.best, width)]
+        parts += _section("Best nodes by score", [_ranking(detail.best), Text(), _scores(shown)])
+        parts += [Text(), *(_indented(Text(line)) for line in _margin(detail))]
+    return parts
+
+
+def _counts(detail: AttemptDetail) -> str:
+    if detail.tried_alone:
+        return f"nominated to {detail.tried_alone}, which was tried first and taken; no other node was looked at"
+    if detail.rejected_by_pre_filter:
+        return "rejected before any node was looked at"
+    if not detail.nodes:
+        return "there was no node"
+    text = f"{detail.feasible:,} of {format_count(detail.nodes, 'node')} fit"
+    if detail.feasible == 1:
+        return f"{text}; a single one is taken without scoring it"
+    return text
+
+
+def _rejections(rejections: Sequence[Rejection], all_nodes: bool) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    for each in rejections:
+        why = ", ".join(each.reasons) or each.code
+        final = "" if each.code == "Unschedulable" else f" ({_code(each.code)})"
+        plugin = f"{each.plugin}: " if each.plugin else ""
+        nodes = Text(_named(each.nodes, all_nodes), style="dim")
+        _add(table, f"{len(each.nodes):,}", Text.assemble(f"{plugin}{why}{final}\n", nodes))
+    return table
+
+
+def _code(code: str) -> str:
+    return "preemption can't help" if code == "UnschedulableAndUnresolvable" else code
+
+
+def _named(names: Sequence[str], all_nodes: bool) -> str:
+    if all_nodes or len(names) <= SHOWN_NODES + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:SHOWN_NODES])} and {len(names) - SHOWN_NODES:,} more"
+
+
+def _remedies(found: Sequence[Remedy]) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for remedy in found[:SHOWN_REMEDIES]:
+        told = not remedy.nodes or (len(remedy.nodes) == 1 and remedy.nodes[0] in remedy.text)
+        nodes = "" if told else f" would open {_named(remedy.nodes, False)}"
+        parts.append(Text(f"{remedy.text}{nodes}"))
+    if len(found) > SHOWN_REMEDIES:
+        parts.append(Text(f"... or {len(found) - SHOWN_REMEDIES:,} other changes", style="dim"))
+    return parts
+
+
+def _ranking(best: Sequence[NodeScore]) -> Table:
+    table = _table("", "total", "node", "")
+    top = best[0].total
+    for each in best:
+        notes = ["chosen"] if each.chosen else []
+        notes += ["tied"] if each.tied and not each.chosen else []
+        notes += [f"{top - each.total:,} behind"] if each.total < top else []
+        _add(table, f"{each.rank:,}", f"{each.total:,}", each.node, Text(", ".join(notes), style="dim"))
+    return table
+
+
+def _columns_that_fit(best: Sequence[NodeScore], width: int) -> int:
+    """Return how many nodes the table of scores has room for, at least one."""
+    left = width - 4 - max(len(_scorer(score)) for score in best[0].scores) if best[0].scores else width
+    for number, each in enumerate(best):
+        left -= 2 + max(min(len(each.node), LONGEST_HEADING), *(len(_score(score)) for score in each.scores), 0)
+        if left < 0:
+            return max(number, 1)
+    return len(best)
+
+
+def _scores(best: Sequence[NodeScore]) -> Table:
+    """Return a table of plugins by nodes: raw, normalised and weighted score; one number where all three are the same."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
+    table.add_column("raw>normalised>weighted", no_wrap=True)
+    for each in best:
+        table.add_column(each.node, justify="right", overflow="fold")
+    for number, plugin in enumerate(best[0].scores):
+        _add(table, _scorer(plugin), *(_score(each.scores[number]) for each in best))
+    _add(table, "total", *(f"{each.total:,}" for each in best), style="bold")
+    return table
+
+
+def _score(score: PluginScore) -> str:
+    numbers = [score.raw, score.normalized, score.weighted]
+    if len(set(numbers)) == 1:
+        return str(score.weighted)
+    return ">".join(str(number) for number in numbers)
+
+
+def _scorer(score: PluginScore) -> str:
+    return f"{score.plugin} x{score.weight:,}"
+
+
+def _margin(detail: AttemptDetail) -> list[str]:
+    lines = []
+    chosen = detail.attempt.node
+    if len(detail.tie_set) > 1:
+        lines.append(f"tie set: {_named(detail.tie_set, False)}; the seed chose {chosen}")
+    if detail.runner_up:
+        ahead = f"{format_count(detail.margin, 'point')} ahead of {detail.runner_up}"
+        lines.append(f"{chosen} is {ahead}: {_points(detail.advantages)}")
+    elif chosen:
+        lines.append(f"{chosen} has no runner-up: every node that fits is in the tie set")
+    return lines
+
+
+def _points(advantages: Sequence[Advantage]) -> str:
+    return ", ".join(f"{each.plugin} {each.points:+,}" for each in advantages)
+
+
+# --- one node ---------------------------------------------------------------------------------------------------------
+
+
+def _node(node: NodeDetail, detail: AttemptDetail | None) -> list[RenderableType]:
+    parts: list[RenderableType] = [_indented(Text(node.fate))]
+    if node.requested and node.free:
+        table = _table("resource", "asks for", "free")
+        for resource, amount in node.requested.items():
+            short = node.free[resource] < amount
+            free = Text(format_amount(resource, node.free[resource]), style="red" if short else "")
+            _add(table, resource, format_amount(resource, amount), free)
+        parts += [Text(), _indented(table)]
+    if node.verdicts:
+        table = _table("filter", "verdict")
+        for verdict in node.verdicts:
+            passes = verdict.code == "Success"
+            text = "passes" if passes else f"{', '.join(verdict.reasons)} ({verdict.code})"
+            _add(table, verdict.plugin, Text(text, style="" if passes else "red"))
+        parts += [Text(), _indented(table)]
+    if node.score is not None:
+        parts += [Text(), _indented(_scores([node.score]))]
+        if node.advantages and detail is not None:
+            other = detail.runner_up if node.score.chosen else node.node
+            winner = detail.attempt.node
+            parts += [Text(), _indented(Text(f"{winner} against {other}: {_points(node.advantages)}"))]
+    return parts
+
+
+# --- layout -----------------------------------------------------------------------------------------------------------
+
+
+def _section(heading: str, body: Sequence[RenderableType]) -> list[RenderableType]:
+    return [Text(), Text(heading, style="bold"), *(_indented(part) for part in body)]
+
+
+def _indented(part: RenderableType) -> Padding:
+    return Padding(part, (0, 0, 0, 2))
+
+
+def _table(*columns: str) -> Table:
+    """Return a table without lines; its last column folds, columns without a name are right-aligned."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
+    for place, name in enumerate(columns):
+        last = place == len(columns) - 1
+        table.add_column(name, justify="left" if name or last else "right", no_wrap=not last, overflow="fold")
+    return table
+
+
+def _add(table: Table, *cells: str | Text, style: str = "") -> None:
+    """Add a row; texts are what they are, never markup."""
+    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)

@@ -1,0 +1,93 @@
+"""Write a result directory: all that a run decided, as Parquet and JSON. What the files hold is in `result_layout`.
+
+Real time is nowhere in it, so that two runs can be compared file by file; the report on the terminal shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.sim.result import SimulationResult
+
+SUMMARY = "summary.json"
+
+
+def export(result: SimulationResult, directory: Path) -> None:
+    """Write a result directory, in the place of an older one if there is one.
+
+    Everything is written into a temporary directory beside it, which gets the name in the end: a directory of that name is
+    always whole.
+
+    Raises:
+        InputError: see `check_destination`.
+    """
+    # PyArrow takes a while to import, and most runs write nothing.
+    from bayplan.analysis.result_writer import write_result
+
+    check_destination(directory)
+    directory = directory.resolve()
+    partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", suffix=".partial", dir=directory.parent))
+    try:
+        write_result(result, partial)
+        # Made for this user alone; a result is as readable as anything else that is made here.
+        partial.chmod(0o777 & ~_umask())
+        _replace(partial, directory)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_destination(directory: Path) -> None:
+    """Make sure that a result can be written to a directory; good to know before a long run.
+
+    Raises:
+        InputError: it holds other things than a result, is a file, or lies nowhere.
+    """
+    wanted = "a new directory, or one with an older result"
+    if not directory.resolve().parent.is_dir():
+        raise InputError("result directory", where=str(directory), got="no directory to make it in", wanted=wanted)
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise InputError("result directory", where=str(directory), got="a file", wanted=wanted)
+    if any(directory.iterdir()) and not is_result(directory):
+        hint = "another name; nothing but results of Bayplan is overwritten"
+        raise InputError("result directory", where=str(directory), got="other files", wanted=wanted, hint=hint)
+
+
+def is_result(directory: Path) -> bool:
+    """Return whether a directory was written by `export`, in whatever version."""
+    try:
+        text = (directory / SUMMARY).read_bytes()
+        summary = msgspec.json.decode(text)
+    except (OSError, msgspec.DecodeError):
+        return False
+    return isinstance(summary, dict) and isinstance(summary.get("format"), int) and "digest" in summary
+
+
+def _replace(new: Path, directory: Path) -> None:
+    """Give a directory its name; what had the name goes."""
+    if not directory.exists():
+        new.rename(directory)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", suffix=".old", dir=directory.parent))
+    try:
+        directory.rename(old / directory.name)
+        try:
+            new.rename(directory)
+        except OSError:
+            (old / directory.name).rename(directory)
+            raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,59 @@
+"""What was free on a node when a decision was taken: worked out from the time lines of the pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.analysis.run_source import RunSource
+from bayplan.engine.decision import Outcome
+from bayplan.objects.requests import Amounts, node_amounts
+from bayplan.sim.result import PodTimeline
+from bayplan.state.resource_table import PODS
+
+
+def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[str, Amounts]:
+    """Return per node and resource what was allocatable and not requested just before a decision.
+
+    Nodes that are gone by now are left out, as nothing is known of what they offered. ``pods`` is the number of pods that
+    may still come. What a Permit plugin held back at that moment is not seen.
+
+    Args:
+        source: the run.
+        number: of the decision.
+        nodes: which nodes to look at.
+    """
+    free = {
+        name: node_amounts(node.status.allocatable) for name in nodes if (node := source.nodes.get(name)) is not None
+    }
+    time_ns = source.records[number].time_ns
+    at_once = _bound_at_once(source, number)
+    for pod in source.pods:
+        amounts = free.get(pod.node)
+        if amounts is None or not _is_there(pod, time_ns, at_once):
+            continue
+        amounts[PODS] = amounts.get(PODS, 0) - 1
+        for resource, amount in source.requests_of(pod).items():
+            amounts[resource] = amounts.get(resource, 0) - amount
+    return free
+
+
+def _bound_at_once(source: RunSource, number: int) -> frozenset[str]:
+    """Return the keys of pods that got their node at the instant of a decision, but before it."""
+    records, keys = source.records, []
+    time_ns = records[number].time_ns
+    for earlier in range(number - 1, -1, -1):
+        record = records[earlier]
+        if record.time_ns != time_ns:
+            break
+        if record.outcome is Outcome.SCHEDULED:
+            keys.append(record.pod)
+    return frozenset(keys)
+
+
+def _is_there(pod: PodTimeline, time_ns: int, at_once: frozenset[str]) -> bool:
+    """Return whether a pod took room on its node just before a decision at that time."""
+    if pod.bound_ns is None or pod.bound_ns > time_ns:
+        return False
+    if pod.ended_ns is not None and pod.ended_ns <= time_ns:
+        return False
+    return pod.bound_ns < time_ns or pod.imported or pod.key in at_once

@@ -1,0 +1,92 @@
+"""Find the pods that somebody means by a text: a name, a name with its namespace, the beginning of one, or a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from bayplan.base.errors import InputError
+from bayplan.sim.result import PodTimeline
+
+LISTED = 5
+"""So many candidates are named in a refusal."""
+
+MOST_COMPARED = 20_000
+"""Among so many names at most is looked for a similar one; comparing is slow."""
+
+
+def find_pods(text: str, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
+    """Return the time lines of the pod that is meant, or those of all pods of the workload that is meant.
+
+    In this order: ``namespace/name``; ``name`` in any namespace; ``kind/name`` or ``kind/namespace/name`` of a workload (or of
+    an owner between, a ReplicaSet); the beginning of one pod's name. A pod that was made anew under the same name has
+    several time lines, the newest last.
+
+    Raises:
+        InputError: nothing is meant, or several things could be; says which.
+    """
+    named: dict[str, list[PodTimeline]] = {}
+    for pod in pods:
+        named.setdefault(pod.key, []).append(pod)
+    if text in named:
+        return named[text]
+    same = [key for key in named if key.rpartition("/")[2] == text]
+    if same:
+        return named[_the_one(text, same)]
+    owned = _owned(text, named)
+    if owned:
+        return owned
+    begun = [key for key in named if key.startswith(text) or key.rpartition("/")[2].startswith(text)]
+    if begun:
+        return named[_the_one(text, begun)]
+    raise _unknown(text, named)
+
+
+def _the_one(text: str, keys: Sequence[str]) -> str:
+    if len(keys) == 1:
+        return keys[0]
+    more = f" and {len(keys) - LISTED:,} more" if len(keys) > LISTED else ""
+    got = f"'{text}', which could be {', '.join(keys[:LISTED])}{more}"
+    raise InputError("pod", wanted="the name of one pod", got=got, hint=f"'{keys[0]}'")
+
+
+def _owned(text: str, named: dict[str, list[PodTimeline]]) -> list[PodTimeline]:
+    """Return the pods of a workload, or of a controlling owner."""
+    kind, slash, name = text.partition("/")
+    if not slash:
+        return []
+    kind = kind.lower()
+    found = []
+    for timelines in named.values():
+        for pod in timelines:
+            owners = [pod.workload.partition(" ")[::2]] if pod.workload else []
+            namespace = pod.key.rpartition("/")[0]
+            controller = pod.pod.metadata.controller() if pod.pod is not None else None
+            if controller is not None:
+                owners.append((controller.kind, f"{namespace}/{controller.name}"))
+            if any(
+                kind in (owner_kind.lower(), f"{owner_kind.lower()}s")
+                and name in (owner_key, owner_key.rpartition("/")[2])
+                for owner_kind, owner_key in owners
+            ):
+                found.append(pod)
+    return found
+
+
+def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
+    names: dict[str, str] = {}
+    for key in list(named)[:MOST_COMPARED]:
+        names.setdefault(key.rpartition("/")[2], key)
+        names[key] = key
+    for pods in named.values():
+        kind, _, owner = pods[-1].workload.partition(" ")
+        if owner:
+            names.setdefault(f"{kind.lower()}/{owner.rpartition('/')[2]}", f"{kind.lower()}/{owner}")
+    close = get_close_matches(text, names, n=1, cutoff=0.6)
+    if close:
+        hint = f"'{names[close[0]]}'"
+    elif named:
+        hint = f"'{next(iter(named))}', or another of {len(named):,} pods"
+    else:
+        hint = "input with pods"
+    return InputError("pod", got=f"'{text}'", wanted="a pod or workload of this run", hint=hint)

@@ -1,0 +1,149 @@
+"""Write full records in a form that needs no plugin to be read: reasons as texts, normalised scores as tables from raw ones."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayplan.analysis.result_layout import FILTER, RECORD_TABLES, SCORE
+from bayplan.analysis.table_writer import TableWriter
+from bayplan.engine.decision import Frame
+from bayplan.engine.keyframe import Keyframe
+from bayplan.engine.records import Records
+from bayplan.framework.plugin import Params
+from bayplan.framework.status import Status
+from bayplan.state.arrays import Ints
+
+NOT_NORMALIZED = -1
+"""Stands where a plugin's scores are taken as they are."""
+
+
+def write_records(records: Records, directory: Path) -> None:
+    """Write all full records to the tables of `RECORD_TABLES` in a directory that exists."""
+    with ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(TableWriter(directory / f"{name}.parquet", schema))
+            for name, schema in RECORD_TABLES.items()
+        }
+        _RecordWriter(writers).write(records)
+
+
+class _RecordWriter:
+    """Numbers keyframes, node sets and normalisations as they come, and writes each once."""
+
+    def __init__(self, writers: dict[str, TableWriter]) -> None:
+        self._writers = writers
+        self._keyframes: dict[int, int] = {}
+        self._node_sets: dict[tuple[str | None, ...], int] = {}
+        self._last_names: tuple[str | None, ...] | None = None
+        self._last_set = -1
+        self._normalizations: dict[tuple[int, int, Params], int] = {}
+        self._written = 0
+        self._values: dict[tuple[int, int], Ints] = {}
+
+    def write(self, records: Records) -> None:
+        """Write the frames of all records in order; keyframes in the order in which frames name them first."""
+        shut: dict[int, dict[tuple[int, int], None]] = {}
+        frames: list[tuple[int, Frame]] = []
+        for number in range(len(records)):
+            frame = records.frame(number)
+            if frame is not None:
+                frames.append((records[number].frame, frame))
+                overrides = shut.setdefault(id(frame.keyframe), {})
+                overrides.update(dict.fromkeys((part, verdict) for _, part, verdict in frame.overrides))
+        for number, frame in frames:
+            keyframe = frame.keyframe
+            assert isinstance(keyframe, Keyframe)
+            if id(keyframe) not in self._keyframes:
+                self._keyframe(keyframe, shut[id(keyframe)])
+            self._frame(number, frame, keyframe)
+
+    def _frame(self, number: int, frame: Frame, keyframe: Keyframe) -> None:
+        row = (
+            number,
+            self._keyframes[id(keyframe)],
+            frame.changes,
+            frame.scored,
+            [self._normalization(keyframe, part, scale) for part, scale in enumerate(frame.scales)],
+            [{"row": row, "filter": part, "verdict": verdict} for row, part, verdict in frame.overrides],
+            None if frame.ties is None else list(frame.ties),
+            _status(frame.pre_filter),
+            frame.only,
+        )
+        self._writers["frames"].add(row, elements=len(frame.ties or ()))
+
+    def _keyframe(self, keyframe: Keyframe, shut: dict[tuple[int, int], None]) -> None:
+        number = self._keyframes[id(keyframe)] = len(self._keyframes)
+        examined = None if keyframe.examined is None else keyframe.examined.tolist()
+        rows = np.array(keyframe.rows, dtype=np.int32)
+        node_set = self._node_set(keyframe.names)
+        entry = (number, node_set, examined, _status(keyframe.absent), keyframe.floor, rows)
+        self._writers["keyframes"].add(entry, elements=len(rows) + len(examined or ()))
+        width = len(keyframe.verdicts) + len(keyframe.raw)
+        changes = np.array(keyframe.values, dtype=np.int64).reshape(len(rows), width)
+        parts: list[tuple[str, int, str, int | None, Any]] = [
+            (FILTER, part, name, None, keyframe.verdicts[part]) for part, name in enumerate(keyframe.filter_names)
+        ]
+        parts += [
+            (SCORE, part, name, weight, keyframe.raw[part])
+            for part, (name, weight) in enumerate(keyframe.scorer_weights)
+        ]
+        for place, (kind, part, name, worth, values) in enumerate(parts):
+            changed = np.ascontiguousarray(changes[:, place])
+            row = (number, kind, part, name, worth, values.astype(np.int64), changed)
+            self._writers["parts"].add(row, elements=len(values) + len(changed))
+            if kind == FILTER:
+                self._reasons(keyframe, part, np.union1d(values, changed).tolist(), shut)
+
+    def _reasons(self, keyframe: Keyframe, part: int, verdicts: list[int], shut: dict[tuple[int, int], None]) -> None:
+        wanted = set(verdicts) | {verdict for other, verdict in shut if other == part}
+        for verdict in sorted(wanted - {0}):
+            status = keyframe.explain(part, verdict)
+            row = (self._keyframes[id(keyframe)], part, verdict, status.code.name, list(status.reasons))
+            self._writers["reasons"].add(row)
+
+    def _node_set(self, names: tuple[str | None, ...]) -> int:
+        if names is not self._last_names:
+            self._last_names = names
+            known = self._node_sets.get(names)
+            if known is None:
+                known = self._node_sets[names] = len(self._node_sets)
+                self._writers["node_sets"].add_all((known, row, name) for row, name in enumerate(names))
+            self._last_set = known
+        return self._last_set
+
+    def _normalization(self, keyframe: Keyframe, part: int, scale: Params | None) -> int:
+        """Return the number of the table from raw to normalised scores; what a plugin leaves alone needs none."""
+        if scale is None:
+            return NOT_NORMALIZED
+        key = (id(keyframe), part, scale)
+        number = self._normalizations.get(key)
+        if number is None:
+            raw = self._raw_values(keyframe, part)
+            normalized = np.asarray(keyframe.normalize(part, scale, raw), dtype=np.int64)
+            number = NOT_NORMALIZED
+            if not np.array_equal(raw, normalized):
+                number = self._written
+                self._written += 1
+                self._writers["normalizations"].add((number, raw, normalized), elements=2 * len(raw))
+            self._normalizations[key] = number
+        return number
+
+    def _raw_values(self, keyframe: Keyframe, part: int) -> Ints:
+        """Return all distinct raw scores of a scorer in a keyframe and its changes, ascending."""
+        key = (id(keyframe), part)
+        known = self._values.get(key)
+        if known is None:
+            width, place = len(keyframe.verdicts) + len(keyframe.raw), len(keyframe.verdicts) + part
+            changes = np.array(keyframe.values[place::width], dtype=np.int64)
+            known = self._values[key] = np.union1d(keyframe.raw[part].astype(np.int64), changes)
+        return known
+
+
+def _status(status: Status | None) -> dict[str, object] | None:
+    if status is None:
+        return None
+    return {"code": status.code.name, "plugin": status.plugin, "reasons": list(status.reasons)}

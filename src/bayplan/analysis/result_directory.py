@@ -1,0 +1,173 @@
+"""Read a result directory: tables as Arrow, decisions as the arrays they were made from.
+
+No plugin is needed: reasons and normalised scores are in the files (see `result_layout`). Everything is read when it is first
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bayplan.analysis.export import is_result
+from bayplan.analysis.result_layout import DECISIONS, RECORDS, SUMMARY, TABLES
+from bayplan.analysis.run_facts import FORMAT, RunFacts
+from bayplan.analysis.stored_records import StoredRecords, read_table
+from bayplan.base.errors import InputError
+from bayplan.engine.decision import Decision, Outcome, Record, rebuild
+from bayplan.engine.records import RecordLevel
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod, PodSpec
+from bayplan.objects.requests import Amounts
+from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
+
+
+def open_result(path: Path | str) -> ResultDirectory:
+    """Open a result directory.
+
+    Raises:
+        InputError: it is none, or one that a later version has written.
+    """
+    directory = Path(path)
+    if not directory.is_dir():
+        got = "a file" if directory.exists() else "nothing of that name"
+        raise InputError("result directory", where=str(directory), got=got, wanted="a directory")
+    if not is_result(directory):
+        hint = "bayplan simulate PATH --out DIRECTORY"
+        raise InputError(
+            "result directory",
+            where=str(directory),
+            got="no summary.json of Bayplan in it",
+            wanted="a result",
+            hint=hint,
+        )
+    written = msgspec.json.decode((directory / SUMMARY).read_bytes())["format"]
+    if written > FORMAT:
+        raise InputError(
+            "format of the result",
+            where=str(directory),
+            got=str(written),
+            wanted=f"at most {FORMAT}",
+            hint="a newer Bayplan",
+        )
+    return ResultDirectory(directory)
+
+
+class ResultDirectory:
+    """A result that was written with ``--out``. Made by `open_result`.
+
+    Attributes:
+        path: where it is.
+        facts: what the report shows.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.facts = msgspec.json.decode((path / SUMMARY).read_bytes(), type=RunFacts)
+
+    @property
+    def level(self) -> RecordLevel:
+        """Return how much was recorded."""
+        return RecordLevel[self.facts.decisions.record_level.upper()]
+
+    @property
+    def end_ns(self) -> int:
+        """Return virtual time at the end."""
+        return self.facts.end_ns
+
+    @property
+    def start_ns(self) -> int:
+        """Return virtual time at the beginning."""
+        return self.facts.start_ns
+
+    def table(self, name: str) -> Any:
+        """Return a table as ``pyarrow.Table``: decisions, pods, templates, nodes, usage or events.
+
+        Raises:
+            InputError: there is no table of that name.
+        """
+        if name not in TABLES:
+            raise InputError("table", got=f"'{name}'", wanted=f"one of {', '.join(TABLES)}")
+        return read_table(self.path / f"{name}.parquet")
+
+    @cached_property
+    def records(self) -> Sequence[Record]:
+        """Return the summaries of all cycles, in order."""
+        columns = self.table("decisions").to_pydict()
+        columns["outcome"] = [Outcome[name.upper()] for name in columns["outcome"]]
+        columns["victims"] = [tuple(victims) for victims in columns["victims"]]
+        columns["frame"] = [-1 if frame is None else frame for frame in columns["frame"]]
+        rows = zip(*(columns[name] for name in DECISIONS.names), strict=True)
+        return [Record(*row) for row in rows]
+
+    def decision(self, number: int) -> Decision:
+        """Return a full record as arrays, as `bayplan.engine.records.Records.decision` does.
+
+        Raises:
+            LookupError: the cycle has no full record.
+        """
+        record = self.records[number]
+        if record.frame < 0:
+            raise LookupError(f"cycle {number} of {record.pod} has no full record")
+        return rebuild(record, self._stored.frame(record.frame))
+
+    @cached_property
+    def _stored(self) -> StoredRecords:
+        return StoredRecords(self.path / RECORDS)
+
+    @cached_property
+    def pods(self) -> Sequence[PodTimeline]:
+        """Return the time lines of all pods, in the order of arrival; each with its pod's name, namespace and spec."""
+        columns = self.table("pods").to_pydict()
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        return [self._timeline(row) for row in rows]
+
+    def message_of(self, pod: PodTimeline) -> str:
+        """Return why a pod has no node, or what its last failed attempt said; "" where there is nothing to say."""
+        return pod.message
+
+    def requests_of(self, pod: PodTimeline) -> Amounts:
+        """Return what a pod takes of its node, in units of the state."""
+        return self._requests[pod.uid]
+
+    @cached_property
+    def _requests(self) -> dict[str, Amounts]:
+        table = self.table("pods").select(["uid", "requests"]).to_pydict()
+        return {uid: dict(requests) for uid, requests in zip(table["uid"], table["requests"], strict=True)}
+
+    def _timeline(self, row: dict[str, Any]) -> PodTimeline:
+        template = row.pop("template")
+        key = row.pop("pod")
+        del row["requests"]
+        pod = None
+        if template is not None:
+            namespace, _, name = key.rpartition("/")
+            metadata = ObjectMeta(name=name, namespace=namespace, uid=row["uid"])
+            pod = Pod(metadata=metadata, spec=self._templates[template])
+        return PodTimeline(key=key, fate=PodFate(row.pop("fate")), pod=pod, **row)
+
+    @cached_property
+    def _templates(self) -> list[PodSpec]:
+        decoder = msgspec.json.Decoder(PodSpec)
+        return [decoder.decode(text) for text in self.table("templates").column("spec").to_pylist()]
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        """Return the nodes that are there at the end, by name: labels, spec and what they offer."""
+        decoder = msgspec.json.Decoder(Node)
+        texts = self.table("nodes").column("object").to_pylist()
+        found = [decoder.decode(text) for text in texts if text is not None]
+        return {node.metadata.name: node for node in found}
+
+    @cached_property
+    def events(self) -> Sequence[SimulatedEvent]:
+        """Return the Kubernetes events, in the order in which they came first."""
+        return [SimulatedEvent(**row) for row in self.table("events").to_pylist()]
+
+    def __repr__(self) -> str:
+        return f"ResultDirectory({str(self.path)!r})"

@@ -1,0 +1,191 @@
+"""The files of a result directory and their columns: what the writer writes and the reader reads.
+
+A result directory holds what follows from input, configuration and seed: the same run gives the same bytes (with the same
+release of PyArrow). Times are nanoseconds of virtual time since 1970; amounts are those of the state: milli-CPU, bytes, pieces.
+
+- ``summary.json``: the facts of the report (`bayplan.analysis.run_facts.RunFacts`). Its presence marks a result directory.
+- ``decisions.parquet``: one row a cycle, in order.
+- ``pods.parquet``, ``templates.parquet``: time lines of pods; the specs they were made from, as JSON, each once.
+- ``nodes.parquet``, ``usage.parquet``, ``events.parquet``: nodes, usage by resource and zone, Kubernetes events.
+- ``records/``: full records, where there are any. A keyframe is all that the plugins of a plan said about all rows (nodes);
+  rows that changed later follow it (see `bayplan.engine.keyframe`). Reasons stand there as texts and normalised scores as
+  tables from raw ones, so that no plugin is needed to read them:
+
+  - ``frames.parquet``: one row a recorded cycle: its keyframe, how many of its changes count, tie set, overrides.
+  - ``keyframes.parquet``: which nodes the rows are, which of them filters looked at, the rows that changed later.
+  - ``parts.parquet``: per keyframe and plugin the verdicts or raw scores of all rows (one value stands for as many
+    equal ones), then those of the changes.
+  - ``reasons.parquet``: what the verdicts mean. ``normalizations.parquet``: normalised scores by raw scores.
+  - ``node_sets.parquet``: node names by row.
+
+Empty texts stand for what is not there; null is used where a number or a list is missing.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+SUMMARY = "summary.json"
+RECORDS = "records"
+
+_TEXTS = pa.list_(pa.string())
+_NUMBERS = pa.list_(pa.int64())
+_AMOUNTS = pa.map_(pa.string(), pa.int64())
+_STATUS = pa.struct([("code", pa.string()), ("plugin", pa.string()), ("reasons", _TEXTS)])
+
+DECISIONS = pa.schema(
+    [
+        ("time_ns", pa.int64()),
+        ("pod", pa.string()),
+        ("attempt", pa.int32()),
+        ("outcome", pa.string()),
+        ("node", pa.string()),
+        ("feasible_nodes", pa.int32()),
+        ("evaluated_nodes", pa.int32()),
+        ("ties", pa.int32()),
+        ("total", pa.int64()),
+        ("message", pa.string()),
+        ("nominated_node", pa.string()),
+        ("victims", _TEXTS),
+        ("frame", pa.int32()),
+    ]
+)
+
+PODS = pa.schema(
+    [
+        ("pod", pa.string()),
+        ("uid", pa.string()),
+        ("workload", pa.string()),
+        ("priority", pa.int32()),
+        ("scheduler_name", pa.string()),
+        ("arrived_ns", pa.int64()),
+        ("bound_ns", pa.int64()),
+        ("started_ns", pa.int64()),
+        ("ended_ns", pa.int64()),
+        ("node", pa.string()),
+        ("imported", pa.bool_()),
+        ("attempts", pa.int32()),
+        ("last_failure_ns", pa.int64()),
+        ("message", pa.string()),
+        ("fate", pa.string()),
+        ("requests", _AMOUNTS),
+        ("template", pa.int32()),
+    ]
+)
+
+TEMPLATES = pa.schema([("template", pa.int32()), ("spec", pa.string())])
+
+NODES = pa.schema(
+    [
+        ("node", pa.string()),
+        ("zone", pa.string()),
+        ("added_ns", pa.int64()),
+        ("removed_ns", pa.int64()),
+        ("allocatable", _AMOUNTS),
+        ("requested", _AMOUNTS),
+        ("object", pa.string()),
+    ]
+)
+
+USAGE = pa.schema(
+    [
+        ("resource", pa.string()),
+        ("zone", pa.string()),
+        ("nodes", pa.int32()),
+        ("allocatable", pa.int64()),
+        ("requested", pa.int64()),
+        ("share", pa.float64()),
+        ("mean_share", pa.float64()),
+        ("peak_share", pa.float64()),
+        ("peak_requested", pa.int64()),
+        ("peak_ns", pa.int64()),
+    ]
+)
+
+EVENTS = pa.schema(
+    [
+        ("pod", pa.string()),
+        ("type", pa.string()),
+        ("reason", pa.string()),
+        ("action", pa.string()),
+        ("note", pa.string()),
+        ("first_ns", pa.int64()),
+        ("last_ns", pa.int64()),
+        ("count", pa.int32()),
+    ]
+)
+
+FRAMES = pa.schema(
+    [
+        ("frame", pa.int32()),
+        ("keyframe", pa.int32()),
+        ("changes", pa.int32()),
+        ("scored", pa.bool_()),
+        ("normalizations", pa.list_(pa.int32())),
+        ("overrides", pa.list_(pa.struct([("row", pa.int32()), ("filter", pa.int32()), ("verdict", pa.int32())]))),
+        ("ties", pa.list_(pa.int32())),
+        ("pre_filter", _STATUS),
+        ("only", pa.int32()),
+    ]
+)
+
+KEYFRAMES = pa.schema(
+    [
+        ("keyframe", pa.int32()),
+        ("node_set", pa.int32()),
+        ("examined", pa.list_(pa.bool_())),
+        ("absent", _STATUS),
+        ("floor", pa.int64()),
+        ("rows", pa.list_(pa.int32())),
+    ]
+)
+
+PARTS = pa.schema(
+    [
+        ("keyframe", pa.int32()),
+        ("kind", pa.string()),
+        ("number", pa.int32()),
+        ("plugin", pa.string()),
+        ("weight", pa.int64()),
+        ("values", _NUMBERS),
+        ("changes", _NUMBERS),
+    ]
+)
+
+REASONS = pa.schema(
+    [
+        ("keyframe", pa.int32()),
+        ("filter", pa.int32()),
+        ("verdict", pa.int32()),
+        ("code", pa.string()),
+        ("reasons", _TEXTS),
+    ]
+)
+
+NORMALIZATIONS = pa.schema([("normalization", pa.int32()), ("raw", _NUMBERS), ("normalized", _NUMBERS)])
+
+NODE_SETS = pa.schema([("node_set", pa.int32()), ("row", pa.int32()), ("node", pa.string())])
+
+TABLES = {
+    "decisions": DECISIONS,
+    "pods": PODS,
+    "templates": TEMPLATES,
+    "nodes": NODES,
+    "usage": USAGE,
+    "events": EVENTS,
+}
+"""Tables of every result, by the name of their file."""
+
+RECORD_TABLES = {
+    "frames": FRAMES,
+    "keyframes": KEYFRAMES,
+    "parts": PARTS,
+    "reasons": REASONS,
+    "normalizations": NORMALIZATIONS,
+    "node_sets": NODE_SETS,
+}
+"""Tables of full records, in the folder ``records``."""
+
+FILTER = "filter"
+SCORE = "score"
+"""Kinds of parts."""

@@ -1,0 +1,165 @@
+"""Fill an empty directory with the tables and the summary of a result; `bayplan.analysis.export` gives it its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.analysis.pending import waiting_message
+from bayplan.analysis.record_writer import write_records
+from bayplan.analysis.result_layout import RECORDS, SUMMARY, TABLES
+from bayplan.analysis.run_facts import run_facts
+from bayplan.analysis.table_writer import TableWriter
+from bayplan.analysis.utilisation import utilisation
+from bayplan.analysis.waits import WAITING
+from bayplan.engine.records import RecordLevel
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.node import Node, NodeStatus
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import accounted_requests
+from bayplan.sim.result import SimulationResult
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+from bayplan.state.resource_table import PODS
+
+Row = tuple[Any, ...]
+
+
+def write_result(result: SimulationResult, directory: Path) -> None:
+    """Write all files of a result into a directory that is there and empty."""
+    templates = _Templates()
+    rows = {
+        "decisions": _decisions(result),
+        "pods": _pods(result, templates),
+        "templates": templates.rows(),
+        "nodes": _nodes(result),
+        "usage": _usage(result),
+        "events": _events(result),
+    }
+    for name, schema in TABLES.items():
+        with TableWriter(directory / f"{name}.parquet", schema) as writer:
+            writer.add_all(rows[name])
+    if result.records.level is RecordLevel.FULL:
+        (directory / RECORDS).mkdir()
+        write_records(result.records, directory / RECORDS)
+    facts = msgspec.json.encode(run_facts(result), order="sorted")
+    (directory / SUMMARY).write_bytes(msgspec.json.format(facts, indent=2) + b"\n")
+
+
+def _decisions(result: SimulationResult) -> Iterator[Row]:
+    for record in result.records:
+        frame = record.frame if record.frame >= 0 else None
+        yield (*record[:3], record.outcome.name.lower(), *record[4:-1], frame)
+
+
+def _pods(result: SimulationResult, templates: _Templates) -> Iterator[Row]:
+    gates = result.state.request_gates
+    for pod in result.pods:
+        message = waiting_message(pod, result.scheduler) if pod.fate in WAITING else pod.message
+        requests = accounted_requests(pod.pod, gates).requests if pod.pod is not None else {}
+        yield (
+            pod.key,
+            pod.uid,
+            pod.workload,
+            pod.priority,
+            pod.scheduler_name,
+            pod.arrived_ns,
+            pod.bound_ns,
+            pod.started_ns,
+            pod.ended_ns,
+            pod.node,
+            pod.imported,
+            pod.attempts,
+            pod.last_failure_ns,
+            message,
+            pod.fate.value,
+            list(requests.items()),
+            templates.number_of(pod.pod),
+        )
+
+
+class _Templates:
+    """Pod specs without node names, each once, as JSON."""
+
+    def __init__(self) -> None:
+        self._encode = msgspec.json.Encoder(order="sorted").encode
+        self._numbers: dict[bytes, int] = {}
+
+    def number_of(self, pod: Pod | None) -> int | None:
+        """Return the number of a pod's template; None for a pod whose spec is not known."""
+        if pod is None:
+            return None
+        spec = replace(pod.spec, node_name="") if pod.spec.node_name else pod.spec
+        return self._numbers.setdefault(self._encode(spec), len(self._numbers))
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the templates; to be asked for when all pods have been numbered."""
+        for text, number in self._numbers.items():
+            yield number, text.decode()
+
+
+def _nodes(result: SimulationResult) -> Iterator[Row]:
+    state = result.state
+    for node in result.nodes:
+        row = state.nodes.row_of.get(node.name) if node.removed_ns is None else None
+        typed = state.nodes.nodes[row] if row is not None else None
+        if row is None or typed is None:
+            yield (node.name, node.zone, node.added_ns, node.removed_ns, [], [], None)
+            continue
+        text = msgspec.json.encode(described(typed), order="sorted").decode()
+        amounts = (_allocatable(state, row), _requested(state, row))
+        yield (node.name, node.zone, node.added_ns, node.removed_ns, *amounts, text)
+
+
+def described(node: Node) -> Node:
+    """Return what is kept of a node: name, labels, spec and what it offers."""
+    metadata = ObjectMeta(name=node.metadata.name, labels=node.metadata.labels)
+    return replace(node, metadata=metadata, status=NodeStatus(allocatable=node.status.allocatable))
+
+
+def _allocatable(state: ClusterState, row: int) -> list[tuple[str, int]]:
+    nodes = state.nodes
+    amounts = {PODS: int(nodes.allowed_pods[row])}
+    amounts |= {name: nodes.allocatable.item(number, row) for number, name in enumerate(nodes.resources.names)}
+    return [(name, amount) for name, amount in amounts.items() if amount]
+
+
+def _requested(state: ClusterState, row: int) -> list[tuple[str, int]]:
+    amounts = {PODS: state.usage.item(POD_COUNT, row)}
+    for number, name in enumerate(state.nodes.resources.names):
+        amounts[name] = state.usage.item(FIRST_RESOURCE + number, row)
+    return [(name, amount) for name, amount in amounts.items() if amount]
+
+
+def _usage(result: SimulationResult) -> Iterator[Row]:
+    for row in utilisation(result.usage):
+        yield (
+            row.resource,
+            row.zone,
+            row.nodes,
+            row.allocatable,
+            row.requested,
+            row.share,
+            row.mean_share,
+            row.peak_share,
+            row.peak_requested,
+            row.peak_ns,
+        )
+
+
+def _events(result: SimulationResult) -> Iterator[Row]:
+    for event in result.events:
+        yield (
+            event.pod,
+            event.type,
+            event.reason,
+            event.action,
+            event.note,
+            event.first_ns,
+            event.last_ns,
+            event.count,
+        )

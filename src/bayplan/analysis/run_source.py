@@ -1,0 +1,133 @@
+"""What explanations are made from: a run that has just ended, or a result directory. Both offer the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from bayplan.analysis.pending import waiting_message
+from bayplan.analysis.waits import WAITING
+from bayplan.engine.decision import Decision, Record
+from bayplan.engine.records import RecordLevel
+from bayplan.objects.node import Node
+from bayplan.objects.requests import Amounts, accounted_requests
+from bayplan.sim.result import PodTimeline, SimulatedEvent, SimulationResult
+
+
+class RecordSequence(Protocol):
+    """Summaries of cycles, in order."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Record]: ...
+    def __getitem__(self, number: int, /) -> Record: ...
+
+
+class RunSource(Protocol):
+    """A run, as far as explanations read it."""
+
+    @property
+    def level(self) -> RecordLevel:
+        """How much was recorded."""
+        ...
+
+    @property
+    def start_ns(self) -> int:
+        """Virtual time at the beginning."""
+        ...
+
+    @property
+    def end_ns(self) -> int:
+        """Virtual time at the end."""
+        ...
+
+    @property
+    def records(self) -> RecordSequence:
+        """Summaries of all cycles, in order."""
+        ...
+
+    @property
+    def pods(self) -> Sequence[PodTimeline]:
+        """Time lines of all pods, in the order of arrival."""
+        ...
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes that are there at the end."""
+        ...
+
+    @property
+    def events(self) -> Sequence[SimulatedEvent]:
+        """Kubernetes events about pods."""
+        ...
+
+    def decision(self, number: int) -> Decision:
+        """Return a full record as arrays; LookupError where there is none."""
+        ...
+
+    def message_of(self, pod: PodTimeline) -> str:
+        """Return why a pod has no node, or what its last failed attempt said; "" where there is nothing to say."""
+        ...
+
+    def requests_of(self, pod: PodTimeline) -> Amounts:
+        """Return what a pod takes of its node, in units of the state."""
+        ...
+
+
+class SimulationSource:
+    """A simulation that has ended, as a source.
+
+    Args:
+        result: its outcome.
+    """
+
+    def __init__(self, result: SimulationResult) -> None:
+        self._result = result
+        self._gates = result.state.request_gates
+
+    @property
+    def level(self) -> RecordLevel:
+        """See `RunSource`."""
+        return self._result.records.level
+
+    @property
+    def start_ns(self) -> int:
+        """See `RunSource`."""
+        return self._result.start_ns
+
+    @property
+    def end_ns(self) -> int:
+        """See `RunSource`."""
+        return self._result.end_ns
+
+    @property
+    def records(self) -> RecordSequence:
+        """See `RunSource`."""
+        return self._result.records
+
+    @property
+    def pods(self) -> Sequence[PodTimeline]:
+        """See `RunSource`."""
+        return self._result.pods
+
+    @cached_property
+    def nodes(self) -> Mapping[str, Node]:
+        """See `RunSource`."""
+        return {node.metadata.name: node for node in self._result.state.nodes.nodes if node is not None}
+
+    @property
+    def events(self) -> Sequence[SimulatedEvent]:
+        """See `RunSource`."""
+        return self._result.events
+
+    def decision(self, number: int) -> Decision:
+        """See `RunSource`."""
+        return self._result.records.decision(number)
+
+    def message_of(self, pod: PodTimeline) -> str:
+        """See `RunSource`."""
+        return waiting_message(pod, self._result.scheduler) if pod.fate in WAITING else pod.message
+
+    def requests_of(self, pod: PodTimeline) -> Amounts:
+        """See `RunSource`."""
+        return {} if pod.pod is None else accounted_requests(pod.pod, self._gates).requests

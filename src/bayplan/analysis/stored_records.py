@@ -1,0 +1,185 @@
+"""Full records as they lie in files: frames and keyframes, read when they are asked for."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bayplan.analysis.record_writer import NOT_NORMALIZED
+from bayplan.analysis.result_layout import FILTER, SCORE
+from bayplan.base.errors import InputError
+from bayplan.engine.decision import Frame
+from bayplan.framework.plugin import Params
+from bayplan.framework.status import Code, Status
+from bayplan.state.arrays import Bools, Codes, Ints
+
+KEPT_KEYFRAMES = 32
+"""So many keyframes are kept in memory."""
+
+
+def read_table(path: Path) -> Any:
+    """Return the table in a Parquet file as ``pyarrow.Table``.
+
+    Raises:
+        InputError: the file is not there, or is no Parquet file.
+    """
+    try:
+        return pq.read_table(path, partitioning=None)
+    except FileNotFoundError:
+        raise InputError("file of a result", where=str(path), got="nothing of that name") from None
+    except pa.ArrowInvalid as problem:
+        got = str(problem).partition("\n")[0]
+        raise InputError("file of a result", where=str(path), wanted="Parquet", got=got) from None
+
+
+class StoredKeyframe:
+    """A keyframe from files; what it offers is `bayplan.engine.decision.KeyframeValues`."""
+
+    def __init__(self, records: StoredRecords, number: int, row: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+        self.names = records.node_names(row["node_set"])
+        examined = row["examined"]
+        self.examined: Bools | None = None if examined is None else np.array(examined, dtype=np.bool_)
+        self.absent = status_of(row["absent"])
+        self.floor: int = row["floor"]
+        self._records = records
+        self._rows = np.array(row["rows"], dtype=np.intp)
+        self._filters = [part for part in parts if part["kind"] == FILTER]
+        self._scorers = [part for part in parts if part["kind"] == SCORE]
+        self._statuses = records.statuses(number, [part["plugin"] for part in self._filters])
+
+    @property
+    def filter_names(self) -> tuple[str, ...]:
+        """See `bayplan.engine.keyframe.Keyframe`."""
+        return tuple(part["plugin"] for part in self._filters)
+
+    @property
+    def scorer_weights(self) -> tuple[tuple[str, int], ...]:
+        """See `bayplan.engine.keyframe.Keyframe`."""
+        return tuple((part["plugin"], part["weight"]) for part in self._scorers)
+
+    def explain(self, number: int, verdict: int) -> Status:
+        """See `bayplan.engine.keyframe.Keyframe`."""
+        return self._statuses[number, verdict]
+
+    def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
+        """See `bayplan.engine.keyframe.Keyframe`; the scale is the number of a stored table."""
+        if scale is None:
+            return raw
+        known, normalized = self._records.normalization(int(str(scale[0])))
+        return normalized[np.searchsorted(known, raw)]
+
+    def values_until(self, changes: int) -> tuple[Codes, Ints]:
+        """See `bayplan.engine.keyframe.Keyframe`."""
+        return self._values(self._filters, changes).astype(np.uint16), self._values(self._scorers, changes)
+
+    def _values(self, parts: list[dict[str, Any]], changes: int) -> Ints:
+        values: Ints = np.zeros((len(parts), len(self.names)), dtype=np.int64)
+        rows = self._rows[:changes]
+        for number, part in enumerate(parts):
+            values[number] = part["values"]
+            # The last change of a row counts; NumPy assigns in order.
+            values[number, rows] = part["changes"][:changes]
+        return values
+
+
+class StoredRecords:
+    """The folder ``records`` of a result directory.
+
+    Args:
+        directory: that folder.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._kept: OrderedDict[int, StoredKeyframe] = OrderedDict()
+
+    def frame(self, number: int) -> Frame:
+        """Return a frame by its number, with its keyframe read from files."""
+        row = self._frames.slice(number, 1).to_pylist()[0]
+        return Frame(
+            self._keyframe(row["keyframe"]),
+            row["changes"],
+            row["scored"],
+            tuple(None if table == NOT_NORMALIZED else (table,) for table in row["normalizations"]),
+            tuple((it["row"], it["filter"], it["verdict"]) for it in row["overrides"]),
+            None if row["ties"] is None else tuple(row["ties"]),
+            status_of(row["pre_filter"]),
+            row["only"],
+        )
+
+    def node_names(self, node_set: int) -> tuple[str | None, ...]:
+        """Return node names by row."""
+        return self._node_sets[node_set]
+
+    def statuses(self, keyframe: int, filters: list[str]) -> dict[tuple[int, int], Status]:
+        """Return what the verdicts of a keyframe mean, by filter number and verdict."""
+        rows = self._rows_of(self._reasons, "keyframe", keyframe).to_pylist()
+        return {
+            (row["filter"], row["verdict"]): Status(Code[row["code"]], tuple(row["reasons"]), filters[row["filter"]])
+            for row in rows
+        }
+
+    def normalization(self, number: int) -> tuple[Ints, Ints]:
+        """Return raw scores, ascending, and the normalised score of each."""
+        row = self._normalizations.slice(number, 1)
+        raw, normalized = (row.column(name).combine_chunks().flatten().to_numpy() for name in ("raw", "normalized"))
+        return raw, normalized
+
+    def _keyframe(self, number: int) -> StoredKeyframe:
+        known = self._kept.get(number)
+        if known is None:
+            parts = []
+            table = self._rows_of(self._parts, "keyframe", number)
+            for place, row in enumerate(table.select(["kind", "plugin", "weight"]).to_pylist()):
+                one = table.slice(place, 1)
+                lists = {name: one.column(name).combine_chunks().flatten().to_numpy() for name in ("values", "changes")}
+                parts.append(row | lists)
+            row = self._keyframes.slice(number, 1).to_pylist()[0]
+            known = self._kept[number] = StoredKeyframe(self, number, row, parts)
+            if len(self._kept) > KEPT_KEYFRAMES:
+                self._kept.popitem(last=False)
+        return known
+
+    def _rows_of(self, table: Any, column: str, value: int) -> Any:
+        return table.filter(pc.equal(table.column(column), value))
+
+    @cached_property
+    def _frames(self) -> Any:
+        return read_table(self._directory / "frames.parquet")
+
+    @cached_property
+    def _keyframes(self) -> Any:
+        return read_table(self._directory / "keyframes.parquet")
+
+    @cached_property
+    def _parts(self) -> Any:
+        return read_table(self._directory / "parts.parquet")
+
+    @cached_property
+    def _reasons(self) -> Any:
+        return read_table(self._directory / "reasons.parquet")
+
+    @cached_property
+    def _normalizations(self) -> Any:
+        return read_table(self._directory / "normalizations.parquet")
+
+    @cached_property
+    def _node_sets(self) -> dict[int, tuple[str | None, ...]]:
+        names: dict[int, list[str | None]] = {}
+        for row in read_table(self._directory / "node_sets.parquet").to_pylist():
+            names.setdefault(row["node_set"], []).append(row["node"])
+        return {node_set: tuple(found) for node_set, found in names.items()}
+
+
+def status_of(stored: dict[str, Any] | None) -> Status | None:
+    """Return a status from its columns."""
+    if stored is None:
+        return None
+    return Status(Code[stored["code"]], tuple(stored["reasons"]), stored["plugin"])

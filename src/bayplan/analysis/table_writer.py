@@ -1,0 +1,60 @@
+"""Write tables to Parquet row by row, in row groups of limited size, with nothing in the files but the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROWS_A_GROUP = 1 << 16
+ELEMENTS_A_GROUP = 1 << 22
+"""A row group ends after so many rows, or so many elements of lists."""
+
+COMPRESSION = "zstd"
+
+
+class TableWriter:
+    """Writes one table; a context manager.
+
+    Args:
+        path: the file.
+        schema: the columns. The file holds no other metadata than this, so equal rows make equal bytes.
+    """
+
+    def __init__(self, path: Path, schema: Any) -> None:
+        self._schema = schema
+        self._writer = pq.ParquetWriter(path, schema, compression=COMPRESSION)
+        self._columns: list[list[Any]] = [[] for _ in schema]
+        self._elements = 0
+
+    def add(self, row: Sequence[Any], *, elements: int = 0) -> None:
+        """Add a row, in the order of the schema; `elements` is about how many elements its lists have."""
+        for column, value in zip(self._columns, row, strict=True):
+            column.append(value)
+        self._elements += elements
+        if self._elements >= ELEMENTS_A_GROUP or len(self._columns[0]) >= ROWS_A_GROUP:
+            self._flush()
+
+    def add_all(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Add rows."""
+        for row in rows:
+            self.add(row)
+
+    def _flush(self) -> None:
+        if not self._columns[0]:
+            return
+        arrays = [pa.array(values, type=field.type) for values, field in zip(self._columns, self._schema, strict=True)]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema), row_group_size=ROWS_A_GROUP)
+        self._columns = [[] for _ in self._schema]
+        self._elements = 0
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        if problem[0] is None:
+            self._flush()
+        self._writer.close()

@@ -1,0 +1,132 @@
+"""The verb ``explain``: one pod of a run, from a result directory or by simulating input anew."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from bayplan.analysis.explain import explain as explain_pod
+from bayplan.analysis.explanation_text import render_explanation, render_pods
+from bayplan.analysis.export import is_result
+from bayplan.analysis.pod_lookup import find_pods
+from bayplan.analysis.report import print_parts, report_console
+from bayplan.analysis.run_source import RunSource, SimulationSource
+from bayplan.analysis.waits import WAITING
+from bayplan.app.simulation import SimulationOptions
+from bayplan.base.errors import InputError
+from bayplan.cli.simulation_options import (
+    Config,
+    CreationTimes,
+    FeatureGates,
+    Plugins,
+    Seed,
+    Strict,
+    Until,
+    parse_duration,
+    run,
+)
+from bayplan.engine.records import RecordLevel
+from bayplan.sim.result import PodTimeline
+
+BEST_NODES = 5
+"""So many nodes are compared by scores, unless all are asked for."""
+
+
+def explain(
+    pod: Annotated[
+        str,
+        typer.Argument(
+            metavar="POD",
+            help="A pod: name, namespace/name, or how one begins; or a workload, as in deployment/web: lists its pods.",
+        ),
+    ],
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH", help="A result directory (simulate --out), or input files, which are simulated."
+        ),
+    ],
+    attempt: Annotated[
+        int | None, typer.Option(metavar="N", help="Which attempt to show in full. [default: the last]")
+    ] = None,
+    node: Annotated[str, typer.Option(metavar="NAME", help="Follow one node through all plugins.")] = "",
+    nodes: Annotated[bool, typer.Option("--nodes", help="Name all nodes, where otherwise some stand for all.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    config: Config = None,
+    feature_gates: FeatureGates = "",
+    plugin: Plugins = None,
+    seed: Seed = 0,
+    until: Until = "",
+    creation_times: CreationTimes = False,
+    strict: Strict = False,
+) -> None:
+    """Show why a pod was placed where it is, or why it waits.
+
+    The verdict comes first; then all attempts, and for one of them which nodes failed at which plugin and why, the best
+    nodes with the scores of every plugin, the tie set, and by what the chosen node won. Where no node was found: what
+    would have to change, in the simple cases.
+
+    The options of simulate apply where PATH is input; a result directory was simulated with its own.
+    """
+    options = SimulationOptions(
+        paths=paths,
+        config=config,
+        feature_gates=feature_gates,
+        plugins=plugin or (),
+        seed=seed,
+        record_level=RecordLevel.FULL,
+        until_ns=parse_duration(until) if until else None,
+        creation_times=creation_times,
+        strict=strict,
+    )
+    source = _source(paths, options)
+    lives = find_pods(pod, source.pods)
+    console = report_console()
+    if len({life.key for life in lives}) > 1:
+        if as_json:
+            _print_json([_pod_line(source, life) for life in lives])
+        else:
+            print_parts(console, render_pods(lives, [_waiting_message(source, life) for life in lives]))
+        return
+    found = explain_pod(source, lives, attempt=attempt, node=node, best=sys.maxsize if nodes else BEST_NODES)
+    if as_json:
+        _print_json(found.as_dict())
+    else:
+        print_parts(console, render_explanation(found, width=console.width, all_nodes=nodes))
+
+
+def _source(paths: list[str], options: SimulationOptions) -> RunSource:
+    """Return what is explained: a stored result, or a simulation that is run now with full records."""
+    results = [path for path in paths if path != "-" and is_result(Path(path))]
+    if not results:
+        return SimulationSource(run(options))
+    if len(paths) > 1:
+        got = f"{results[0]} and {len(paths) - 1} more"
+        raise InputError("paths", got=got, wanted="one result directory, or input alone")
+    defaults = SimulationOptions(paths=paths, record_level=RecordLevel.FULL)
+    if options != defaults:
+        raise InputError(
+            "options of a simulation",
+            where=paths[0],
+            got="a result, which was simulated with its own",
+            hint="without them",
+        )
+    # PyArrow takes a while to import, and input does not need it.
+    from bayplan.analysis.result_directory import open_result
+
+    return open_result(paths[0])
+
+
+def _waiting_message(source: RunSource, pod: PodTimeline) -> str:
+    return source.message_of(pod) if pod.fate in WAITING else ""
+
+
+def _pod_line(source: RunSource, pod: PodTimeline) -> dict[str, object]:
+    message = _waiting_message(source, pod)
+    return {"pod": pod.key, "fate": pod.fate.value, "node": pod.node, "attempts": pod.attempts, "message": message}
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")

@@ -1,0 +1,100 @@
+"""The options of every verb that simulates: defined once, so that all verbs take and explain them alike."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from bayplan.analysis.units import format_duration
+from bayplan.app.simulation import SimulationOptions, prepare_simulation
+from bayplan.base.errors import InputError
+from bayplan.cluster.go_duration import parse_go_duration
+from bayplan.formats import manifests
+from bayplan.sim.result import SimulationResult
+from bayplan.sim.simulator import Progress as SimulatorProgress
+
+DAY_NS = 24 * 3600 * 1_000_000_000
+
+INPUT_HELP = (
+    "Manifests (YAML, JSON, gzip; files, folders, patterns, - for standard input), OpenB traces (CSV), or both."
+)
+
+Config: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")]
+FeatureGates: TypeAlias = Annotated[str, typer.Option(metavar="A=true,B=false", help="As kube-scheduler has them.")]
+Plugins: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py:CLASS[=WEIGHT]",
+        help="Enable a plugin of yours in every profile; or one that is installed, by its name. Can be repeated.",
+    ),
+]
+Seed: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", help="Of everything that is random: ties between nodes, names.")
+]
+Until: TypeAlias = Annotated[
+    str, typer.Option(metavar="DURATION", help="End after this much virtual time: 90s, 1h30m, 7d. [default: at rest]")
+]
+CreationTimes: TypeAlias = Annotated[
+    bool, typer.Option("--creation-times", help="Let objects arrive at their creationTimestamp, not all at once.")
+]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Refuse input that is otherwise warned about.")]
+
+
+def parse_duration(text: str) -> int:
+    """Return the nanoseconds of a duration in Go's form, which may begin with days: ``7d``, ``1d12h``.
+
+    Raises:
+        InputError: no duration, or one below zero.
+    """
+    days, separator, rest = text.partition("d")
+    try:
+        if not separator:
+            duration_ns = parse_go_duration(text)
+        else:
+            duration_ns = int(days) * DAY_NS + (parse_go_duration(rest) if rest else 0)
+    except (InputError, ValueError):
+        duration_ns = -1
+    if duration_ns < 0:
+        raise InputError("--until", got=repr(text), wanted="a duration", hint="'90s', '1h30m' or '7d'")
+    return duration_ns
+
+
+def run(options: SimulationOptions) -> SimulationResult:
+    """Run a simulation with a progress bar on standard error, where that is a terminal."""
+    with _progress_bar() as (loaded, simulated):
+        prepared = prepare_simulation(options, stdin=sys.stdin.buffer, load_progress=loaded)
+        return prepared.run(simulated)
+
+
+@contextmanager
+def _progress_bar() -> Iterator[tuple[manifests.Progress | None, Callable[[SimulatorProgress], None] | None]]:
+    """Show what goes on, in one line that goes away at the end."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None, None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        start_ns: int | None = None
+
+        def loaded(file: str, documents: int) -> None:
+            bar.update(task, description=f"{Path(file).name}: {documents:,} documents")
+
+        def simulated(progress: SimulatorProgress) -> None:
+            nonlocal start_ns
+            start_ns = progress.now_ns if start_ns is None else start_ns
+            done = progress.operations - progress.operations_left
+            text = (
+                f"{format_duration(progress.now_ns - start_ns)}, {progress.decisions:,} decisions, "
+                f"{progress.waiting:,} pods waiting"
+            )
+            bar.update(task, description=text, total=progress.operations, completed=done)
+
+        yield loaded, simulated
