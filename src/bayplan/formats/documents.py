@@ -231,7 +231,7 @@ def _yaml_document(
         return
     source = Source(name, first_line + parsed.line + 1)
     duplicates = [(f"{name}:{first_line + line + 1}", key) for line, key in parsed.duplicates]
-    raw = _encode(parsed.value, str(source))
+    raw = parsed.raw or _encode(parsed.value, str(source))
     document = Document(source, parsed.value, raw, list_type, duplicates, text, first_line, index)
     yield from _expand(document, parsed.item_lines)
 

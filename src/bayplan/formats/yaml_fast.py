@@ -1,0 +1,83 @@
+"""A fast way through common YAML: ryaml, another libyaml, where it is installed and where it means the same.
+
+ryaml (serde-yaml, a translation of libyaml to Rust) parses two to three times as fast as PyYAML's C composer, but
+resolves plain scalars by YAML 1.2. So its answer counts only where both dialects must agree: no merge keys, tags,
+directives, infinities, and nothing in the result that it could have read in another way than kubectl (`0777`, `yes` and
+`1_000` as strings, floats, integers past 64 bits, keys that were floats). Whatever it refuses, and every doubt, is for
+`bayplan.formats.yaml_text`, which is right about everything and needs PyYAML only. A test says that both agree.
+"""
+
+import importlib
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+
+def _find_loads() -> Callable[[str], object] | None:
+    try:
+        loads: Callable[[str], object] = importlib.import_module("ryaml").loads
+    except ImportError:
+        return None
+    return loads
+
+
+_loads = _find_loads()
+IS_INSTALLED = _loads is not None
+
+_TAG = re.compile(r"(?:\A|[\s,:\[{])!")
+
+# Compact JSON, so a quote begins or ends a text. What stands here as a text may have been plain in the YAML, and then
+# something else to kubectl. The patterns begin with a literal quote for speed; all of them match too much, never too
+# little.
+_WORDS = "[yYnN]|[yY]es|YES|[nN]o|NO|[oO]n|ON|[oO]ff|OFF"
+_NUMBERS = "[-+]?(?:0[0-9_xXoObB]|[0-9.eE+-]*_)[0-9a-fA-F_.eE+-]*"
+_ODD_KEYS = "-?[0-9]+[.eE][0-9.eE+-]*|-?[0-9]{19,}"
+_DOUBTFUL = re.compile(rf'"(?=[yYnNoO0-9.+_-])(?:(?:{_WORDS}|{_NUMBERS})"|(?:{_ODD_KEYS})":)'.encode())
+_LONG_INTEGER = re.compile(rb"[:\[,](?=[-1-9])-?[0-9]{19}")
+
+
+class Answer(NamedTuple):
+    """A document as compact JSON and as plain data."""
+
+    raw: bytes
+    value: object
+
+
+class _Doubt(Exception):
+    """The slow way must be asked."""
+
+
+def _refuse_float(text: str) -> float:
+    raise _Doubt(text)
+
+
+_decode = msgspec.json.Decoder(float_hook=_refuse_float).decode
+
+
+def parse(text: str) -> Answer | None:
+    """Return the one document of a text, or None where the slow way must be asked.
+
+    A text whose document is empty, that has several or is broken, has None for an answer, too.
+    """
+    if (
+        _loads is None
+        or "<<" in text
+        or ("!" in text and _TAG.search(text) is not None)
+        or (".inf" in text or ".Inf" in text or ".INF" in text or ".nan" in text or ".NaN" in text or ".NAN" in text)
+        or (text.startswith("%") or "\n%" in text or "\ufeff" in text)
+    ):
+        return None
+    try:
+        raw = msgspec.json.encode(_loads(text))
+        if raw == b"null" or _DOUBTFUL.search(raw) is not None or _LONG_INTEGER.search(raw) is not None:
+            return None
+        return Answer(raw, _decode(raw))
+    except Exception:
+        return None
+    except BaseException as problem:
+        # A panic in Rust comes as a BaseException of a class of its own.
+        if type(problem).__name__ == "PanicException":
+            return None
+        raise
