@@ -1,6 +1,6 @@
 """Answers queue traces: replays the operations of a case on our scheduling queue and tells the state after each.
 
-Traces with ``defaultPlugins`` need the hints and gates of the default configuration, which the caller hands in.
+Traces with ``defaultPlugins`` ask the hints and gates of the default configuration (`bayplan.conformance.default_plugins`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import JsonObject
+from bayplan.conformance.default_plugins import default_plugins
 from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queue import PreCheck, PreEnqueue, QueueOptions, SchedulingQueue
@@ -24,17 +25,20 @@ from bayplan.framework.events import (
     ASSIGNED_POD_DELETE,
     ActionType,
     ClusterEvent,
-    EventResource,
     QueueingHint,
     Registration,
     node_update_events,
     pod_update_events,
 )
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import Handle
 from bayplan.framework.status import Code, Status
 from bayplan.objects import kinds
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.plugins.scheduling_gates import SchedulingGates
+from bayplan.state.cluster_state import ClusterState
 
 DefaultPlugins: TypeAlias = Callable[
     [Sequence[KubernetesObject]], tuple[Sequence[Registration], Sequence[tuple[str, PreEnqueue]]]
@@ -109,15 +113,15 @@ class _Case(_Camel, kw_only=True):
     ops: list[_Op]
 
 
-def answer_queue_case(case: JsonObject, default_plugins: DefaultPlugins | None = None) -> JsonObject:
+def answer_queue_case(case: JsonObject, default_plugins: DefaultPlugins = default_plugins) -> JsonObject:
     """Return our answer to a queue trace, in the recorded format.
 
     Args:
         case: the trace.
-        default_plugins: needed for traces with ``defaultPlugins``.
+        default_plugins: what traces with ``defaultPlugins`` ask.
 
     Raises:
-        InputError: a trace that is malformed, or that needs `default_plugins` without getting them.
+        InputError: a trace that is malformed.
     """
     try:
         trace = msgspec.convert(case, _Case)
@@ -143,16 +147,6 @@ class _Gate:
         return None if code is None else Status(code, ("held back",))
 
 
-def _scheduling_gates(pod: Pod) -> Status | None:
-    if not pod.spec.scheduling_gates:
-        return None
-    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("waiting for scheduling gates",))
-
-
-def _own_gates_eliminated(pod: Pod, old: object | None, new: object | None) -> bool:
-    return not isinstance(new, Pod) or uid_of(new) == uid_of(pod)
-
-
 def _recorded_hint(hint: _Hint) -> QueueingHint:
     # An error counts as Queue.
     return lambda pod, old, new: hint.by_pod.get(pod.metadata.name, hint.answer) != "Skip"
@@ -161,7 +155,7 @@ def _recorded_hint(hint: _Hint) -> QueueingHint:
 class _Replay:
     """The queue of one trace, and the cluster around it."""
 
-    def __init__(self, trace: _Case, default_plugins: DefaultPlugins | None) -> None:
+    def __init__(self, trace: _Case, default_plugins: DefaultPlugins) -> None:
         options = trace.options
         self.now_ns = options.start_unix_ns
         self.pods = {key: _pod(key, document) for key, document in (trace.pods or {}).items()}
@@ -173,8 +167,6 @@ class _Replay:
         registrations: list[Registration] = []
         plugins: list[tuple[str, PreEnqueue]] = []
         if options.default_plugins:
-            if default_plugins is None:
-                raise InputError("queue trace", wanted="the default plugins, which the caller hands in", got="none")
             registered, pre_enqueue = default_plugins([kinds.decode(document) for document in trace.cluster or ()])
             registrations += registered
             plugins += pre_enqueue
@@ -182,10 +174,10 @@ class _Replay:
             registrations += [(hint.event.typed(), plugin, _recorded_hint(hint)) for hint in hints]
         for plugin in trace.pre_enqueue or ():
             plugins = [each for each in plugins if each[0] != plugin]
-            if plugin == "SchedulingGates":
-                event = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-                registrations.append((event, plugin, _own_gates_eliminated))
-                plugins.append((plugin, _scheduling_gates))
+            if plugin == SchedulingGates.name:
+                real = SchedulingGates(None, Handle(ClusterState(), FeatureGates()))
+                registrations += [(event, plugin, hint) for event, hint in real.events_to_register()]
+                plugins.append((plugin, real.pre_enqueue))
             else:
                 self.gates[plugin] = _Gate()
                 plugins.append((plugin, self.gates[plugin]))
