@@ -1,0 +1,184 @@
+"""Full records say what a cycle saw, in the cycles that are not about the plan's own results too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+import pytest
+
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.nominator import NominatingInfo, NominatingMode
+from bayplan.engine.queued_pod import key_of
+from bayplan.engine.records import Decision, Outcome, RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.configuration.loading import default_configuration, load_configuration
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.testing.builders import make_node, make_pod
+
+NO_SCORES = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"schedulerName": "default-scheduler", "plugins": {"score": {"disabled": [{"name": "*"}]}}}],
+}
+
+
+def scheduler_of(nodes: Iterable[Node], *, scores: bool = True) -> Scheduler:
+    configuration = default_configuration() if scores else load_configuration(msgspec.json.encode(NO_SCORES))
+    scheduler = assemble_scheduler(
+        configuration, in_tree_registry(), feature_gates=FeatureGates(), record_level=RecordLevel.FULL
+    )
+    for node in nodes:
+        scheduler.handle(None, node, 0)
+    return scheduler
+
+
+def three_nodes() -> list[Node]:
+    """n0 has two soft taints, n1 one, n2 none."""
+    builders = [make_node(f"n{number}").capacity(cpu="4", memory="8Gi") for number in range(3)]
+    builders[0].taint("a", effect="PreferNoSchedule").taint("b", effect="PreferNoSchedule")
+    builders[1].taint("a", effect="PreferNoSchedule")
+    return [builder.obj() for builder in builders]
+
+
+def nominate(scheduler: Scheduler, pod: Pod, node: str) -> None:
+    """Let a pod that waits be nominated to a node, as after a preemption."""
+    scheduler.pods[key_of(pod)] = pod
+    scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, node))
+
+
+def schedule(scheduler: Scheduler, pod: Pod) -> Decision:
+    scheduler.handle(None, pod, 0)
+    assert scheduler.schedule_one(0) is not None
+    return scheduler.records.decision(len(scheduler.records) - 1)
+
+
+def taint_scores(decision: Decision) -> list[int]:
+    scores: list[int] = decision.normalized[decision.scorers.index("TaintToleration")].tolist()
+    return scores
+
+
+def test_a_node_that_a_nominated_pod_needs_is_shut_and_scores_are_those_without_it() -> None:
+    scheduler = scheduler_of(three_nodes())
+    first = schedule(scheduler, make_pod("first").req(cpu="100m").obj())
+    assert taint_scores(first) == [0, 50, 100]
+    nominate(scheduler, make_pod("vip").req(cpu="4").priority(100).obj(), "n0")
+    second = schedule(scheduler, make_pod("second").req(cpu="100m").obj())
+    assert second.feasible.tolist() == [False, True, True]
+    assert taint_scores(second)[1:] == [0, 100]
+    assert second.total[0] == -1
+    assert second.record.total == second.total.max()
+    assert second.ties == ("n2",)
+    status = second.first_failure(0)
+    assert status is not None
+    assert status.reasons == ("Insufficient cpu",)
+    assert second.codes[:, 0].tolist() == [0] * len(second.filters)
+    scheduler.queue.unnominate(scheduler.pods["default/vip"])
+    third = schedule(scheduler, make_pod("third").req(cpu="100m").obj())
+    assert taint_scores(third) == [0, 50, 100]
+    assert np.array_equal(third.feasible, [True, True, True])
+
+
+def test_a_nominated_pod_that_leaves_room_shuts_nothing() -> None:
+    scheduler = scheduler_of(three_nodes())
+    nominate(scheduler, make_pod("vip").req(cpu="1").priority(100).obj(), "n0")
+    decision = schedule(scheduler, make_pod("first").req(cpu="100m").obj())
+    assert decision.feasible.all()
+    assert decision.overrides == {}
+    assert taint_scores(decision) == [0, 50, 100]
+    assert decision.record.total == decision.total.max()
+
+
+def test_the_node_that_the_pod_itself_is_nominated_to_is_the_only_one_looked_at() -> None:
+    scheduler = scheduler_of(three_nodes())
+    schedule(scheduler, make_pod("first").req(cpu="100m").obj())
+    decision = schedule(scheduler, make_pod("second").req(cpu="100m").nominated("n0").obj())
+    assert decision.record.node == "n0"
+    assert decision.examined.tolist() == [True, False, False]
+    assert decision.feasible.tolist() == [True, False, False]
+    assert decision.ties == ("n0",)
+    assert decision.scorers == ()
+    assert decision.first_failure(1) is None
+
+
+def conflicting(name: str) -> Pod:
+    """A pod that wants two nodes at once, which PreFilter rejects."""
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]} for node in ("n0", "n1")]
+    required = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return make_pod(name).spec(affinity=affinity).obj()
+
+
+def test_a_rejection_by_pre_filter_is_about_the_nodes_that_there_are() -> None:
+    scheduler = scheduler_of(three_nodes())
+    before = schedule(scheduler, conflicting("one"))
+    scheduler.handle(None, make_node("n3").capacity(cpu="4").obj(), 0)
+    after = schedule(scheduler, conflicting("two"))
+    assert before.names == ("n0", "n1", "n2")
+    assert after.names == ("n0", "n1", "n2", "n3")
+    assert after.filters == ()
+    assert not after.feasible.any()
+    status = after.first_failure(3)
+    assert status is not None
+    assert (status.plugin, status) == ("NodeAffinity", after.pre_filter)
+
+
+def test_nodes_that_pre_filter_left_out_have_a_status_of_their_own() -> None:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    pod = make_pod("daemon").req(cpu="8").spec(affinity={"nodeAffinity": required}).obj()
+    decision = schedule(scheduler_of(three_nodes()), pod)
+    assert decision.examined.tolist() == [False, True, False]
+    reasons = [status.reasons if (status := decision.first_failure(row)) else () for row in range(3)]
+    left_out = ("node(s) didn't satisfy plugin(s) [NodeAffinity]",)
+    assert reasons == [left_out, ("Insufficient cpu",), left_out]
+
+
+def test_without_nodes_there_is_nothing_to_say_about_them() -> None:
+    scheduler = scheduler_of(three_nodes()[:1])
+    schedule(scheduler, make_pod("first").req(cpu="100m").obj())
+    scheduler.handle(scheduler.state.nodes.nodes[0], None, 0)
+    decision = schedule(scheduler, make_pod("second").req(cpu="100m").obj())
+    assert decision.names == ()
+    assert decision.total.shape == (0,)
+    assert decision.record.message == "no nodes available to schedule pods"
+    assert decision.record.outcome is Outcome.UNSCHEDULABLE
+
+
+def test_a_profile_without_score_plugins_gives_every_feasible_node_one_point() -> None:
+    decision = schedule(scheduler_of(three_nodes(), scores=False), make_pod("first").req(cpu="100m").obj())
+    assert decision.scorers == ()
+    assert decision.total.tolist() == [1, 1, 1]
+    assert decision.record.total == 1
+    assert decision.ties == ("n0", "n1", "n2")
+
+
+@pytest.mark.parametrize(
+    ("level", "want"),
+    [(RecordLevel.OFF, 0), (RecordLevel.SUMMARY, 1), (RecordLevel.FULL, 1)],
+    ids=lambda value: str(value),
+)
+def test_levels_keep_what_they_say(level: RecordLevel, want: int) -> None:
+    scheduler = assemble_scheduler(
+        default_configuration(), in_tree_registry(), feature_gates=FeatureGates(), record_level=level
+    )
+    scheduler.handle(None, make_node("n0").capacity(cpu="4").obj(), 0)
+    scheduler.handle(None, make_pod("p").obj(), 0)
+    scheduler.schedule_one(0)
+    assert len(scheduler.records) == len(list(scheduler.records)) == want
+    if level is RecordLevel.SUMMARY:
+        with pytest.raises(LookupError, match="record level full"):
+            scheduler.records.decision(0)
+
+
+def test_keyframes_of_equal_nodes_take_little() -> None:
+    nodes = [make_node(f"n{number:04}").capacity(cpu="4", memory="8Gi").obj() for number in range(1000)]
+    scheduler = scheduler_of(nodes)
+    before = scheduler.records.nbytes
+    schedule(scheduler, make_pod("one").req(cpu="1").obj())
+    schedule(scheduler, make_pod("two").req(cpu="2").obj())
+    assert scheduler.records.nbytes - before < 16_000
