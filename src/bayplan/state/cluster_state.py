@@ -328,6 +328,7 @@ class ClusterState:
                 raise InvariantError(f"node {name} is not what row {row} holds")
         if int(self.nodes.alive[: self.nodes.count].sum()) != len(self.nodes):
             raise InvariantError("rows that live are not as many as nodes")
+        self.nodes.check_invariants()
         counts = np.zeros(self.nodes.capacity, dtype=np.int64)
         for pod_class in self._classes.values():
             for row, count in pod_class.nodes.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.base.errors import InvariantError
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.requests import node_amounts
 from bayplan.state.arrays import Bools, Floats, Index, Ints
@@ -167,6 +168,14 @@ class NodeTable:
         for column in self._labels.values():
             column.grow(capacity)
         self.capacity = capacity
+
+    def check_invariants(self) -> None:
+        """Raise `InvariantError` where columns that follow from others do not."""
+        if not np.array_equal(self.divisors, np.where(self.allocatable != 0, self.allocatable, 1)):
+            raise InvariantError("divisors are not what nodes offer")
+        lacking = self.alive & ((self.allocatable[CPU] <= 0) | (self.allocatable[MEMORY] <= 0))
+        if not np.array_equal(lacking, self.incomplete) or self.incomplete_count != int(lacking.sum()):
+            raise InvariantError(f"{int(lacking.sum())} nodes lack CPU or memory, {self.incomplete_count} are known to")
 
     def copy(self) -> NodeTable:
         """Return an independent copy; the typed nodes themselves, which never change, are shared."""
