@@ -145,6 +145,7 @@ STARTS: dict[str, Sequence[Step]] = {
     "sent back by an error": [adding(A0), popping, failing("")],
     "nominated": [adding(A0), popping, failing("P", node_name="n1")],
     "updated while it backs off": [adding(A0), popping, failing("PQ"), updating(A0, A1)],
+    "flushed for its age": [adding(A0), popping, failing("P"), lambda pair: pair.flush(301 * SECOND), popping],
     "gated": [lambda pair: pair.hold("a"), adding(A0)],
     "rejected, with a closed gate": [adding(A0), popping, failing("P"), lambda pair: pair.hold("a")],
     "rejected while another pod is in flight": [

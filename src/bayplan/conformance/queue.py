@@ -323,7 +323,7 @@ class _Replay:
             return {"requeued": outcome.requeued, "error": outcome.error or None}
         if queued is None:
             waiting = self.queue.get(key_of(pod))
-            queued = QueuedPod(pod, key_of(pod), uid_of(pod), 0, self.now_ns) if waiting is None else copy(waiting)
+            queued = self.queue.new_record(pod, self.now_ns) if waiting is None else copy(waiting)
         queued.unschedulable_plugins, queued.pending_plugins, queued.gating_plugin = plugins, pending, ""
         error = self.queue.add_unschedulable_if_not_present(queued, self.now_ns)
         self.queue.nominate(queued.pod, _nominating(op))

@@ -100,7 +100,7 @@ class BackoffQueue:
                     free_ns = expiry_ns - expiry_ns % SECOND_NS + SECOND_NS
                 else:
                     free_ns = expiry_ns + 1
-                ticks.append(first_on_grid(max(free_ns, now_ns, start_ns + 1), start_ns, SECOND_NS))
+                ticks.append(first_on_grid(max(free_ns, now_ns), start_ns, SECOND_NS))
         return min(ticks, default=None)
 
     def _rejected_key(self, queued: QueuedPod) -> SortKey:

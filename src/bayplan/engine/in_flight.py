@@ -66,9 +66,8 @@ class InFlight:
         if queued is None:
             return
         popped = self._popped
-        at = queued.popped_at - self._base
-        popped[at] -= 1
-        if at or popped[0] or not self._events:
+        popped[queued.popped_at - self._base] -= 1
+        if popped[0] or not self._events:
             return
         held = next((number for number, count in enumerate(popped) if count), len(popped) - 1)
         del self._events[:held], popped[:held]

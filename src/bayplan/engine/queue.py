@@ -105,7 +105,7 @@ class SchedulingQueue(QueueTiers):
 
     def add(self, pod: Pod, now_ns: int) -> None:
         """Take in a pod that is new in the cluster."""
-        self._to_active(self._new_record(pod, now_ns), now_ns, LABEL_ADD)
+        self._to_active(self.new_record(pod, now_ns), now_ns, LABEL_ADD)
 
     def update(self, old: Pod, new: Pod, now_ns: int) -> None:
         """Take in a changed version of a pod that has no node.
@@ -130,7 +130,7 @@ class SchedulingQueue(QueueTiers):
             return
         queued = self._records.get(key_of(new))
         if queued is None:
-            self._to_active(self._new_record(new, now_ns), now_ns, LABEL_UPDATE)
+            self._to_active(self.new_record(new, now_ns), now_ns, LABEL_UPDATE)
             return
         queued.take(new)
         self.nominator.update(old, new)

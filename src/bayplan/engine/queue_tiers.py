@@ -78,7 +78,8 @@ class QueueTiers:
         self._unschedulable = UnschedulablePods()
         self._in_flight = InFlight()
 
-    def _new_record(self, pod: Pod, now_ns: int) -> QueuedPod:
+    def new_record(self, pod: Pod, now_ns: int) -> QueuedPod:
+        """Return a record of a pod that is not in the queue; `add` makes its own."""
         self._sequence += 1
         metadata = pod.metadata
         key = f"{metadata.namespace}/{metadata.name}"
