@@ -1,0 +1,128 @@
+"""The report: readable in 80 columns, plain in a pipe, and right for nothing at all and for very much."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from bayplan.analysis.report import print_report, render_report, report_console
+from bayplan.analysis.run_facts import InputFacts, PodCounts, RunFacts, WarningFacts, run_facts
+from bayplan.engine.records import RecordLevel
+from bayplan.formats.manifest import LoadWarning, WarningKind
+from bayplan.sim.result import InputSummary, SimulationResult, WallClock
+from tests.analysis.runs import busy_run, node, pod, run
+
+
+def text_of(result: SimulationResult, width: int = 80) -> str:
+    out = io.StringIO()
+    print_report(result, Console(file=out, width=width, highlight=False))
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def busy() -> SimulationResult:
+    return busy_run()
+
+
+def test_the_report_tells_what_somebody_wants_to_know(busy: SimulationResult) -> None:
+    text = text_of(busy)
+    assert f"seed 1, digest {busy.digest}" in text
+    for heading in (
+        "Waiting for a node:",
+        "Utilisation: requested of what nodes offer",
+        "Fragmentation: idle, but not",
+    ):
+        assert heading in text
+    assert "9 in 3 zones; 1 went" in text
+    assert "waiting for scheduling gates: [example.com/wait]" in text
+    assert "(unattended)" in text
+    assert "records" in text
+
+
+def test_no_line_is_longer_than_80_columns_or_ends_with_blanks(busy: SimulationResult) -> None:
+    lines = text_of(busy).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert "\x1b" not in "".join(lines)
+
+
+def test_colours_are_for_terminals(busy: SimulationResult) -> None:
+    out = io.StringIO()
+    print_report(busy, Console(file=out, width=80, force_terminal=True, color_system="standard"))
+    assert "\x1b[1mbayplan" in out.getvalue()
+
+
+def test_real_time_is_shown_but_is_no_fact(busy: SimulationResult) -> None:
+    busy.wall = WallClock(load_seconds=0.25, simulate_seconds=0.5)
+    try:
+        assert f"{len(busy.records) * 2:,} a second, 0.50 s and 0.25 s to load" in " ".join(text_of(busy, 200).split())
+        without = Console(file=io.StringIO(), width=200)
+        without.print(*render_report(run_facts(busy)))
+        assert "a second" not in str(without.file)
+    finally:
+        busy.wall = WallClock()
+
+
+def test_a_pipe_gets_80_columns() -> None:
+    assert report_console().width == 80
+
+
+@pytest.mark.parametrize("level", list(RecordLevel), ids=[str(level) for level in RecordLevel])
+def test_a_cluster_with_nothing_in_it_has_a_report(level: RecordLevel) -> None:
+    assert "no pod got a node in this run" in text_of(run(level=level))
+    assert "no nodes available to schedule pods" in text_of(run(pod("p").obj(), level=level))
+    lonely = text_of(run(node("n").obj(), level=level))
+    assert re.search(r"cpu +1 +0 +4 +0 %", lonely)
+    assert "Waiting for a node" not in lonely
+
+
+def test_whatever_was_ignored_is_counted_and_the_first_of_it_listed() -> None:
+    result = run(node("n").obj())
+    warnings = [
+        LoadWarning(
+            kind=WarningKind.UNKNOWN_FIELD,
+            where=f"a.yaml:{number}",
+            what=f"Pod default/p{number} $.spec.replica",
+            problem="no field of a PodSpec",
+        )
+        for number in range(30)
+    ]
+    result.input = InputSummary(files=["a.yaml"], objects={"Node": 1}, unused={"v1 ConfigMap": 2}, warnings=warnings)
+    result.failures["Deployment default/web"] = "wrong annotation"
+    text = text_of(result)
+    assert "  kinds without a part in scheduling: 2 v1 ConfigMap\n  30 unknown field\n" in text
+    assert "Pod default/p0 $.spec.replica: no field of a PodSpec" in text
+    assert "... and 25 more" in text
+    assert "Deployment default/web: wrong annotation" in text
+    facts = run_facts(result).input
+    assert (facts.warnings, len(facts.first_warnings)) == ({"unknown field": 30}, 20)
+    assert facts.first_warnings[0] == WarningFacts(
+        kind="unknown field", what="Pod default/p0 $.spec.replica", problem="no field of a PodSpec"
+    )
+
+
+def test_texts_are_never_taken_for_markup() -> None:
+    facts = RunFacts(
+        pods=PodCounts(total=1),
+        stopped="[bold]it was[/bold] told to",
+        input=InputFacts(unused={"example.com/v1 [red]Thing[/red]": 1}),
+    )
+    console = Console(file=io.StringIO(), width=80)
+    console.print(*render_report(facts))
+    out = console.file
+    assert isinstance(out, io.StringIO)
+    assert "[bold]it was[/bold] told to" in out.getvalue()
+    assert "[red]Thing[/red]" in out.getvalue()
+
+
+def test_long_lists_are_cut_and_what_is_cut_is_counted() -> None:
+    pods = [pod(f"p{number}", cpu=f"{number + 20}").obj() for number in range(12)]
+    pods += [pod(f"q{number}").node_selector({f"label-{number}": "x"}).obj() for number in range(3)]
+    nodes = [node(f"n{number}", zone=f"zone-{number:02}").obj() for number in range(12)]
+    text = text_of(run(*nodes, *pods))
+    assert "default/p0, default/p1, default/p2 and 9 more" in text
+    assert "... 4 more zones" in text
+    assert "... and 5 more shapes of waiting pods" in text
