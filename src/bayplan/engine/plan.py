@@ -13,6 +13,8 @@ import numpy as np
 
 from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, ScorePart
 from bayplan.engine.part_store import PartStore
+from bayplan.engine.pre_filters import PreFilterOutcome, PreFilters
+from bayplan.engine.pre_scores import PreScoreOutcome, PreScores
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
@@ -20,30 +22,15 @@ from bayplan.framework.plugin import (
     NormalizePlugin,
     Params,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
-    Reads,
 )
 from bayplan.framework.profile import Profile
-from bayplan.framework.status import ERROR_BIT, Code, Status, error, unresolvable, verdict_code
+from bayplan.framework.status import ERROR_BIT, Status, error, verdict_code
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Ints
+from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint, PodClass
 from bayplan.state.views import Row, Rows
-
-
-class PreFilterOutcome:
-    """What the PreFilter plugins of a profile said together (upstream's RunPreFilterPlugins)."""
-
-    __slots__ = ("narrowed_by", "node_names", "params", "skipped", "status")
-
-    def __init__(self) -> None:
-        self.status: Status | None = None
-        self.node_names: frozenset[str] | None = None
-        self.narrowed_by: list[str] = []
-        self.params: dict[str, Params] = {}
-        self.skipped: set[str] = set()
 
 
 class Plan:
@@ -72,39 +59,39 @@ class Plan:
             self.specs[plugin.name] = plugin.compile(pod, state)
         self._parts = parts
         self._row_view = Row(state)
+        self._pre_filters = PreFilters(profile, self.specs, state)
         self.pre = PreFilterOutcome()
-        self._pre_static = all(_is_static(item.pre_filter_reads(self.specs[item.name])) for item in profile.pre_filter)
-        self._pre_score_static = all(
-            _is_static(item.pre_score_reads(self.specs[item.name])) for item in profile.pre_score
-        )
+        self._pre_seen: PreFilterOutcome | None = None
+        self._pre_scores = PreScores(profile, self.specs, state)
+        self._pre_score_seen: PreScoreOutcome | None = None
         self._filters_skipped: set[str] | None = None
         self._scores_skipped: set[str] | None = None
         self._narrowed_to: frozenset[str] | None = None
         self.filter_parts: list[FilterPart] = []
         self.score_parts: list[ScorePart] = []
         self.weights: list[int] = []
-        self.pre_score_params: dict[str, Params] = {}
-        self.pre_score_skipped: set[str] = set()
         self.scales: list[Params | None] = []
         self.failure: Status | None = None
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.feasible_count = 0
         self.total: Ints = np.zeros(0, dtype=np.int64)
         self._static_feasible: Bools = self.feasible
-        self._base: Ints = self.total
+        # Per score part its weighted scores, and their sum; meaningful in feasible rows.
+        self._weighted: list[Ints] = []
+        self._sum: Ints = self.total
         self._stale_rows: dict[int, None] | None = None
         self._changes: Changes | None = None
         self.keyframe: object | None = None
         self._recorded_rows: dict[int, None] | None = None
         self._has_errors = False
         self._has_custom_scores = False
-        self._has_dynamic_scales = False
         self._node_position = -1
         self._usage_position = -1
         self._ports_position = -1
         # The parts that placements can change, with their places among all.
         self._dynamic_filters: list[tuple[int, FilterPart]] = []
         self._dynamic_scores: list[tuple[int, ScorePart]] = []
+        self._dynamic_scales: list[int] = []
         self._filter_epochs: list[int] = []
         self._score_epochs: list[int] = []
 
@@ -121,41 +108,9 @@ class Plan:
     # PreFilter.
 
     def run_pre_filter_plugins(self, cycle_state: CycleState) -> PreFilterOutcome:
-        """Ask every PreFilter plugin, as upstream does: the last Unschedulable wins, UnschedulableAndUnresolvable stops at once."""
-        if self._pre_static and self._node_position == self.state.node_log.end:
-            return self.pre
-        outcome = PreFilterOutcome()
-        for plugin in self.profile.pre_filter:
-            if not self._take(outcome, plugin, plugin.pre_filter(self.specs[plugin.name], self.state, cycle_state)):
-                break
-        self.pre = outcome
-        return outcome
-
-    def _take(self, outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFilterResult | Status) -> bool:
-        """Fold one PreFilter answer into the outcome; return whether the next plugin is to be asked."""
-        if isinstance(answer, Status):
-            if answer.code is Code.SKIP:
-                outcome.skipped.add(plugin.name)
-                return True
-            if answer.code.rejects:
-                outcome.status = answer.by(plugin.name)
-                return answer.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-            outcome.status = error(f'running PreFilter plugin "{plugin.name}": {answer.message}').by(plugin.name)
-            return False
-        outcome.params[plugin.name] = answer.params
-        if answer.node_names is None:
-            return True
-        outcome.narrowed_by.append(plugin.name)
-        known = outcome.node_names
-        outcome.node_names = answer.node_names if known is None else known & answer.node_names
-        if outcome.node_names:
-            return True
-        names = sorted(outcome.narrowed_by)
-        text = f"node(s) didn't satisfy plugin {names[0]}"
-        if len(names) > 1:
-            text = f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
-        outcome.status = unresolvable(text)
-        return False
+        """Ask the PreFilter plugins; the outcome is the same object as long as no plugin answers otherwise."""
+        self.pre = self._pre_filters.run(cycle_state)
+        return self.pre
 
     # Filter.
 
@@ -219,7 +174,9 @@ class Plan:
             self._dynamic_filters = [entry for entry in enumerate(self.filter_parts) if not entry[1].static]
             self._filter_epochs = [-1] * len(self.filter_parts)
             whole = True
-        only_dynamic = self._pre_static and not whole
+        # Where no PreFilter answered otherwise and no node changed, only usage and ports can have changed verdicts.
+        only_dynamic = pre is self._pre_seen and not whole
+        self._pre_seen = pre
         for number, part in self._dynamic_filters if only_dynamic else enumerate(self.filter_parts):
             part.bring_up_to_date(state, self.filter_params(part), self._row_view, self._changes)
             if part.epoch != self._filter_epochs[number]:
@@ -307,6 +264,10 @@ class Plan:
         named[[row_of[name] for name in self.pre.node_names if name in row_of]] = True
         return named
 
+    def all_pass_static(self, index: Index) -> bool:
+        """Return whether rows (intp) were examined and pass every filter that placements leave alone."""
+        return bool(self._static_feasible[index].all())
+
     def first_failures(self) -> tuple[Any, Any]:
         """Return per row the number of the first filter part that failed (intp, -1: none) and its verdict (uint16)."""
         capacity = self.state.nodes.capacity
@@ -324,61 +285,67 @@ class Plan:
         """Bring `total` up to date; filters must be, and some node must be feasible."""
         state = self.state
         rows, self._stale_rows = self._stale_rows, {}
-        whole = rows is None or len(self.total) != state.nodes.capacity
-        if whole or not self._pre_score_static:
-            self._run_pre_score_plugins()
-            if self.failure is not None:
-                self._stale_rows = None
-                return
-        only_dynamic = self._pre_score_static and not whole
+        if len(self.total) != state.nodes.capacity:
+            rows = None
+        outcome = self._pre_scores.run(self.feasible[: state.nodes.count])
+        self.failure = outcome.failure
+        if self.failure is None:
+            self._choose_scores(outcome)
+        if self.failure is not None:
+            self._stale_rows = None
+            return
+        if outcome.skipped != self._scores_skipped:
+            self._scores_skipped = outcome.skipped
+            rows = None
+        only_dynamic = outcome is self._pre_score_seen and rows is not None
+        self._pre_score_seen = outcome
+        renewed: list[int] = []
         for number, part in self._dynamic_scores if only_dynamic else enumerate(self.score_parts):
             part.bring_up_to_date(state, self._score_params(part), self._row_view, self._changes)
             if part.epoch != self._score_epochs[number]:
                 self._score_epochs[number] = part.epoch
-                self._recorded_rows = None
-                whole = True
-        if whole or rows is None or (self._has_dynamic_scales and not self._scales_hold()):
+                renewed.append(number)
+        if renewed:
+            self._recorded_rows = None
+        if rows is None:
             self._fuse_scores()
-        elif rows:
-            self._fuse_score_rows(rows)
+        else:
+            if rows:
+                self._fuse_score_rows(rows)
+            moved = [number for number in self._dynamic_scales if number not in renewed and self._scale_moved(number)]
+            if renewed or moved:
+                self._fuse_renewed_scores([*renewed, *moved])
         if self._has_custom_scores or not state.small:
             self._check_scores()
 
     def _score_params(self, part: ScorePart) -> Params | None:
-        if part.name in self.profile.pre_score_names:
-            return self.pre_score_params.get(part.name, ())
+        outcome = self._pre_score_seen
+        if outcome is not None and part.name in self.profile.pre_score_names:
+            return outcome.params.get(part.name, ())
         return None if isinstance(part.plugin, PreScorePlugin) else part.plugin.observe(part.spec, self.state)
 
-    def _run_pre_score_plugins(self) -> None:
-        self.pre_score_params = {}
-        self.pre_score_skipped = set()
-        feasible = self.feasible[: self.state.nodes.count]
-        for plugin in self.profile.pre_score:
-            answer = plugin.pre_score(self.specs[plugin.name], self.state, feasible)
-            if not isinstance(answer, Status):
-                self.pre_score_params[plugin.name] = answer
-            elif answer.code is Code.SKIP:
-                self.pre_score_skipped.add(plugin.name)
-            else:
-                self.failure = error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)
-                return
-        if self.pre_score_skipped != self._scores_skipped:
-            self._scores_skipped = self.pre_score_skipped
-            chosen = [entry for entry in self.profile.score if entry.plugin.name not in self.pre_score_skipped]
+    def _choose_scores(self, outcome: PreScoreOutcome) -> None:
+        """Take the parts of the plugins that PreScore left in; set `failure` where one of them can't score."""
+        if outcome is self._pre_score_seen:
+            return
+        if outcome.skipped != self._scores_skipped:
+            chosen = [entry for entry in self.profile.score if entry.plugin.name not in outcome.skipped]
             self.score_parts = [self._parts.score_part(entry.plugin, self.specs[entry.plugin.name]) for entry in chosen]
             self.weights = [entry.weight for entry in chosen]
             self._dynamic_scores = [entry for entry in enumerate(self.score_parts) if not entry[1].static]
+            self._dynamic_scales = [
+                number for number, part in self._dynamic_scores if isinstance(part.plugin, NormalizePlugin)
+            ]
             self._score_epochs = [-1] * len(chosen)
             self.scales = [None] * len(chosen)
             self._has_custom_scores = any(not type(entry.plugin).__module__.startswith("bayplan.") for entry in chosen)
-            self._has_dynamic_scales = any(
-                not part.static and isinstance(part.plugin, NormalizePlugin) for part in self.score_parts
-            )
+        before, self._pre_score_seen = self._pre_score_seen, outcome
         for part in self.score_parts:
             text = part.plugin.score_error(part.spec, self._score_params(part))
             if text:
                 self.failure = error(f'running Score plugins: plugin "{part.name}" failed with: {text}').by(part.name)
-                return
+                break
+        self._pre_score_seen = before
 
     def scale_of(self, number: int, feasible: Bools) -> Params | None:
         """Return what a score part's normalising needs, over the given feasible rows; None where it has no NormalizeScore."""
@@ -402,57 +369,70 @@ class Plan:
 
     def _scales_hold(self) -> bool:
         """Return whether normalising over the nodes that are feasible now gives what it gave when scores were last fused."""
-        if not self._pre_score_static or self.feasible_count == 0:
+        if not self._pre_scores.static or self.feasible_count == 0:
             return False
-        return all(
-            scale is None or scale == self.scale_of(number, self.feasible) for number, scale in enumerate(self.scales)
-        )
+        return not any(self._scale_moved(number) for number in range(len(self.scales)))
+
+    def _scale_moved(self, number: int) -> bool:
+        scale = self.scales[number]
+        return scale is not None and scale != self.scale_of(number, self.feasible)
 
     def _fuse_scores(self) -> None:
-        state = self.state
-        count, capacity = state.nodes.count, state.nodes.capacity
-        base = np.zeros(capacity, dtype=np.int64)
+        """Fuse all scores over all rows."""
+        count, capacity = self.state.nodes.count, self.state.nodes.capacity
+        self._weighted = []
+        self._sum = np.zeros(capacity, dtype=np.int64)
         if not self.profile.score:
-            base[:] = 1
-        total = base.copy()
-        for number, part in enumerate(self.score_parts):
+            self._sum[:] = 1
+        for number in range(len(self.score_parts)):
             scale = self.scales[number] = self.scale_of(number, self.feasible)
             weighted = self.weights[number] * self.normalized(number, scale)
-            total[:count] += weighted
-            if part.static:
-                base[:count] += weighted
-        total[~self.feasible] = -1
-        self._base = base
-        self.total = total
+            self._weighted.append(weighted)
+            self._sum[:count] += weighted
+        self.total = np.where(self.feasible, self._sum, -1)
+
+    def _fuse_renewed_scores(self, numbers: list[int]) -> None:
+        """Fuse some parts anew over all rows; the others are up to date."""
+        count = self.state.nodes.count
+        for number in numbers:
+            scale = self.scales[number] = self.scale_of(number, self.feasible)
+            weighted = self.weights[number] * self.normalized(number, scale)
+            self._sum[:count] += weighted - self._weighted[number]
+            self._weighted[number] = weighted
+        self.total = np.where(self.feasible, self._sum, -1)
 
     def _fuse_score_rows(self, rows: dict[int, None]) -> None:
-        total, base, feasible = self.total, self._base, self.feasible
-        scales, weights = self.scales, self.weights
+        """Fuse just these rows, of the parts that placements change."""
+        total, feasible, sums = self.total, self.feasible, self._sum
         if len(rows) > FEW_ROWS:
             index = np.fromiter(rows, dtype=np.intp, count=len(rows))
-            worths = base[index]
             for number, part in self._dynamic_scores:
-                scores = part.values[index]
-                scale = scales[number]
-                if scale is not None and isinstance(part.plugin, NormalizePlugin):
-                    scores = part.plugin.normalize(part.spec, scale, scores, Rows(self.state, index))
-                worths += weights[number] * scores
-            total[index] = np.where(feasible[index], worths, -1)
+                scores = self._normalized_rows(number, part, index)
+                weighted = self.weights[number] * scores
+                sums[index] += weighted - self._weighted[number][index]
+                self._weighted[number][index] = weighted
+            total[index] = np.where(feasible[index], sums[index], -1)
             return
         for row in rows:
             if not feasible.item(row):
                 total[row] = -1
                 continue
-            worth = base.item(row)
+            worth = sums.item(row)
             for number, part in self._dynamic_scores:
+                known = self._weighted[number]
                 score = part.values.item(row)
-                scale, weight = scales[number], weights[number]
-                if scale is not None and isinstance(part.plugin, NormalizePlugin):
-                    index = np.array([row], dtype=np.intp)
-                    one = part.values[index]
-                    score = part.plugin.normalize(part.spec, scale, one, Rows(self.state, index)).item(0)
-                worth += weight * score
-            total[row] = worth
+                if self.scales[number] is not None:
+                    score = self._normalized_rows(number, part, np.array([row], dtype=np.intp)).item(0)
+                weight = self.weights[number] * score
+                worth += weight - known.item(row)
+                known[row] = weight
+            sums[row] = total[row] = worth
+
+    def _normalized_rows(self, number: int, part: ScorePart, index: Index) -> Ints:
+        scale, raw = self.scales[number], part.values[index]
+        if scale is None or not isinstance(part.plugin, NormalizePlugin):
+            return raw
+        return part.plugin.normalize(part.spec, scale, raw, Rows(self.state, index))
 
     def _check_scores(self) -> None:
         """Set `failure` where a normalised score of a feasible node is outside of 0 to 100."""
@@ -470,7 +450,3 @@ class Plan:
                 f'applying score defaultWeights on Score plugins: plugin "{worst[1]}" returns an invalid score {worst[2]}, '
                 f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
             ).by(worst[1])
-
-
-def _is_static(reads: Reads) -> bool:
-    return reads is Reads.NOTHING or reads is Reads.NODES

@@ -1,0 +1,109 @@
+"""Run the PreFilter plugins of a profile for one plan, asking again only those whose answer can have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.profile import Profile
+from bayplan.framework.status import Code, Status, error, unresolvable
+from bayplan.state.cluster_state import ClusterState
+
+
+class PreFilterOutcome:
+    """What the PreFilter plugins of a profile said together (upstream's RunPreFilterPlugins)."""
+
+    __slots__ = ("narrowed_by", "node_names", "params", "skipped", "status")
+
+    def __init__(self) -> None:
+        self.status: Status | None = None
+        self.node_names: frozenset[str] | None = None
+        self.narrowed_by: list[str] = []
+        self.params: dict[str, Params] = {}
+        self.skipped: set[str] = set()
+
+
+class PreFilters:
+    """The PreFilter plugins of a profile with their last answers for one plan's specs."""
+
+    def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
+        self._state = state
+        self._plugins = [(plugin, specs[plugin.name]) for plugin in profile.pre_filter]
+        self._dynamic = [
+            number
+            for number, (plugin, spec) in enumerate(self._plugins)
+            if not is_static(plugin.pre_filter_reads(spec))
+        ]
+        self._answers: list[PreFilterResult | Status | None] = [None] * len(self._plugins)
+        self._outcome = PreFilterOutcome()
+        self._asked = 0
+        self._node_position = -1
+
+    def run(self, cycle_state: CycleState) -> PreFilterOutcome:
+        """Return the outcome of this cycle: the same object as before where every answer is the same."""
+        position = self._state.node_log.end
+        if position != self._node_position:
+            self._node_position = position
+            self._answers = [None] * len(self._plugins)
+            return self._fold(0, cycle_state)
+        for number in self._dynamic:
+            if number >= self._asked:
+                break
+            plugin, spec = self._plugins[number]
+            answer = plugin.pre_filter(spec, self._state, cycle_state)
+            if answer is not self._answers[number] and answer != self._answers[number]:
+                self._answers[number] = answer
+                return self._fold(number + 1, cycle_state)
+        return self._outcome
+
+    def _fold(self, known: int, cycle_state: CycleState) -> PreFilterOutcome:
+        """Put the answers together, in order, asking those plugins from number `known` on that must be asked.
+
+        As upstream does it: the last Unschedulable wins, UnschedulableAndUnresolvable, an error and an empty set of nodes stop
+        at once, and what comes after is not asked.
+        """
+        outcome = self._outcome = PreFilterOutcome()
+        self._asked = len(self._plugins)
+        dynamic = set(self._dynamic)
+        for number, (plugin, spec) in enumerate(self._plugins):
+            answer = self._answers[number]
+            if answer is None or (number >= known and number in dynamic):
+                answer = self._answers[number] = plugin.pre_filter(spec, self._state, cycle_state)
+            if not _take(outcome, plugin, answer):
+                self._asked = number + 1
+                break
+        return outcome
+
+
+def _take(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFilterResult | Status) -> bool:
+    """Fold one answer into the outcome; return whether the next plugin is to be asked."""
+    if isinstance(answer, Status):
+        if answer.code is Code.SKIP:
+            outcome.skipped.add(plugin.name)
+            return True
+        if answer.code.rejects:
+            outcome.status = answer.by(plugin.name)
+            return answer.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        outcome.status = error(f'running PreFilter plugin "{plugin.name}": {answer.message}').by(plugin.name)
+        return False
+    outcome.params[plugin.name] = answer.params
+    if answer.node_names is None:
+        return True
+    outcome.narrowed_by.append(plugin.name)
+    known = outcome.node_names
+    outcome.node_names = answer.node_names if known is None else known & answer.node_names
+    if outcome.node_names:
+        return True
+    names = sorted(outcome.narrowed_by)
+    text = f"node(s) didn't satisfy plugin {names[0]}"
+    if len(names) > 1:
+        text = f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
+    outcome.status = unresolvable(text)
+    return False
+
+
+def is_static(reads: Reads) -> bool:
+    """Return whether what reads so depends on the spec and on what describes nodes alone."""
+    return reads is Reads.NOTHING or reads is Reads.NODES

@@ -1,0 +1,71 @@
+"""Run the PreScore plugins of a profile for one plan, asking again only those whose answer can have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bayplan.engine.pre_filters import is_static
+from bayplan.framework.plugin import Params
+from bayplan.framework.profile import Profile
+from bayplan.framework.status import Code, Status, error
+from bayplan.state.arrays import Bools
+from bayplan.state.cluster_state import ClusterState
+
+
+class PreScoreOutcome:
+    """What the PreScore plugins of a profile said together: params, who is skipped, and the Error that ended it."""
+
+    __slots__ = ("failure", "params", "skipped")
+
+    def __init__(self) -> None:
+        self.params: dict[str, Params] = {}
+        self.skipped: set[str] = set()
+        self.failure: Status | None = None
+
+
+class PreScores:
+    """The PreScore plugins of a profile with their last answers for one plan's specs.
+
+    Attributes:
+        static: whether no answer depends on anything but the spec and what describes nodes.
+    """
+
+    def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
+        self._state = state
+        self._plugins = [(plugin, specs[plugin.name]) for plugin in profile.pre_score]
+        self._dynamic = [
+            number for number, (plugin, spec) in enumerate(self._plugins) if not is_static(plugin.pre_score_reads(spec))
+        ]
+        self.static = not self._dynamic
+        self._answers: list[Params | Status | None] = [None] * len(self._plugins)
+        self._outcome: PreScoreOutcome | None = None
+        self._node_position = -1
+
+    def run(self, feasible: Bools) -> PreScoreOutcome:
+        """Return the outcome of this cycle: the same object as before where every answer is the same."""
+        position = self._state.node_log.end
+        same = self._outcome is not None and position == self._node_position
+        self._node_position = position
+        for number in self._dynamic if same else range(len(self._plugins)):
+            plugin, spec = self._plugins[number]
+            answer = plugin.pre_score(spec, self._state, feasible)
+            known = self._answers[number]
+            if answer is not known and answer != known:
+                self._answers[number] = answer
+                same = False
+        if self._outcome is None or not same:
+            self._outcome = self._fold()
+        return self._outcome
+
+    def _fold(self) -> PreScoreOutcome:
+        outcome = PreScoreOutcome()
+        for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):
+            if not isinstance(answer, Status):
+                outcome.params[plugin.name] = answer or ()
+            elif answer.code is Code.SKIP:
+                outcome.skipped.add(plugin.name)
+            else:
+                outcome.failure = error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)
+                break
+        return outcome
