@@ -211,7 +211,9 @@ class Scheduler:
         if result.diagnosis is not None:
             if profile.post_filter:
                 found, _ = self.run_post_filter_plugins(profile, queued.pod, result.diagnosis, cycle_state)
-            failure = replace(failure, reasons=(result.diagnosis.message(),))
+            # Counting reasons over all nodes is the dearest part of a failure, so it is done again only where it has to be.
+            if result.diagnosis.post_filter_message or result.diagnosis.pre_filter_status is not None:
+                failure = replace(failure, reasons=(result.diagnosis.message(),))
         outcome = Outcome.UNSCHEDULABLE if failure.code.rejects else Outcome.ERROR
         nominated = (found.nominated_node_name or "") if found is not None else ""
         victims = tuple(found.victims) if found is not None else ()
