@@ -58,7 +58,7 @@ def offered(node: Node) -> dict[str, int]:
 
 
 @given(cluster=clusters(), pod=pods())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_filters_that_look_at_one_node(cluster: Cluster, pod: Pod) -> None:
     state, running = cluster
     passing: dict[type[Any], set[str]] = {}
@@ -73,7 +73,7 @@ def test_filters_that_look_at_one_node(cluster: Cluster, pod: Pod) -> None:
 
 
 @given(cluster=clusters(), pod=pods())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_scores_that_look_at_one_node(cluster: Cluster, pod: Pod) -> None:
     state, running = cluster
     nodes = [node for node in state.nodes.nodes if node is not None]
@@ -87,7 +87,7 @@ def test_scores_that_look_at_one_node(cluster: Cluster, pod: Pod) -> None:
 
 
 @given(cluster=clusters(), pod=pods())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_room_on_nodes(cluster: Cluster, pod: Pod) -> None:
     state, running = cluster
     found = filters(make_plugin(NodeResourcesFit, state), pod, state)
@@ -103,7 +103,7 @@ SHAPES = st.dictionaries(st.integers(0, 100), st.integers(0, 10), min_size=1, ma
 
 
 @given(cluster=clusters(), pod=pods(), weights=WEIGHTS | st.just({"cpu": 1, "memory": 1}), shape=SHAPES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_scoring_strategies(
     cluster: Cluster, pod: Pod, weights: dict[str, int], shape: tuple[tuple[int, int], ...]
 ) -> None:
@@ -131,7 +131,7 @@ def test_scoring_strategies(
     pod=pods(),
     names=st.lists(st.sampled_from(RESOURCES), min_size=1, unique=True) | st.just(["cpu", "memory"]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_balanced_allocation(cluster: Cluster, pod: Pod, names: list[str]) -> None:
     state, running = cluster
     arguments = NodeResourcesBalancedAllocationArgs(resources=tuple(ResourceSpec(name, 1) for name in names))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from bayplan.base.errors import ConfigurationError
+from bayplan.base.errors import ConfigurationError, InvariantError
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
     NodeResourcesFitArgs,
@@ -31,7 +31,7 @@ from bayplan.framework.plugin import (
     Reads,
     ScorePlugin,
 )
-from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT, Status
+from bayplan.framework.status import ERROR_BIT, MAX_PLUGIN_CODE, UNRESOLVABLE_BIT, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import fit_requests, fit_score_requests
 from bayplan.objects.resource_names import is_extended, is_scalar
@@ -205,6 +205,8 @@ class NodeResourcesFit(
         shortages: list[Shortage] = list(zip(*(rows.to_list(flag) for flag in flags), strict=True))
         nothing = (False,) * len(flags)
         numbers = [0 if shortage == nothing else known.setdefault(shortage, len(known) + 1) for shortage in shortages]
+        if len(known) > MAX_PLUGIN_CODE:
+            raise InvariantError(f"{len(known)} sets of resources were short for one pod")
         verdict = rows.from_list(numbers)
         return rows.codes(verdict + rows.where(unresolvable, UNRESOLVABLE_BIT, 0))
 
