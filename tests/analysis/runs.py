@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.cluster import VirtualCluster
@@ -28,7 +29,7 @@ def run(
     later: Mapping[int, Sequence[KubernetesObject | Delete]] | None = None,
     level: RecordLevel = RecordLevel.FULL,
     seed: int = 1,
-    plugins: Sequence[type[Plugin[object]]] = (),
+    plugins: Sequence[type[Plugin[Any]]] = (),
 ) -> SimulationResult:
     """Simulate objects that come at the start, and others (or deletions) so many seconds later."""
     gates = FeatureGates()

@@ -54,7 +54,7 @@ class PodShape(msgspec.Struct, kw_only=True):
     """Pods that ask for the same: requests, node selector, affinity, tolerations, ports, scheduler.
 
     Attributes:
-        pod: the first of them, without its node. example: its key.
+        pod: the first of them, without its node. example: the key of the first that waits, else of the first.
         pods: how many there were in the run. waiting: how many have no node at the end.
     """
 
@@ -167,7 +167,10 @@ def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodSha
             free = replace(pod, spec=replace(spec, node_name=""), status=PodStatus())
             shape = shapes[key] = PodShape(pod=free, example=timeline.key)
         shape.pods += 1
-        shape.waiting += timeline.fate in WAITING
+        if timeline.fate in WAITING:
+            # The report names the example as a pod that waits.
+            shape.example = shape.example if shape.waiting else timeline.key
+            shape.waiting += 1
     return list(shapes.values())
 
 

@@ -22,10 +22,16 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.requests import node_amounts
 from bayplan.objects.selectors import compile_node_term, tolerates
 from bayplan.sim.result import PodTimeline
+from bayplan.state.arrays import Bools
 from bayplan.state.resource_table import PODS
 
 REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 FIT = "NodeResourcesFit"
+TAINTS = "TaintToleration"
+CORDON = "NodeUnschedulable"
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+"""The taint that a cordoned node is given: it is rejected twice for one reason."""
+
 TOO_MANY_PODS = "Too many pods"
 INSUFFICIENT = "Insufficient "
 
@@ -55,7 +61,7 @@ def remedies(source: RunSource, number: int, decision: Decision, pod: PodTimelin
     if pod.pod is None or decision.pre_filter is not None:
         return []
     found: list[Remedy] = []
-    failing = (decision.codes != 0) & decision.examined
+    failing = _failing(source, decision, pod.pod)
     alone = failing.sum(axis=0) == 1
     for part, plugin in enumerate(decision.filters):
         rows = [row for row in np.flatnonzero(failing[part] & alone).tolist() if row not in decision.overrides]
@@ -70,6 +76,19 @@ def remedies(source: RunSource, number: int, decision: Decision, pod: PodTimelin
         elif plugin in _BY_NODE:
             found += _by_node(plugin, _BY_NODE[plugin], nodes, source, pod.pod)
     return sorted(found, key=lambda remedy: -len(remedy.nodes))
+
+
+def _failing(source: RunSource, decision: Decision, pod: Pod) -> Bools:
+    """Return bool[filters, rows]: who rejects which node. The taint that comes with a cordon counts as that cordon."""
+    failing: Bools = (decision.codes != 0) & decision.examined
+    if CORDON not in decision.filters or TAINTS not in decision.filters:
+        return failing
+    cordon, taints = decision.filters.index(CORDON), decision.filters.index(TAINTS)
+    for row in np.flatnonzero(failing[cordon] & failing[taints]).tolist():
+        node = source.nodes.get(decision.names[row])
+        if node is not None and all(taint.key == CORDON_TAINT for taint in _untolerated(pod, node)):
+            failing[taints, row] = False
+    return failing
 
 
 def _by_node(
@@ -146,13 +165,15 @@ def _resource_of(reason: str) -> str:
 
 
 def _toleration(pod: Pod, node: Node) -> str:
-    taints = [
-        taint for taint in node.spec.taints if taint.effect in REJECTING_EFFECTS and not _is_tolerated(pod, taint)
-    ]
+    taints = _untolerated(pod, node)
     if not taints:
         return ""
     named = " and ".join(_taint_text(taint) for taint in taints)
     return f"a toleration of the pod for {named}"
+
+
+def _untolerated(pod: Pod, node: Node) -> list[Taint]:
+    return [taint for taint in node.spec.taints if taint.effect in REJECTING_EFFECTS and not _is_tolerated(pod, taint)]
 
 
 def _is_tolerated(pod: Pod, taint: Taint) -> bool:
@@ -218,8 +239,8 @@ def _plural(noun: str, items: Sequence[object]) -> str:
 
 
 _BY_NODE: dict[str, Callable[[Pod, Node], str]] = {
-    "TaintToleration": _toleration,
+    TAINTS: _toleration,
     "NodeAffinity": _label,
-    "NodeUnschedulable": _cordon,
+    CORDON: _cordon,
     "NodePorts": _port,
 }

@@ -1,0 +1,378 @@
+"""Explanations: the verdict, attempts, rejections, scores, and what would have to change."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from bayplan.analysis.decision_detail import attempt_detail, ranked_rows
+from bayplan.analysis.explain import explain
+from bayplan.analysis.explanation import Explanation, NodeDetail
+from bayplan.analysis.explanation_text import render_explanation
+from bayplan.analysis.free_amounts import free_amounts
+from bayplan.analysis.pod_lookup import find_pods
+from bayplan.analysis.report import print_parts
+from bayplan.analysis.run_source import SimulationSource
+from bayplan.base.errors import InputError
+from bayplan.engine.records import RecordLevel
+from bayplan.framework.node_info import NodeInfo
+from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.framework.status import Status, unresolvable
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.sim.operations import Delete
+from bayplan.sim.result import SimulationResult
+from tests.analysis.consoles import printed
+from tests.analysis.runs import SECOND_NS, node, pod, run
+
+
+def told(result: SimulationResult, name: str, **options: object) -> Explanation:
+    source = SimulationSource(result)
+    return explain(source, find_pods(name, source.pods), **options)  # type: ignore[arg-type]
+
+
+def text_of(found: Explanation, width: int = 100, *, all_nodes: bool = False) -> str:
+    return printed(lambda console: print_parts(console, render_explanation(found, width=width, all_nodes=all_nodes)))
+
+
+class OddNodes(PerNodePlugin):
+    """Keeps pods off nodes with an odd last digit, and likes high digits."""
+
+    name = "OddNodes"
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | Status | None:
+        if node.name == "n9":
+            return unresolvable("node(s) were the last")
+        return "node(s) were odd" if int(node.name[-1]) % 2 else None
+
+    def score_node(self, pod: Pod, node: NodeInfo) -> int:
+        return int(node.name[-1])
+
+
+# --- pods that have a node ---------------------------------------------------------------------------------------------
+
+
+def test_the_winner_is_explained_by_what_made_the_difference() -> None:
+    nodes = [node("n0").obj(), node("n1").obj(), node("n2").taint("slow", effect="PreferNoSchedule").obj()]
+    found = told(run(*nodes, node("n3", cpu="500m").obj(), pod("p").obj(), seed=3), "p")
+    detail = found.detail
+    assert detail is not None
+    assert found.verdict.startswith(
+        f"default/p is on {found.node}: 3 of 4 nodes fit, 2 of them are best with a total of"
+    )
+    assert detail.tie_set == ["n0", "n1"]
+    assert detail.runner_up == "n2"
+    (difference,) = detail.advantages
+    assert (difference.plugin, difference.points, detail.margin) == ("TaintToleration", 300, 300)
+    assert [each.rank for each in detail.best] == [1, 1, 3]
+    assert detail.best[0].chosen
+    assert detail.best[1].tied
+    taints = next(score for score in detail.best[2].scores if score.plugin == "TaintToleration")
+    assert (taints.raw, taints.normalized, taints.weight, taints.weighted) == (1, 0, 3, 0)
+    (rejection,) = detail.rejections
+    assert (rejection.plugin, rejection.reasons, rejection.nodes) == ("NodeResourcesFit", ["Insufficient cpu"], ["n3"])
+    text = text_of(found)
+    assert f"{found.node} is 300 points ahead of n2: TaintToleration +300" in text
+    assert "tie set: n0, n1; the seed chose" in text
+
+
+@pytest.mark.parametrize(
+    ("nodes", "want"),
+    [
+        (["n0"], "default/p is on n0: the only node that was looked at"),
+        (["n0", "small"], "default/p is on n0: the only one of 2 nodes that it fits on"),
+    ],
+    ids=["there is one node", "there are two"],
+)
+def test_a_single_feasible_node_was_not_scored(nodes: list[str], want: str) -> None:
+    made = [node(name, cpu="100m" if name == "small" else "4").obj() for name in nodes]
+    found = told(run(*made, pod("p").obj()), "p")
+    assert found.verdict == want
+    assert found.detail is not None
+    assert not found.detail.scored
+    assert "a single one is taken without scoring it" in text_of(found)
+
+
+def test_a_pod_that_brought_its_node_has_no_decision() -> None:
+    found = told(run(node("n0").obj(), pod("p").node("n0").obj()), "p")
+    assert found.verdict == "default/p is on n0, with which it came; no decision was taken about it"
+    assert (found.attempts, found.detail) == ([], None)
+    assert "attempt" not in text_of(found)
+
+
+def test_what_became_of_a_pod_is_told() -> None:
+    done = pod("done").annotation({"bayplan.io/run-time": "30s"}).obj()
+    result = run(node("n0").obj(), done, pod("gone").obj(), later={60: [Delete(Pod, "default/gone")]})
+    assert told(result, "done").verdict.startswith("default/done has succeeded on n0: ")
+    assert told(result, "done").ended_ns == 30 * SECOND_NS
+    assert told(result, "gone").verdict.startswith("default/gone was on n0: ")
+
+
+# --- pods that wait ----------------------------------------------------------------------------------------------------
+
+
+def test_a_waiting_pod_is_explained_by_plugin_and_reason_in_upstreams_words() -> None:
+    nodes = [node(f"n{number}", cpu="1").obj() for number in range(3)]
+    nodes += [node("t").taint("dedicated", "gpu").obj(), node("c").unschedulable().obj()]
+    found = told(run(*nodes, pod("p", cpu="3").obj()), "p")
+    assert found.verdict.startswith("default/p waits: 0/5 nodes are available: 1 node(s) had untolerated taint(s), ")
+    assert found.detail is not None
+    groups = [(each.plugin, each.reasons, len(each.nodes), each.code) for each in found.detail.rejections]
+    assert groups == [
+        ("NodeResourcesFit", ["Insufficient cpu"], 3, "UnschedulableAndUnresolvable"),
+        ("TaintToleration", ["node(s) had untolerated taint(s)"], 1, "UnschedulableAndUnresolvable"),
+        ("NodeUnschedulable", ["node(s) were unschedulable"], 1, "UnschedulableAndUnresolvable"),
+    ]
+    text = text_of(found)
+    assert "3  NodeResourcesFit: Insufficient cpu (preemption can't help)\n     n0, n1, n2\n" in text
+
+
+def test_a_rejection_by_pre_filter_comes_before_all_nodes() -> None:
+    fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("n0", "n1")]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
+    result = run(node("n0").obj(), node("n1").obj(), pod("p").spec(affinity={"nodeAffinity": required}).obj())
+    found = told(result, "p", node="n0")
+    assert found.detail is not None
+    assert found.detail.rejected_by_pre_filter
+    assert found.detail.rejections[0].plugin == "NodeAffinity"
+    assert found.node_detail is not None
+    assert found.node_detail.fate.startswith("NodeAffinity rejected n0 before filters looked at it: ")
+
+
+@pytest.mark.parametrize(
+    ("made", "want"),
+    [
+        (pod("p").gate("example.com/wait"), "default/p is gated: waiting for scheduling gates: [example.com/wait]"),
+        (pod("p").scheduler("mine"), 'default/p is unattended: no profile for scheduler name "mine"'),
+    ],
+    ids=["gated", "unattended"],
+)
+def test_a_pod_that_was_never_tried_says_why(made: object, want: str) -> None:
+    found = told(run(node("n0").obj(), made.obj()), "p")  # type: ignore[attr-defined]
+    assert found.verdict == want
+    assert found.detail is None
+
+
+def test_without_nodes_there_is_nothing_to_reject() -> None:
+    found = told(run(pod("p").obj()), "p")
+    assert found.verdict == "default/p waits: no nodes available to schedule pods"
+    assert "there was no node" in text_of(found)
+
+
+def test_attempts_are_told_in_order_and_one_is_shown_in_full() -> None:
+    result = run(node("n0", cpu="1").obj(), pod("p", cpu="3").obj(), later={60: [node("n1").obj(), node("n2").obj()]})
+    found = told(result, "p")
+    assert [(each.outcome, each.time_ns) for each in found.attempts] == [
+        ("unschedulable", 0),
+        ("scheduled", 60 * SECOND_NS),
+    ]
+    assert found.detail is not None
+    assert found.detail.attempt == found.attempts[-1]
+    first = told(result, "p", attempt=1)
+    assert first.detail is not None
+    assert (first.detail.nodes, first.detail.attempt.attempt) == (1, 1)
+    assert "2 attempts" in text_of(found)
+    with pytest.raises(InputError, match=r"--attempt of default/p: expected one of 1, \d+, got 7"):
+        told(result, "p", attempt=7)
+
+
+def test_a_pod_that_was_made_anew_is_explained_in_its_last_life() -> None:
+    result = run(
+        node("n0").obj(), pod("p").obj(), later={30: [Delete(Pod, "default/p")], 60: [pod("p", cpu="9").obj()]}
+    )
+    found = told(result, "p")
+    assert found.verdict.startswith("default/p waits")
+    assert [each.time_ns for each in found.attempts] == [60 * SECOND_NS]
+    assert found.notes == ["the pod was made anew 1 times under this name; this is about the last one"]
+
+
+# --- what would have to change -----------------------------------------------------------------------------------------
+
+
+def changes(result: SimulationResult, attempt: int | None = None) -> list[tuple[str, list[str]]]:
+    found = told(result, "p", attempt=attempt)
+    assert found.detail is not None
+    return [(each.text, each.nodes) for each in found.detail.remedies]
+
+
+def test_the_smallest_shortfall_is_that_of_the_moment_of_the_decision() -> None:
+    # When p is tried first, n0 lacks 1.5 cpu and n1 1 cpu; at the end both are full.
+    nodes = [node("n0").obj(), node("n1").obj(), node("small", cpu="1").obj()]
+    running = [pod("a", cpu="2500m").node("n0").obj(), pod("b", cpu="2").node("n1").obj()]
+    late = [pod("c", cpu="1500m").node("n0").obj(), pod("d", cpu="2").node("n1").obj()]
+    result = run(*nodes, *running, pod("p", cpu="3").obj(), later={60: late})
+    larger: tuple[str, list[str]] = ("a larger node or a smaller request: the pod asks for 3 cpu, small offers 1", [])
+    nearest = "the nearest of 2 nodes that lack only that (the pod asks for 3 cpu)"
+    assert changes(result, 1) == [(f"1 cpu more free on n1, {nearest}", ["n1"]), larger]
+    assert changes(result) == [(f"3 cpu more free on n0, {nearest}", ["n0"]), larger]
+
+
+def test_pods_bound_earlier_at_the_same_instant_count() -> None:
+    result = run(node("n0").obj(), pod("first", cpu="3").priority(10).obj(), pod("p", cpu="2").obj())
+    assert changes(result) == [("1 cpu more free on n0 (the pod asks for 2 cpu)", ["n0"])]
+    source = SimulationSource(result)
+    assert free_amounts(source, 0, ["n0"])["n0"]["cpu"] == 4000
+    assert free_amounts(source, 1, ["n0", "nobody"])["n0"]["cpu"] == 1000
+
+
+def test_too_many_pods_are_a_shortfall_too() -> None:
+    crowded = node("n0").capacity(pods="1").obj()
+    assert changes(run(crowded, pod("a").node("n0").obj(), pod("p").obj())) == [("1 pods more free on n0", ["n0"])]
+
+
+@pytest.mark.parametrize(
+    ("made", "asked", "want"),
+    [
+        (
+            node("n0").taint("dedicated", "gpu").taint("soft", effect="PreferNoSchedule"),
+            pod("p"),
+            "a toleration of the pod for dedicated=gpu:NoSchedule",
+        ),
+        (
+            node("n0").taint("a").taint("b", effect="NoExecute"),
+            pod("p").toleration("other"),
+            "a toleration of the pod for a:NoSchedule and b:NoExecute",
+        ),
+        (
+            node("n0").label(disk="hdd"),
+            pod("p").node_selector(disk="ssd", kind="x"),
+            "labels disk=ssd, kind=x on the node (the pod's nodeSelector)",
+        ),
+        (node("n0").unschedulable(), pod("p"), "kubectl uncordon"),
+    ],
+    ids=["a taint", "two taints", "labels", "a cordon"],
+)
+def test_a_node_that_fails_one_filter_says_what_would_lift_it(made: object, asked: object, want: str) -> None:
+    result = run(made.obj(), asked.obj())  # type: ignore[attr-defined]
+    assert changes(result) == [(want, ["n0"])]
+
+
+def test_unmet_node_affinity_names_the_expressions() -> None:
+    expressions = [
+        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]},
+        {"key": "disk", "operator": "In", "values": ["ssd", "nvme"]},
+    ]
+    terms = [{"matchExpressions": expressions}, {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    result = run(node("n0").obj(), pod("p").spec(affinity={"nodeAffinity": required}).obj())
+    assert changes(result) == [
+        ("on the node: disk In (ssd, nvme) or gpu Exists (the pod's required node affinity)", ["n0"])
+    ]
+
+
+def test_a_port_in_use_is_named() -> None:
+    result = run(node("n0").obj(), pod("a").host_port(8080).node("n0").obj(), pod("p").host_port(8080).obj())
+    assert changes(result) == [("host port 8080 free on the node", ["n0"])]
+
+
+def test_nothing_is_claimed_of_nodes_that_fail_twice_or_are_gone() -> None:
+    both = node("n0", cpu="1").taint("dedicated", "gpu").obj()
+    assert changes(run(both, pod("p", cpu="2").obj())) == []
+    gone = node("n1", cpu="2").obj()
+    result = run(gone, pod("a").node("n1").obj(), pod("p", cpu="2").obj(), later={60: [Delete(Node, "n1")]})
+    found = told(result, "p", attempt=1)
+    assert found.detail is not None
+    assert found.detail.remedies == []
+
+
+# --- preemption --------------------------------------------------------------------------------------------------------
+
+
+def test_a_preemption_names_the_node_and_the_victims() -> None:
+    small = [pod(f"small-{number}", cpu="2").obj() for number in range(2)]
+    result = run(node("n0").obj(), *small, later={60: [pod("p", cpu="3").priority(1000).obj()]})
+    found = told(result, "p", attempt=1)
+    assert found.detail is not None
+    attempt = found.detail.attempt
+    assert attempt.nominated_node == "n0"
+    assert sorted(attempt.victims) == ["default/small-0", "default/small-1"]
+    assert "Nominated to n0, for which default/small-" in " ".join(text_of(found).split())
+    last = told(result, "p")
+    assert (last.node, last.fate) == ("n0", "placed")
+    assert told(result, "small-0").fate in ("deleted", "pending")
+
+
+# --- single nodes, custom plugins, levels -------------------------------------------------------------------------------
+
+
+def one_node(result: SimulationResult, name: str) -> NodeDetail:
+    found = told(result, "p", node=name)
+    assert found.node_detail is not None
+    return found.node_detail
+
+
+def test_one_node_is_followed_through_all_plugins() -> None:
+    nodes = [node("n0", cpu="500m").taint("dedicated", "gpu").obj(), node("n1").obj(), node("n2", cpu="8").obj()]
+    result = run(*nodes, pod("p", cpu="2").obj())
+    lost = one_node(result, "n0")
+    assert lost.fate == "TaintToleration rejected n0: node(s) had untolerated taint(s)"
+    verdicts = {each.plugin: each.code for each in lost.verdicts}
+    assert verdicts["TaintToleration"] == "UnschedulableAndUnresolvable"
+    assert verdicts["NodeResourcesFit"] == "UnschedulableAndUnresolvable"
+    assert verdicts["NodeUnschedulable"] == "Success"
+    assert (lost.free["cpu"], lost.requested["cpu"]) == (500, 2000)
+    second = one_node(result, "n1")
+    assert second.score is not None
+    assert second.score.rank == 2
+    assert second.fate.startswith("n1 was feasible, with ")
+    assert sum(each.points for each in second.advantages) == int(second.fate.split()[4])
+    winner = one_node(result, "n2")
+    assert winner.fate == "the pod went to n2"
+    assert winner.advantages == second.advantages
+    with pytest.raises(InputError, match="--node: expected a node of that moment, got 'n22'; try 'n2'"):
+        one_node(result, "n22")
+
+
+def test_custom_plugins_are_told_of_like_any_other() -> None:
+    nodes = [node(f"n{number}").obj() for number in (0, 2, 4, 7, 9)]
+    found = told(run(*nodes, pod("p").obj(), plugins=[OddNodes]), "p")
+    assert found.node == "n4"
+    detail = found.detail
+    assert detail is not None
+    assert [(each.plugin, each.reasons, each.code) for each in detail.rejections] == [
+        ("OddNodes", ["node(s) were odd"], "Unschedulable"),
+        ("OddNodes", ["node(s) were the last"], "UnschedulableAndUnresolvable"),
+    ]
+    assert [(each.plugin, each.points) for each in detail.advantages] == [("OddNodes", 2)]
+    assert "OddNodes x1" in text_of(found)
+
+
+def test_summaries_alone_are_said_to_be_not_enough() -> None:
+    found = told(run(node("n0").obj(), pod("p").obj(), level=RecordLevel.SUMMARY), "p")
+    assert found.detail is None
+    assert len(found.attempts) == 1
+    assert "run it again with --records full" in " ".join(text_of(found).split())
+
+
+def test_a_run_without_records_says_so() -> None:
+    found = told(run(node("n0").obj(), pod("p").obj(), level=RecordLevel.OFF), "p")
+    assert found.verdict == "default/p is on n0"
+    assert "this run was not recorded; run it again with --records full" in text_of(found)
+
+
+def test_an_explanation_is_plain_data() -> None:
+    found = told(run(node("n0").obj(), node("n1").obj(), pod("p").obj()), "p", node="n1")
+    assert msgspec.json.decode(msgspec.json.encode(found.as_dict()), type=Explanation) == found
+
+
+def test_texts_fit_into_80_columns_and_all_nodes_are_named_on_demand() -> None:
+    nodes = [node(f"a-node-with-a-long-name-{number:02}.cluster.example", cpu="1").obj() for number in range(30)]
+    nodes += [node(f"worker-{number}").obj() for number in range(8)]
+    found = told(run(*nodes, pod("p", cpu="2").obj()), "p", best=100)
+    lines = text_of(found, 80).splitlines()
+    assert "and 26 more" in " ".join(text_of(found, 80).split())
+    everything = text_of(found, 80, all_nodes=True)
+    assert "a-node-with-a-long-name-29.cluster.example" in everything
+    assert max(map(len, lines)) <= 100
+
+
+def test_ranked_rows_put_the_chosen_node_first_among_equals() -> None:
+    result = run(*(node(f"n{number}").obj() for number in range(5)), pod("p").obj(), seed=5)
+    decision = result.records.decision(0)
+    rows = ranked_rows(decision)
+    assert decision.names[rows[0]] == result.records[0].node
+    rest = [decision.names[row] for row in rows[1:]]
+    assert rest == sorted(rest)
+    source = SimulationSource(result)
+    (attempt,) = told(result, "p").attempts
+    assert len(attempt_detail(source, attempt, decision, rows, source.pods[0], 2).best) == 2
