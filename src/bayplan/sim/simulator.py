@@ -39,6 +39,9 @@ PROGRESS_STEP = 500
 _MOST_ROUNDS = 10_000
 """So often controllers and scheduler may answer one another at one instant; more would never end."""
 
+_MOST_ATTEMPTS = 1000
+"""So many cycles of each pod may run at one instant, in the mean; likewise."""
+
 
 class Progress(NamedTuple):
     """How far a run is.
@@ -292,12 +295,20 @@ class Simulator:
 
     def _empty_queue(self, now_ns: int) -> None:
         schedule_one = self.scheduler.schedule_one
+        budget = _MOST_ROUNDS + _MOST_ATTEMPTS * len(self.cluster.store.pods)
         while (report := schedule_one(now_ns)) is not None:
-            self._note(report, now_ns)
+            self._note(report)
             self._carry_out(report.actions, now_ns)
             self._tell_progress()
+            budget -= 1
+            if budget < 0:
+                raise InputError(
+                    f"Pod {report.pod.key} is tried again and again at one instant of virtual time",
+                    got=report.message,
+                    hint="a plugin whose answers follow from pod and cluster alone",
+                )
 
-    def _note(self, report: CycleReport, now_ns: int) -> None:
+    def _note(self, report: CycleReport) -> None:
         counters, outcome = self.counters, report.outcome
         counters.decisions += 1
         key = key_of(report.pod)

@@ -1,0 +1,290 @@
+"""Pods through virtual time, to the nanosecond: arrival, waiting, binding, end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.kubelet import PodRun
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.framework.node_info import NodeInfo
+from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import DaemonSet, Deployment
+from bayplan.sim.operations import Apply, Cordon, Delete, Operation
+from bayplan.sim.result import PodFate, SimulationResult
+from bayplan.testing import make_pod
+from tests.sim.worlds import MINUTE, SECOND, START, document, node, pod, simulate, simulator, story, template
+
+CASES = [
+    (
+        "a pod is bound at the instant of its arrival",
+        [(0, node("n")), (1_500_000_001, pod("p"))],
+        [("p", "n", 1_500_000_001, 1_500_000_001, None)],
+    ),
+    (
+        "a pod finishes when its run time is over",
+        [(0, node("n")), (7, pod("p", runs="90s"))],
+        [("p", "n", 7, 7, 7 + 90 * SECOND)],
+    ),
+    (
+        "a pod without room waits until another finishes, and gets its place at that instant",
+        [(0, node("n")), (0, pod("first", "3", runs="1m1ns")), (5, pod("second", "2", runs="2s"))],
+        [("first", "n", 0, 0, MINUTE + 1), ("second", "n", 5, MINUTE + 1, MINUTE + 1 + 2 * SECOND)],
+    ),
+    (
+        "a pod waits for a node to come",
+        [(0, node("small", "1")), (0, pod("big", "2")), (42, node("large", "2"))],
+        [("big", "large", 0, 42, None)],
+    ),
+    (
+        "a pod waits for another to be deleted",
+        [(0, node("n")), (0, pod("old", "4")), (1, pod("new", "4")), (99, Delete(Pod, "default/old"))],
+        [("old", "n", 0, 0, 99), ("new", "n", 1, 99, None)],
+    ),
+    (
+        "room is given back before pods arrive, whatever was asked for first",
+        [(0, node("n")), (0, pod("old", "4")), (9, pod("new", "4")), (9, Delete(Pod, "default/old"))],
+        [("old", "n", 0, 0, 9), ("new", "n", 9, 9, None)],
+    ),
+    (
+        "a node is there before the pods that arrive with it",
+        [(3, pod("p")), (3, node("n"))],
+        [("p", "n", 3, 3, None)],
+    ),
+    (
+        "of two pods that wait the one with the higher priority goes first",
+        [
+            (0, node("n")),
+            (0, pod("running", "4", runs="10s")),
+            (1, pod("low", "3")),
+            (2, pod("high", "3", priority=1)),
+        ],
+        [("running", "n", 0, 0, 10 * SECOND), ("low", "", 1, None, None), ("high", "n", 2, 10 * SECOND, None)],
+    ),
+    (
+        "of two pods of equal priority the older goes first",
+        [(0, node("n")), (0, pod("running", "4", runs="10s")), (1, pod("older", "3")), (2, pod("younger", "3"))],
+        [("running", "n", 0, 0, 10 * SECOND), ("older", "n", 1, 10 * SECOND, None), ("younger", "", 2, None, None)],
+    ),
+    (
+        "a pod waits for a cordoned node to be opened",
+        [(0, node("n")), (0, Cordon("n")), (5, pod("p")), (8, Cordon("n", unschedulable=False))],
+        [("p", "n", 5, 8, None)],
+    ),
+    (
+        "a run time of 0 lets a pod come and go at one instant, and the next one have its room",
+        [(0, node("n")), (4, pod("a", "4", runs="0s")), (4, pod("b", "4", runs="0s"))],
+        [("a", "n", 4, 4, 4), ("b", "n", 4, 4, 4)],
+    ),
+    (
+        "a pod that is deleted while it waits is gone",
+        [(0, pod("p")), (5, Delete(Pod, "default/p")), (6, node("n"))],
+        [("p", "", 0, None, 5)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("operations", "want"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_pods_through_time(operations: list[tuple[int, Operation]], want: list[tuple[object, ...]]) -> None:
+    assert story(simulate(*operations)) == want
+
+
+def test_a_pod_that_nothing_can_help_does_not_keep_the_run_going() -> None:
+    result = simulate((0, node("n")), (7, pod("huge", "100")), (9 * SECOND, pod("small")))
+    # It is tried once more when the cluster has come to rest, at the next flush of upstream's unschedulable pods.
+    assert result.end_ns - START == 330 * SECOND
+    (huge,) = [each for each in result.pods if each.key == "default/huge"]
+    assert (huge.fate, huge.attempts) == (PodFate.PENDING, 2)
+    assert huge.message == "0/1 nodes are available: 1 Insufficient cpu."
+    assert result.stopped == ""
+
+
+def test_a_run_ends_at_the_instant_asked_for() -> None:
+    result = simulate((0, node("n")), (0, pod("p", runs="1h")), (2 * MINUTE, pod("late")), until_ns=MINUTE)
+    assert story(result) == [("p", "n", 0, 0, None)]
+    assert result.duration_ns == MINUTE
+    assert result.stopped == "the time that was asked for is over"
+
+
+def test_what_happens_at_the_instant_asked_for_still_happens() -> None:
+    result = simulate((0, node("n")), (MINUTE, pod("p")), until_ns=MINUTE)
+    assert story(result) == [("p", "n", MINUTE, MINUTE, None)]
+    assert result.stopped == ""
+
+
+def test_a_run_can_be_continued() -> None:
+    made = simulator((0, node("n")), (0, pod("p", runs="1h")), (2 * MINUTE, pod("late")))
+    made.run(until_ns=START + MINUTE)
+    assert len(made.result().pods) == 1
+    made.run()
+    assert story(made.result()) == [("p", "n", 0, 0, 60 * MINUTE), ("late", "n", 2 * MINUTE, 2 * MINUTE, None)]
+
+
+def test_two_runs_have_nothing_in_common() -> None:
+    operations = [(0, node("n")), (0, pod("p"))]
+    made = simulator(*operations)
+    assert story(simulate(*operations)) == [("p", "n", 0, 0, None)]
+    assert made.result().pods == []
+
+
+def test_pods_start_after_a_delay() -> None:
+    result = simulate((0, node("n")), (0, pod("p", runs="10s")), start_delay_ns=3 * SECOND)
+    (only,) = result.pods
+    assert only.started_ns == START + 3 * SECOND
+    assert story(result) == [("p", "n", 0, 0, 13 * SECOND)]
+
+
+def test_the_host_says_how_long_pods_run() -> None:
+    result = simulate((0, node("n")), (0, pod("p")), run_of=lambda _: PodRun(5, exit_code=1))
+    assert story(result) == [("p", "n", 0, 0, 5)]
+    assert result.pods[0].fate is PodFate.FAILED
+
+
+def test_a_job_runs_its_pods_one_after_the_other_until_it_is_complete() -> None:
+    spec = {"completions": 3, "parallelism": 1, "template": template(runs="10s", restartPolicy="Never")}
+    result = simulate((0, node("n")), (0, Apply(document("batch/v1", "Job", "work", spec))))
+    times = [(arrived, bound, ended) for _, _, arrived, bound, ended in story(result)]
+    assert [ended for _, _, ended in times] == sorted(ended for _, _, ended in times)
+    assert len(times) == 3
+    assert {each.fate for each in result.pods} == {PodFate.SUCCEEDED}
+    assert {each.workload for each in result.pods} == {"Job default/work"}
+
+
+def test_a_daemon_set_follows_the_nodes() -> None:
+    agent = document(
+        "apps/v1", "DaemonSet", "agent", {"selector": _app("agent"), "template": template("1", app="agent")}
+    )
+    assert isinstance(agent, DaemonSet)
+    result = simulate((0, node("a")), (1, Apply(agent)), (50, node("b")), (90, Delete(Node, "a")))
+    assert [(on, bound, ended) for _, on, _, bound, ended in story(result)] == [("a", 1, 90), ("b", 50, None)]
+    assert [
+        (each.name, each.added_ns - START, each.removed_ns and each.removed_ns - START) for each in result.nodes
+    ] == [
+        ("a", 0, 90),
+        ("b", 50, None),
+    ]
+
+
+def test_the_pods_of_a_lost_node_are_made_anew_elsewhere() -> None:
+    web = document(
+        "apps/v1", "Deployment", "web", {"replicas": 2, "selector": _app("web"), "template": template("3", app="web")}
+    )
+    assert isinstance(web, Deployment)
+    result = simulate((0, node("a")), (0, node("b")), (1, Apply(web)), (5, Delete(Node, "a")), (9, node("c")))
+    placed = [(on, bound, ended) for _, on, _, bound, ended in story(result)]
+    assert sorted(placed[:2]) == [("a", 1, 5), ("b", 1, None)]
+    assert placed[2:] == [("c", 9, None)]
+    assert result.pods[2].arrived_ns == START + 5
+    assert {each.workload for each in result.pods} == {"Deployment default/web"}
+
+
+def test_a_workload_that_never_ends_is_stopped_a_day_after_the_last_operation() -> None:
+    beat = {"schedule": "0 * * * *", "jobTemplate": {"spec": {"template": template(runs="1m", restartPolicy="Never")}}}
+    result = simulate((0, node("n")), (MINUTE, Apply(document("batch/v1", "CronJob", "beat", beat))))
+    assert result.stopped == "CronJob default/beat would go on for ever"
+    assert result.duration_ns == MINUTE + 24 * 60 * MINUTE
+    assert len(result.pods) == 24
+
+
+def test_a_workload_that_ends_at_once_for_ever_is_refused() -> None:
+    flash = {"replicas": 1, "selector": _app("app"), "template": template(runs="0s")}
+    with pytest.raises(InputError, match="does not come to rest"):
+        simulate((0, node("n")), (0, Apply(document("apps/v1", "ReplicaSet", "flash", flash))), check=False)
+
+
+def test_an_object_that_the_cluster_refuses_is_noted() -> None:
+    refused = Apply(make_pod("p").spec(priorityClassName="nowhere").uid("").obj())
+    result = simulate((0, node("n")), (0, refused), (0, pod("q")))
+    assert story(result) == [("q", "n", 0, 0, None)]
+    assert list(result.failures) == ["Pod default/p"]
+    assert "nowhere" in result.failures["Pod default/p"]
+
+
+def test_pods_of_other_schedulers_are_left_alone_and_gated_pods_wait() -> None:
+    other, gated = make_pod("other").scheduler("theirs").obj(), make_pod("gated").gate("example.com/ready").obj()
+    result = simulate((0, node("n")), (0, Apply(other)), (0, Apply(gated)), (0, pod("ours")))
+    assert {each.key: each.fate for each in result.pods} == {
+        "default/other": PodFate.UNATTENDED,
+        "default/gated": PodFate.GATED,
+        "default/ours": PodFate.PLACED,
+    }
+
+
+def test_a_pod_that_brings_its_node_is_imported() -> None:
+    result = simulate((0, node("n")), (5, Apply(make_pod("p").node("n").obj())))
+    (only,) = result.pods
+    assert (only.imported, only.node, only.bound_ns, only.wait_ns) == (True, "n", START + 5, None)
+    assert result.counters.decisions == 0
+
+
+def test_events_of_pods_that_wait_are_counted() -> None:
+    result = simulate((0, node("n", "1")), (0, pod("p", "2")), (3 * SECOND, node("o", "1")))
+    assert [(each.pod, each.type, each.reason, each.action) for each in result.events] == [
+        ("default/p", "Warning", "FailedScheduling", "Scheduling"),
+        ("default/p", "Warning", "FailedScheduling", "Scheduling"),
+    ]
+    assert result.events[0].note == "0/1 nodes are available: 1 Insufficient cpu."
+    assert result.events[1].note == "0/2 nodes are available: 2 Insufficient cpu."
+
+
+def test_counters_and_the_condition_of_a_pod_that_waits() -> None:
+    result = simulate((0, node("n")), (0, pod("p", runs="1s")), (0, pod("huge", "9")))
+    counters = result.counters
+    assert (counters.decisions, counters.scheduled, counters.unschedulable) == (3, 1, 2)
+    assert counters.decisions == len(result.records)
+    (condition,) = result.cluster.store.pods["default/huge"].status.conditions
+    assert (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
+    assert condition.message == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+class Lucky(PerNodePlugin):
+    """Wants nodes whose name it likes."""
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
+        return None if "lucky" in node.node.metadata.name else "node(s) had no luck"
+
+
+def test_a_pod_that_a_custom_plugin_rejected_is_woken_by_any_event() -> None:
+    result = simulate((0, node("n")), (0, pod("p")), (5, node("lucky")), plugins=[Lucky])
+    assert story(result) == [("p", "lucky", 0, 5, None)]
+
+
+class Broken(PerNodePlugin):
+    """Fails with an Error status, which upstream tries again every few seconds, for ever."""
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> object:  # type: ignore[override]
+        from bayplan.framework.status import error
+
+        return error("no idea")
+
+
+def test_a_pod_that_errors_keep_back_does_not_keep_the_run_going() -> None:
+    result = simulate((0, node("n")), (0, pod("p")), plugins=[Broken])
+    assert result.pods[0].fate is PodFate.PENDING
+    assert result.counters.errors == 1
+
+
+WAITING: list[tuple[int, Operation]] = [
+    (0, node("n", "4")),
+    *[(10 * MINUTE * number, pod(f"long-{number}", "3", runs="25m")) for number in range(8)],
+    *[(7 * MINUTE * number + 3, pod(f"short-{number}", "2", runs="7m")) for number in range(8)],
+    (33 * MINUTE, node("m", "3")),
+]
+
+
+@pytest.mark.parametrize(
+    "look", [lambda result: story(result), lambda result: result.usage], ids=["the story", "usage"]
+)
+def test_attempts_that_could_not_help_make_no_difference(look: Callable[[SimulationResult], object]) -> None:
+    upstream = simulate(*WAITING, queue_type=SchedulingQueue)
+    ours = simulate(*WAITING)
+    assert look(ours) == look(upstream)
+    assert ours.counters.decisions < upstream.counters.decisions
+
+
+def _app(name: str) -> dict[str, object]:
+    return {"matchLabels": {"app": name}}

@@ -1,0 +1,116 @@
+"""Simulations for tests: what is to happen is written as pairs of a time and an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
+from bayplan.cluster.kubelet import KubeletOptions, PodRun
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.event_driven_queue import EventDrivenQueue
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.records import RecordLevel
+from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import Plugin
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.sim.arrivals import DEFAULT_START_NS
+from bayplan.sim.operations import Apply, Operation
+from bayplan.sim.result import SimulationResult
+from bayplan.sim.simulator import Simulator
+from bayplan.testing import make_node, make_pod
+
+SECOND = 1_000_000_000
+MINUTE = 60 * SECOND
+START = DEFAULT_START_NS
+
+
+def simulator(
+    *operations: tuple[int, Operation],
+    run_of: Callable[[Pod], PodRun | None] | None = None,
+    seed: int = 0,
+    plugins: Sequence[type[Plugin[Any]]] = (),
+    queue_type: type[SchedulingQueue] = EventDrivenQueue,
+    record_level: RecordLevel = RecordLevel.SUMMARY,
+    start_delay_ns: int = 0,
+    check: bool = True,
+) -> Simulator:
+    """Return a simulator with operations at times since the start; invariants are checked after every event."""
+    gates = FeatureGates()
+    registry = in_tree_registry().with_plugins(*plugins)
+    points = registry.extension_points_for_configuration
+    configuration = default_configuration(gates, extension_points_of=points)
+    configuration = configuration.with_plugins([(plugin.name, 1) for plugin in plugins], points)
+    scheduler = assemble_scheduler(
+        configuration,
+        registry,
+        feature_gates=gates,
+        seed=seed,
+        start_ns=START,
+        record_level=record_level,
+        queue_type=queue_type,
+    )
+    kubelet = KubeletOptions(run_of=run_of, start_delay_ns=start_delay_ns)
+    cluster = VirtualCluster(RandomStreams(seed), ClusterOptions(kubelet=kubelet))
+    made = Simulator(scheduler, cluster, seed=seed, start_ns=START, check=check)
+    for time_ns, operation in operations:
+        made.at(START + time_ns, operation)
+    return made
+
+
+def simulate(*operations: tuple[int, Operation], until_ns: int | None = None, **options: Any) -> SimulationResult:
+    """Run a simulation and return its outcome."""
+    made = simulator(*operations, **options)
+    made.run(until_ns=None if until_ns is None else START + until_ns)
+    return made.result()
+
+
+def node(name: str, cpu: str = "4", *, zone: str = "") -> Apply:
+    """Return the arrival of a node with this much CPU and 8Gi of memory."""
+    made = make_node(name).capacity(cpu=cpu, memory="8Gi")
+    return Apply((made.zone(zone) if zone else made).obj())
+
+
+def pod(name: str, cpu: str = "1", *, runs: str = "", priority: int = 0) -> Apply:
+    """Return the arrival of a pod that asks for this much CPU; `runs`: for how long."""
+    made = make_pod(name).req(cpu=cpu).priority(priority)
+    return Apply((made.annotation({"bayplan.io/run-time": runs}) if runs else made).obj())
+
+
+def document(api_version: str, kind: str, name: str, spec: Mapping[str, object]) -> KubernetesObject:
+    """Return a typed object of the namespace default from its manifest."""
+    metadata = {"name": name, "namespace": "default"}
+    return default_object(decode({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}))
+
+
+def template(cpu: str = "1", *, app: str = "app", runs: str = "", **spec: object) -> dict[str, object]:
+    """Return a pod template with one container."""
+    metadata: dict[str, object] = {"labels": {"app": app}}
+    if runs:
+        metadata["annotations"] = {"bayplan.io/run-time": runs}
+    container = {"name": "c", "image": "registry.example/app:v1", "resources": {"requests": {"cpu": cpu}}}
+    return {"metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
+def story(result: SimulationResult) -> list[tuple[object, ...]]:
+    """Return of every pod: name, node, and when it arrived, was bound and ended, since the start."""
+
+    def since(time_ns: int | None) -> int | None:
+        return None if time_ns is None else time_ns - result.start_ns
+
+    return [
+        (
+            each.key.removeprefix("default/"),
+            each.node,
+            since(each.arrived_ns),
+            since(each.bound_ns),
+            since(each.ended_ns),
+        )
+        for each in result.pods
+    ]
