@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.base.random_streams import RandomStreams
+from bayplan.engine.preemption.dry_runner import DryRunner
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queue_options import QueueOptions
 from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey, priority_sort
@@ -55,9 +56,20 @@ def assemble_scheduler(
     state = state if state is not None else ClusterState(request_gates(feature_gates))
     # In-tree plugins that this version does not have yet are left out, and named in every report.
     missing = [name for name in IN_TREE_EXTENSION_POINTS if name not in registry]
+    # The queue asks for the newest version of a pod when one fails: the same pods that the event handlers keep.
+    pods: dict[str, Pod] = {}
+    streams = RandomStreams(seed)
+    # Where upstream draws lots, among equally good nodes and for the start of the search for victims, so do we.
+    offsets = streams.stream("preemption_offset").random
+    dry_runs = DryRunner(
+        state,
+        pods,
+        draw=lambda count: int(offsets() * count),
+        pick=pick if pick is not None else seeded_pick(streams.stream("preemption_node").random),
+    )
     profiles = {}
     for profile in configuration.profiles:
-        handle = Handle(state, feature_gates, profile.scheduler_name)
+        handle = Handle(state, feature_gates, profile.scheduler_name, dry_runs)
         profiles[profile.scheduler_name] = Profile(
             profile.scheduler_name,
             {
@@ -78,8 +90,6 @@ def assemble_scheduler(
         name: [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue]
         for name, profile in profiles.items()
     }
-    # The queue asks for the newest version of a pod when one fails: the same pods that the event handlers keep.
-    pods: dict[str, Pod] = {}
     queue = queue_type(
         hints,
         gates,
@@ -92,10 +102,10 @@ def assemble_scheduler(
             start_ns=start_ns,
         ),
     )
-    # Ties are upstream's only random choice, and so ours.
-    chooser = pick if pick is not None else seeded_pick(RandomStreams(seed).stream("select_host").random)
+    chooser = pick if pick is not None else seeded_pick(streams.stream("select_host").random)
     pods.update((key, info.pod) for key, info in state.pods.items())
     scheduler = Scheduler(state, profiles, queue, pods, pick=chooser, record_level=record_level)
+    dry_runs.connect(queue.nominator, scheduler.nominated_pods)
     wanted = {
         entry.name for profile in configuration.profiles for entries in profile.plugins.values() for entry in entries
     }

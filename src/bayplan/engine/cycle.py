@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
-from bayplan.engine.full_pass import ScoreTable, filter_over, score_over
+from bayplan.engine.full_pass import ScoreTable, score_over
+from bayplan.engine.node_sampling import NodeSampling
+from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
+from bayplan.engine.preemption.dry_runner import PLAN
 from bayplan.engine.select_host import Pick, tie_set
+from bayplan.engine.supposing import filter_with_nominated_pods
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from bayplan.framework.status import Code, Status, unresolvable, verdict_code
+from bayplan.framework.status import ERROR_BIT, Code, Status, unresolvable, verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Index
-from bayplan.state.pod_info import PodInfo
 
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 
@@ -31,6 +33,8 @@ class ScheduleResult:
         scored: whether scores were computed (a single feasible node needs none).
         nominated_node: the name that was tried first, or "". tried_alone: whether the pod goes there, no other node being looked at.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
+        refused_row, refusal: the row of the nominated node that could not hold the pod, with (filter, verdict); else -1.
+        sample: the feasible rows that a search came upon before it had enough, where that is not all of them; else None.
         overrides: rows whose first failing filter differs from the plan's, for nominated pods: row to (filter, verdict).
         table: the scores, where they are not the plan's own because the feasible nodes are not; else None.
     """
@@ -42,7 +46,10 @@ class ScheduleResult:
         "feasible_nodes",
         "nominated_node",
         "overrides",
+        "refusal",
+        "refused_row",
         "row",
+        "sample",
         "scored",
         "table",
         "ties",
@@ -59,24 +66,35 @@ class ScheduleResult:
         self.scored = False
         self.nominated_node = ""
         self.tried_alone = False
+        self.refused_row = -1
+        self.refusal = (-1, 0)
+        self.sample: Index | None = None
         self.failure: Status | None = None
         self.diagnosis: Diagnosis | None = None
         self.overrides: dict[int, tuple[int, int]] = {}
         self.table: ScoreTable | None = None
 
 
-class NominatedPods(Protocol):
-    """The nominator, as far as filtering reads it."""
+class CountedIn(Protocol):
+    """The nominated pods, as far as a cycle asks for them."""
 
-    def __call__(self, pod: Pod) -> Sequence[tuple[int, Sequence[PodInfo]]]:
-        """Return the rows that hold nominations of other pods of at least this pod's priority, with those pods."""
+    def __call__(self, pod: Pod) -> Crowd:
+        """Return the nominated pods that count when a pod is filtered."""
         ...
 
 
 def schedule_pod(
-    plan: Plan, pod: Pod, cycle_state: CycleState, nominated_pods: NominatedPods, pick: Pick
+    plan: Plan,
+    pod: Pod,
+    cycle_state: CycleState,
+    nominated_pods: CountedIn,
+    pick: Pick,
+    sampling: NodeSampling | None = None,
 ) -> ScheduleResult:
-    """Find the node for a pod: filter, score, choose. Changes nothing but what the plan keeps."""
+    """Find the node for a pod: filter, score, choose. Changes nothing but what the plan keeps and where `sampling` stands.
+
+    Without `sampling` all nodes are looked at.
+    """
     result = ScheduleResult()
     state = plan.state
     if not state.nodes.row_of:
@@ -87,21 +105,23 @@ def schedule_pod(
         result.failure = pre.status
         if pre.status.code.rejects:
             result.diagnosis = diagnose_pre_filter(plan, pre.status)
+            cycle_state.write(PLAN, plan)
         return result
     plan.refresh_filters()
-    crowded = nominated_pods(pod)
-    if pod.status.nominated_node_name and evaluate_nominated_node(plan, pod, crowded, result):
+    crowd = nominated_pods(pod)
+    if pod.status.nominated_node_name and evaluate_nominated_node(plan, pod, crowd, result):
         return result
-    feasible = find_nodes_that_fit_pod(plan, crowded, result)
+    feasible = find_nodes_that_fit_pod(plan, crowd, result, sampling)
     if result.failure is not None:
         return result
     if result.feasible_nodes == 0:
-        result.diagnosis = diagnose(plan, result.overrides)
+        result.diagnosis = diagnose(plan, result)
         result.failure = Status(Code.UNSCHEDULABLE, (result.diagnosis.message(),))
+        cycle_state.write(PLAN, plan)
         return result
     if result.feasible_nodes == 1:
         # When only one node is left, it is taken without being scored.
-        result.row = int(feasible.argmax())
+        result.row = int(feasible.argmax()) if result.sample is None else int(result.sample[0])
         result.ties = np.array([result.row], dtype=np.intp)
         return result
     prioritize_nodes(plan, feasible, result)
@@ -111,65 +131,109 @@ def schedule_pod(
 
 
 def find_nodes_that_fit_pod(
-    plan: Plan, crowded: Sequence[tuple[int, Sequence[PodInfo]]], result: ScheduleResult
+    plan: Plan, crowd: Crowd, result: ScheduleResult, sampling: NodeSampling | None = None
 ) -> Bools:
-    """Return bool[capacity], the feasible nodes, with pods nominated to nodes counted in."""
-    result.evaluated_nodes = len(plan.state.nodes)
-    if plan.failure is not None:
-        result.failure = plan.failure
-        return plan.feasible
-    if not crowded:
-        result.feasible_nodes = plan.feasible_count
-        return plan.feasible
-    examined = plan.examined()
-    for row, pods in crowded:
-        if not examined[row]:
-            continue
-        first, verdict = filter_with_nominated_pods(plan, row, pods)
-        if first >= 0:
-            result.overrides[row] = (first, verdict)
-            if verdict_code(verdict) is Code.ERROR:
-                result.failure = plan.filter_error(first, verdict)
-    if not any(plan.feasible[row] for row in result.overrides):
-        result.feasible_nodes = plan.feasible_count
-        return plan.feasible
-    feasible = plan.feasible.copy()
-    feasible[list(result.overrides)] = False
-    result.feasible_nodes = int(np.count_nonzero(feasible))
+    """Return bool[capacity], the feasible nodes, with pods nominated to nodes counted in.
+
+    With `sampling` the result names those that the search came upon before it had enough.
+    """
+    state = plan.state
+    narrowed = plan.pre.node_names is not None
+    count = int(np.count_nonzero(plan.examined())) if narrowed else len(state.nodes)
+    feasible = plan.feasible
+    if len(crowd):
+        feasible = _with_nominated_pods(plan, crowd, result)
+    result.feasible_nodes = plan.feasible_count if feasible is plan.feasible else int(np.count_nonzero(feasible))
+    result.evaluated_nodes = count
+    if sampling is not None:
+        _take_sample(plan, feasible, result, sampling, count)
+    elif plan.failure is not None:
+        result.failure = _first_error(plan, result)
+    # The nominated node counts as evaluated, also where the search did not come by it again.
     return feasible
 
 
-def filter_with_nominated_pods(plan: Plan, row: int, pods: Sequence[PodInfo]) -> tuple[int, int]:
-    """Filter one row as if `pods` ran there; return the first failing filter (-1: none) and its verdict.
+def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ScheduleResult) -> Bools:
+    """Filter the rows that hold nominated pods once more, with these; note what is different, return who is feasible then."""
+    rows = crowd.rows
+    if plan.pre.node_names is not None:
+        rows = rows[plan.examined()[rows]]
+    first, verdicts = filter_with_nominated_pods(plan, crowd, rows)
+    failing = np.flatnonzero(first >= 0)
+    if not len(failing):
+        return plan.feasible
+    rows, first, verdicts = rows[failing], first[failing], verdicts[failing]
+    own_first, own_verdicts = plan.first_failures_of(rows)
+    changed = np.flatnonzero((own_first != first) | (own_verdicts != verdicts))
+    for row, number, verdict in zip(
+        rows[changed].tolist(), first[changed].tolist(), verdicts[changed].tolist(), strict=True
+    ):
+        result.overrides[row] = (number, verdict)
+        if verdict_code(verdict) is Code.ERROR and result.failure is None:
+            result.failure = plan.filter_error(number, verdict)
+    shut = rows[changed][own_first[changed] < 0]
+    if not len(shut):
+        return plan.feasible
+    feasible = plan.feasible.copy()
+    feasible[shut] = False
+    return feasible
 
-    Upstream filters such a node twice, with these pods and without: a pod that needs them there must not count on them. The
-    run without them is the plan's own.
-    """
-    state = plan.state
-    with state.trial():
-        for info in pods:
-            if info.key not in state.pods:
-                state.place(info, row)
-        first, verdicts = filter_over(plan, np.array([row], dtype=np.intp), changed=True)
-    return int(first[0]), int(verdicts[0])
+
+def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = None) -> Status | None:
+    """Return the Error that ends the cycle: that of the first row of `visited`, or of the first node by name; or None."""
+    first, verdicts = plan.first_failures()
+    for row, (number, verdict) in result.overrides.items():
+        first[row], verdicts[row] = number, verdict
+    wrong = (verdicts >= ERROR_BIT) & plan.examined()
+    if visited is None:
+        names = plan.state.nodes.names
+        rows = sorted(np.flatnonzero(wrong).tolist(), key=lambda row: names[row] or "")
+    else:
+        rows = visited[wrong[visited]].tolist()
+    return plan.filter_error(int(first[rows[0]]), int(verdicts[rows[0]])) if rows else None
 
 
-def evaluate_nominated_node(
-    plan: Plan, pod: Pod, crowded: Sequence[tuple[int, Sequence[PodInfo]]], result: ScheduleResult
-) -> bool:
+def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling, count: int) -> None:
+    """Let the search end where it has found enough nodes."""
+    state, profile = plan.state, plan.profile
+    wanted = sampling.wanted(profile.percentage_of_nodes_to_score, count, scoring=bool(profile.score))
+    failed = plan.failure is not None or result.failure is not None
+    if result.feasible_nodes > wanted or failed:
+        order = state.nodes.tree.order(state.nodes.row_of)
+        if plan.pre.node_names is not None:
+            order = order[plan.examined()[order]]
+        sample = sampling.search(order, feasible, wanted)
+        visited = sampling.visited(order, sample.evaluated) if failed or result.refused_row >= 0 else NO_ROWS
+        result.failure = _first_error(plan, result, visited) if failed else None
+        if len(sample.rows) < result.feasible_nodes:
+            result.sample = sample.rows
+            result.feasible_nodes, result.evaluated_nodes = len(sample.rows), sample.evaluated
+        if result.refused_row >= 0 and result.refused_row not in visited:
+            result.evaluated_nodes += 1
+    elif result.refused_row >= 0 and not plan.examined()[result.refused_row]:
+        result.evaluated_nodes += 1
+    sampling.advance(result.evaluated_nodes, len(state.nodes))
+
+
+def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: ScheduleResult) -> bool:
     """Try the node that the pod is nominated to, first and alone; return whether it is taken."""
     row = plan.state.nodes.row_of.get(pod.status.nominated_node_name)
     result.nominated_node = pod.status.nominated_node_name
     if row is None:
         return False
-    first, _ = filter_over(plan, np.array([row], dtype=np.intp))
-    if int(first[0]) >= 0:
+    index = np.array([row], dtype=np.intp)
+    first, verdicts = NO_ROWS, plan.first_failures_of(NO_ROWS)[1]
+    if len(crowd.pods_at(row)):
+        first, verdicts = filter_with_nominated_pods(plan, crowd, index)
+    if not len(first) or first[0] < 0:
+        first, verdicts = plan.first_failures_of(index)
+    number, verdict = int(first[0]), int(verdicts[0])
+    if number >= 0:
+        if verdict_code(verdict) is not Code.ERROR:
+            result.refused_row, result.refusal = row, (number, verdict)
         return False
-    for other, pods in crowded:
-        if other == row and filter_with_nominated_pods(plan, row, pods)[0] >= 0:
-            return False
     result.row = row
-    result.ties = np.array([row], dtype=np.intp)
+    result.ties = index
     result.feasible_nodes = result.evaluated_nodes = 1
     result.tried_alone = True
     return True
@@ -179,6 +243,9 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
     """Score the feasible nodes and find the tie set."""
     count = plan.state.nodes.count
     result.scored = True
+    if result.sample is not None:
+        score_sample(plan, feasible, result.sample, result)
+        return
     if feasible is plan.feasible:
         plan.refresh_scores()
         result.failure = plan.failure
@@ -191,13 +258,38 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
         result.total, result.ties = tie_set(total, count)
 
 
-def diagnose(plan: Plan, overrides: dict[int, tuple[int, int]]) -> Diagnosis:
+def score_sample(plan: Plan, feasible: Bools, sample: Index, result: ScheduleResult) -> None:
+    """Score the feasible nodes of a sample and find the tie set among them.
+
+    The totals that the plan keeps hold for a sample where nothing depends on which other nodes are feasible.
+    """
+    sampled = np.zeros_like(feasible)
+    sampled[sample] = True
+    if feasible is plan.feasible:
+        plan.refresh_scores()
+        if plan.failure is None and plan.totals_hold_for(sampled):
+            worths = plan.total[sample]
+            result.total = int(worths[worths.argmax()])
+            result.ties = np.sort(sample[worths == result.total])
+            return
+    table = result.table = score_over(plan, sampled)
+    result.failure = table.failure
+    if result.failure is None:
+        result.total, result.ties = tie_set(table.total, plan.state.nodes.count)
+
+
+def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
     """Return why a pod that passed PreFilter fits nowhere."""
     first, verdicts = plan.first_failures()
-    for row, (number, verdict) in overrides.items():
+    for row, (number, verdict) in result.overrides.items():
         first[row], verdicts[row] = number, verdict
     examined = plan.examined()
     rejecting: dict[str, None] = {}
+    outside: dict[int, Status] = {}
+    if result.refused_row >= 0 and not examined[result.refused_row]:
+        # PreFilter left the nominated node out, but its status has been noted.
+        outside[result.refused_row] = plan.explain(*result.refusal)
+        rejecting[plan.filter_parts[result.refusal[0]].name] = None
     if plan.pre.node_names is not None:
         rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
     for number in np.unique(first[examined]).tolist():
@@ -212,6 +304,7 @@ def diagnose(plan: Plan, overrides: dict[int, tuple[int, int]]) -> Diagnosis:
         filters=tuple(part.name for part in plan.filter_parts),
         explain=plan.explain,
         absent_status=absent_status(plan),
+        overrides=outside,
         unschedulable_plugins=tuple(rejecting),
     )
 

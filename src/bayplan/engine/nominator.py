@@ -43,12 +43,13 @@ class Nominator:
         node_by_uid: where each nominated pod is nominated to; read-only for others.
     """
 
-    __slots__ = ("_by_node", "_pod_lister", "node_by_uid")
+    __slots__ = ("_by_node", "_changed", "_pod_lister", "node_by_uid")
 
     def __init__(self, pod_lister: PodLister) -> None:
         self._pod_lister = pod_lister
         self.node_by_uid: dict[str, str] = {}
         self._by_node: dict[str, dict[str, NominatedPod]] = {}
+        self._changed: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self.node_by_uid)
@@ -61,6 +62,11 @@ class Nominator:
         """Return the pods nominated to a node, oldest nomination first."""
         pods = self._by_node.get(node_name)
         return tuple(pods.values()) if pods else ()
+
+    def take_changed_nodes(self) -> list[str]:
+        """Return the nodes whose nominations changed since the last call, each once. There is one reader."""
+        changed, self._changed = self._changed, {}
+        return list(changed)
 
     def add(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
         """Nominate a pod anew: to the node that is given, else to the one in its status, else nowhere.
@@ -81,6 +87,7 @@ class Nominator:
             return
         uid = uid_of(pod)
         self.node_by_uid[uid] = node_name
+        self._changed[node_name] = None
         self._by_node.setdefault(node_name, {})[uid] = NominatedPod(key, uid)
 
     def update(self, old: Pod, new: Pod) -> None:
@@ -102,6 +109,7 @@ class Nominator:
         node_name = self.node_by_uid.pop(uid, None)
         if node_name is None:
             return
+        self._changed[node_name] = None
         pods = self._by_node[node_name]
         del pods[uid]
         if not pods:

@@ -27,7 +27,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import ERROR_BIT, Status, error, verdict_code
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Index, Ints
+from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint, PodClass
 from bayplan.state.views import Row, Rows
@@ -79,6 +79,7 @@ class Plan:
         # Per score part its weighted scores, and their sum; meaningful in feasible rows.
         self._weighted: list[Ints] = []
         self._sum: Ints = self.total
+        self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
         self._stale_rows: dict[int, None] | None = None
         self._changes: Changes | None = None
         self.keyframe: object | None = None
@@ -279,6 +280,17 @@ class Plan:
             verdicts[fresh] = part.values[fresh]
         return first, verdicts
 
+    def first_failures_of(self, index: Index) -> tuple[Index, Codes]:
+        """Return the same for some rows (intp)."""
+        first = np.full(len(index), -1, dtype=np.intp)
+        verdicts = np.zeros(len(index), dtype=np.uint16)
+        for number, part in enumerate(self.filter_parts):
+            codes = part.values[index]
+            fresh = (codes != 0) & (first < 0)
+            first[fresh] = number
+            verdicts[fresh] = codes[fresh]
+        return first, verdicts
+
     # Score.
 
     def refresh_scores(self) -> None:
@@ -376,6 +388,27 @@ class Plan:
     def _scale_moved(self, number: int) -> bool:
         scale = self.scales[number]
         return scale is not None and scale != self.scale_of(number, self.feasible)
+
+    def totals_hold_for(self, sample: Bools) -> bool:
+        """Return whether the totals of some of the feasible nodes (bool[capacity]) would be the same if only these were feasible."""
+        if not self._pre_scores.static:
+            return False
+        for number, scale in enumerate(self.scales):
+            if scale is not None and not self._is_uniform(number) and scale != self.scale_of(number, sample):
+                return False
+        return True
+
+    def _is_uniform(self, number: int) -> bool:
+        """Return whether a score part that placements leave alone is equal for all nodes: then any of them scale alike."""
+        part = self.score_parts[number]
+        if not part.static:
+            return False
+        stamp = (self.state.node_log.end, part.epoch)
+        known = self._uniform.get(part)
+        if known is None or known[0] != stamp:
+            values = part.values[self.state.nodes.alive]
+            known = self._uniform[part] = (stamp, bool((values == values[:1]).all()))
+        return known[1]
 
     def _fuse_scores(self) -> None:
         """Fuse all scores over all rows."""

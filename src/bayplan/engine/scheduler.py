@@ -13,6 +13,7 @@ from msgspec import Struct
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
+from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
@@ -78,6 +79,7 @@ class Scheduler:
         self.waiting_pods = WaitingPods()
         self.missing_plugins: tuple[str, ...] = ()
         self.assumed: dict[str, None] = {}
+        self.nominated_pods = NominatedPods(state, queue.nominator, pods)
         self._pick = pick
         self._events = ClusterEvents(self)
 
@@ -332,27 +334,7 @@ class Scheduler:
             waiting.queued, profile, waiting.cycle_state, waiting.node_name, status, now_ns
         ).actions
 
-    # Nominations.
-
-    def nominated_pods(self, pod: Pod) -> Sequence[tuple[int, Sequence[PodInfo]]]:
-        """Return the rows that hold nominations of other pods of at least this pod's priority, with those pods."""
-        nominator = self.queue.nominator
-        if not len(nominator):
-            return ()
-        key, priority = f"{pod.metadata.namespace}/{pod.metadata.name}", pod.spec.priority or 0
-        found = []
-        for node_name in nominator:
-            row = self.state.nodes.row_of.get(node_name)
-            if row is None:
-                continue
-            others = []
-            for nominated in nominator.on_node(node_name):
-                other = self.pods.get(nominated.key)
-                if other is not None and nominated.key != key and (other.spec.priority or 0) >= priority:
-                    others.append(self.state.pod_info(other))
-            if others:
-                found.append((row, others))
-        return found
+    # Records.
 
     def _record(
         self,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayplan.framework.status import Status
+from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT, Code, Status
 from bayplan.state.arrays import Bools, Codes, Index
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
@@ -54,6 +54,24 @@ class Diagnosis:
             return self.explain(int(self.first[row]), int(self.verdicts[row])) if self.first[row] >= 0 else None
         return self.absent_status
 
+    def rows_with(self, code: Code) -> Bools:
+        """Return bool[rows], the nodes with a status of this code; freed rows may be among them."""
+        if self.pre_filter_status is not None:
+            return np.full(len(self.examined), self.pre_filter_status.code is code, dtype=np.bool_)
+        verdicts = self.verdicts
+        if code is Code.UNSCHEDULABLE:
+            rows = (self.first >= 0) & (verdicts < UNRESOLVABLE_BIT)
+        elif code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            rows = (self.first >= 0) & (verdicts >= UNRESOLVABLE_BIT) & (verdicts < ERROR_BIT)
+        else:
+            rows = (self.first >= 0) & (verdicts >= ERROR_BIT if code is Code.ERROR else False)
+        rows &= self.examined
+        if self.absent_status is not None and self.absent_status.code is code:
+            rows |= ~self.examined
+        for row, status in self.overrides.items():
+            rows[row] = status.code is code
+        return rows
+
     def groups(self) -> Iterator[tuple[Status, int]]:
         """Yield each distinct status of examined nodes with the number of nodes that have it."""
         rows = self.examined & (self.first >= 0)
@@ -74,9 +92,7 @@ class Diagnosis:
             if self.pre_filter_status.message:
                 text += f" {self.pre_filter_status.message}."
         else:
-            parts = sorted(f"{count} {reason}" for reason, count in self._histogram().items())
-            if parts:
-                text += f" {', '.join(parts)}."
+            text += told_reasons(self._histogram())
         return f"{text} {self.post_filter_message}" if self.post_filter_message else text
 
     def _histogram(self) -> Counter[str]:
@@ -90,6 +106,12 @@ class Diagnosis:
             for reason in self.absent_status.reasons:
                 reasons[reason] += self.num_all_nodes - known
         return reasons
+
+
+def told_reasons(histogram: Mapping[str, int]) -> str:
+    """Return how many nodes have which reason, as upstream's FitError tells it after its first colon."""
+    parts = sorted(f"{count} {reason}" for reason, count in histogram.items())
+    return f" {', '.join(parts)}." if parts else ""
 
 
 @dataclass(frozen=True)
@@ -113,12 +135,12 @@ class PostFilterResult:
     Attributes:
         nominated_node_name: where the pod should go once there is room; "" clears its nomination, None keeps it.
         victims: keys of the pods to evict, the most important first.
-        candidates: all nodes that were found, in row order. equals: those that are as good as the chosen one, by name.
+        candidates: all nodes that were found, in the order in which they were. equals: those as good as the chosen one, by name.
         nominations_to_clear: keys of pods whose nomination to that node ends, as they have lower priority.
     """
 
     nominated_node_name: str | None = None
     victims: tuple[str, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
+    candidates: Collection[Candidate] = ()
     equals: tuple[str, ...] = ()
     nominations_to_clear: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ClusterEvent, QueueingHint
+from bayplan.framework.events import ANY_EVENT, ClusterEvent, QueueingHint
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
@@ -24,6 +24,7 @@ from bayplan.state.views import Rows
 
 if TYPE_CHECKING:
     from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
+    from bayplan.framework.preemption.dry_runs import DryRuns
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
@@ -56,12 +57,17 @@ class Handle:
         cluster: the state.
         feature_gates: settings that change decisions.
         scheduler_name: the profile's name.
+        dry_runs: what preemption asks of the engine; None outside of a scheduler.
     """
 
     cluster: ClusterState
     feature_gates: FeatureGates
     scheduler_name: str = "default-scheduler"
+    dry_runs: DryRuns | None = None
 
+
+REJECTING_POINTS = frozenset(("pre_enqueue", "pre_filter", "filter", "reserve", "permit"))
+"""Extension points at which a plugin can reject a pod so that it waits for an event."""
 
 S = TypeVar("S")
 
@@ -109,8 +115,13 @@ class Plugin(Generic[S]):
         return ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Return the events that may make a pod schedulable that this plugin rejected, each with its hint."""
-        return ()
+        """Return the events that may make a pod schedulable that this plugin rejected, each with its hint.
+
+        A plugin that can reject pods and does not override this gets every event, as one without EnqueueExtensions does
+        upstream: nothing is known about what it reads.
+        """
+        rejecting = not REJECTING_POINTS.isdisjoint(self.extension_points())
+        return ((ANY_EVENT, None),) if rejecting else ()
 
 
 class PreEnqueuePlugin(Plugin[S]):

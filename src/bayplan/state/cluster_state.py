@@ -20,6 +20,7 @@ from bayplan.state.arrays import SMALL, Ints, largest_amount
 from bayplan.state.counters import Counter, Counters, DomainTable, Eligibility, Matches
 from bayplan.state.host_ports import HostPorts
 from bayplan.state.node_table import NodeTable
+from bayplan.state.node_tree import NodeTree
 from bayplan.state.object_catalog import ObjectCatalog
 from bayplan.state.pod_info import (
     FIRST_RESOURCE,
@@ -107,10 +108,16 @@ class ClusterState:
             self.remove_pod(key)
         node = self.nodes.nodes[row]
         assert node is not None
+        tree = self.nodes.tree.copy() if self._journal is not None else self.nodes.tree
         self.nodes.remove(row)
         self.host_ports.clear(row)
         self.node_log.append(row)
-        self._undo(lambda: _ignore(self.add_node(node)))
+        self._undo(lambda: self._add_again(node, tree))
+
+    def _add_again(self, node: Node, tree: NodeTree) -> None:
+        """Undo a removal: the node also gets its place in the order of visits back."""
+        self.add_node(node)
+        self.nodes.tree = tree
 
     # Pods.
 

@@ -10,6 +10,7 @@ from bayplan.objects.requests import node_amounts
 from bayplan.state.arrays import Bools, Floats, Index, Ints
 from bayplan.state.image_states import ImageStates
 from bayplan.state.label_column import LabelColumn
+from bayplan.state.node_tree import NodeTree
 from bayplan.state.resource_table import CPU, MEMORY, PODS, ResourceTable
 
 FIRST_CAPACITY = 64
@@ -31,6 +32,7 @@ class NodeTable:
         taint_codes: intp[capacity], positions in `taint_sets`.
         taint_sets: the distinct taint lists of nodes, in the order in which they came.
         images: image names on nodes.
+        tree: the order in which nodes are visited.
     """
 
     def __init__(self) -> None:
@@ -53,6 +55,7 @@ class NodeTable:
         self._taint_index: dict[tuple[Taint, ...], int] = {(): 0}
         self._labels: dict[str, LabelColumn] = {}
         self.images = ImageStates()
+        self.tree = NodeTree()
 
     def __len__(self) -> int:
         return len(self.row_of)
@@ -71,6 +74,7 @@ class NodeTable:
         self.row_of[name] = row
         self.alive[row] = True
         self._fill(row, node)
+        self.tree.add(node)
         return row
 
     def update(self, row: int, node: Node) -> None:
@@ -78,6 +82,7 @@ class NodeTable:
         old = self.nodes[row]
         assert old is not None
         self.images.remove_node(row, old)
+        self.tree.update(old, node)
         self._fill(row, node)
 
     def remove(self, row: int) -> None:
@@ -87,6 +92,7 @@ class NodeTable:
         assert node is not None
         assert name is not None
         self.images.remove_node(row, node)
+        self.tree.remove(node)
         del self.row_of[name]
         self.names[row] = None
         self.nodes[row] = None
@@ -190,4 +196,5 @@ class NodeTable:
         other.taint_sets, other._taint_index = list(self.taint_sets), dict(self._taint_index)
         other._labels = {key: column.copy() for key, column in self._labels.items()}
         other.images = self.images.copy()
+        other.tree = self.tree.copy()
         return other

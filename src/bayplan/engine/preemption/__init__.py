@@ -1,0 +1,1 @@
+"""Dry runs of preemption: what would fit where if pods were not there."""

@@ -1,0 +1,105 @@
+"""The engine as preemption sees it: lends the state, the nominations and the plan of the cycle to the evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bayplan.engine.nominated_pods import NominatedPods
+from bayplan.engine.nominator import Nominator
+from bayplan.engine.plan import Plan
+from bayplan.engine.preemption.victims_on_node import victims_on_node
+from bayplan.engine.select_host import Pick
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
+from bayplan.framework.preemption.shortlist import Shortlist, shortlist_of
+from bayplan.framework.status import Status
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Bools, Index
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import PodInfo
+
+PLAN = "Plan"
+"""Where a cycle that found no node leaves its plan in the cycle state."""
+
+
+class DryRunner:
+    """Plays preemption through on the columns of the cluster (`bayplan.framework.preemption.dry_runs.DryRuns`).
+
+    Made before the plugins that use it; `connect` gives it what exists only after them.
+
+    Args:
+        cluster: the state.
+        pods: the newest versions of pods, by key.
+        draw: returns a number from 0 to below its argument.
+        pick: chooses among equally good nodes.
+    """
+
+    def __init__(
+        self, cluster: ClusterState, pods: Mapping[str, Pod], *, draw: Callable[[int], int], pick: Pick
+    ) -> None:
+        self._cluster = cluster
+        self._pods = pods
+        self._draw = draw
+        self._pick = pick
+        self._nominator: Nominator | None = None
+        self._nominated: NominatedPods | None = None
+
+    def connect(self, nominator: Nominator, nominated: NominatedPods) -> None:
+        """Take over the nominations, once there is a queue."""
+        self._nominator = nominator
+        self._nominated = nominated
+
+    @property
+    def cluster(self) -> ClusterState:
+        """Return the state."""
+        return self._cluster
+
+    def newest(self, key: str) -> Pod | None:
+        """Return the newest version of a pod, or None."""
+        return self._pods.get(key)
+
+    def nominated_to(self, node_name: str) -> Sequence[Pod]:
+        """Return the pods that are nominated to a node, oldest nomination first."""
+        if self._nominator is None:
+            return ()
+        pods = (self._pods.get(nominated.key) for nominated in self._nominator.on_node(node_name))
+        return [pod for pod in pods if pod is not None]
+
+    def in_visiting_order(self, rows: Bools) -> Index:
+        """Return the numbers of the rows that are set, in the order in which the scheduler visits nodes."""
+        order = self._cluster.nodes.tree.order(self._cluster.nodes.row_of)
+        return order[rows[order]]
+
+    def draw(self, count: int) -> int:
+        """Return a number from 0 to below `count`."""
+        return self._draw(count)
+
+    def pick(self, rows: Index) -> int:
+        """Return one of several rows that are equally good."""
+        return self._pick(self._cluster, rows)
+
+    def find_candidates(
+        self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int
+    ) -> Shortlist:
+        """Dry-run preemption by a pod on rows, in this order, until `wanted` candidates are found."""
+        plan = state.read(PLAN, Plan)
+        if plan is None or self._nominated is None:
+            raise TypeError("preemption outside of a cycle of this scheduler")
+        priority = pod.spec.priority or 0
+        crowd = self._nominated(pod)
+        safe: list[tuple[int, Sequence[PodInfo], int]] = []
+        violating: list[tuple[int, Sequence[PodInfo], int]] = []
+        refusals: dict[Status, int] = {}
+        for row in rows.tolist():
+            found = victims_on_node(plan, row, priority, crowd.pods_at(row), budgets)
+            if isinstance(found, Status):
+                refusals[found] = refusals.get(found, 0) + 1
+                continue
+            victims, violations = found
+            if not violations:
+                safe.append((row, victims, violations))
+            elif len(violating) < wanted:
+                violating.append((row, victims, violations))
+            if safe and len(safe) + len(violating) >= wanted:
+                break
+        return shortlist_of([*safe, *violating], tuple(refusals.items()))

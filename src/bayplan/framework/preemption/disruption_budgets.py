@@ -1,0 +1,82 @@
+"""Which victims a PodDisruptionBudget protects. Preemption honours budgets where it can, not at any price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.objects.policy import PodDisruptionBudget
+from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
+from bayplan.state.object_catalog import ObjectCatalog
+from bayplan.state.pod_info import PodClass, PodInfo
+
+
+class DisruptionBudgets:
+    """The budgets of a cluster, compiled anew when one of them changes.
+
+    Args:
+        catalog: where budgets are read from.
+    """
+
+    def __init__(self, catalog: ObjectCatalog) -> None:
+        self._catalog = catalog
+        self._version = -1
+        self._by_namespace: dict[str, list[tuple[int, Selector, PodDisruptionBudget]]] = {}
+        self._allowed: list[int] = []
+        self._matching: dict[int, tuple[tuple[int, PodDisruptionBudget], ...]] = {}
+
+    def any(self) -> bool:
+        """Return whether there is a budget that could protect a pod."""
+        self._compile()
+        return bool(self._by_namespace)
+
+    def protects_some(self, infos: Sequence[PodInfo]) -> bool:
+        """Return whether one of these pods is selected by a budget."""
+        self._compile()
+        return bool(self._by_namespace) and any(self._budgets_of(info.pod_class) for info in infos)
+
+    def violated_by(self, infos: Sequence[PodInfo]) -> list[bool]:
+        """Return for each pod whether taking it violates a budget, when the pods are taken in this order.
+
+        A pod that the API server knows to be on its way out (`disrupted_pods`) costs nothing. A pod is counted against every
+        budget that selects it, also when another one is exhausted.
+        """
+        self._compile()
+        left = list(self._allowed)
+        violations = []
+        for info in infos:
+            violates = False
+            for number, budget in self._budgets_of(info.pod_class) if self._by_namespace else ():
+                if info.pod.metadata.name in budget.status.disrupted_pods:
+                    continue
+                left[number] -= 1
+                violates |= left[number] < 0
+            violations.append(violates)
+        return violations
+
+    def _compile(self) -> None:
+        version = self._catalog.version(PodDisruptionBudget)
+        if version == self._version:
+            return
+        self._version = version
+        self._by_namespace, self._allowed, self._matching = {}, [], {}
+        for budget in self._catalog.all(PodDisruptionBudget):
+            try:
+                selector = compile_label_selector(budget.spec.selector)
+            except SelectorError:
+                # A selector that can't be read selects nothing.
+                continue
+            if selector.matches_nothing or selector.matches_everything:
+                # An empty selector selects nothing here, unlike for the controller that counts disruptions.
+                continue
+            entries = self._by_namespace.setdefault(budget.metadata.namespace, [])
+            entries.append((len(self._allowed), selector, budget))
+            self._allowed.append(budget.status.disruptions_allowed)
+
+    def _budgets_of(self, pod_class: PodClass) -> tuple[tuple[int, PodDisruptionBudget], ...]:
+        found = self._matching.get(pod_class.code)
+        if found is None:
+            labels = pod_class.labels
+            entries = self._by_namespace.get(pod_class.namespace, ()) if labels else ()
+            found = tuple((number, budget) for number, selector, budget in entries if selector.matches(labels))
+            self._matching[pod_class.code] = found
+        return found

@@ -1,0 +1,148 @@
+"""Decide whether and where a pod that fits nowhere makes others leave: upstream's preemption evaluator.
+
+The rules that are a plugin's own to choose come in through its constructor; dry runs are the engine's (`DryRuns`).
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, told_reasons
+from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
+from bayplan.framework.preemption.dry_runs import DryRuns
+from bayplan.framework.preemption.shortlist import Candidates, Shortlist
+from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Index
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NEVER = "Never"
+NEVER_PREEMPTS = "not eligible due to preemptionPolicy=Never."
+VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+
+
+class Evaluator:
+    """Finds the node where a pod should preempt others.
+
+    Args:
+        dry_runs: the engine.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many candidates are enough, of the nodes that may be some.
+    """
+
+    def __init__(
+        self, dry_runs: DryRuns, *, min_candidate_nodes_percentage: int, min_candidate_nodes_absolute: int
+    ) -> None:
+        self.min_candidate_nodes_percentage = min_candidate_nodes_percentage
+        self.min_candidate_nodes_absolute = min_candidate_nodes_absolute
+        self._dry_runs = dry_runs
+        self._budgets = DisruptionBudgets(dry_runs.cluster.catalog)
+
+    def preempt(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
+        """Return where the pod should go and who must leave for it.
+
+        No result leaves the pod's nomination as it is; a result without a node clears it.
+        """
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        newest = self._dry_runs.newest(key)
+        if newest is None:
+            return None, error(f'pod "{pod.metadata.name}" not found')
+        pod = newest
+        ineligible = self.why_not_eligible(pod, diagnosis)
+        if ineligible:
+            return None, unschedulable(ineligible)
+        rows = self.potential_nodes(diagnosis)
+        shortlist: Shortlist | None = None
+        if len(rows):
+            # Upstream starts anywhere, so that not the same nodes are disturbed each time.
+            offset = self._dry_runs.draw(len(rows))
+            wanted = self.number_of_candidates(len(rows))
+            shortlist = self.find_candidates(pod, state, np.roll(rows, -offset), wanted)
+        if shortlist is None or not len(shortlist):
+            return self._nothing_found(shortlist)
+        return self._chosen(pod, shortlist), SUCCESS
+
+    def why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
+        """Return why a pod must not preempt others, or "".
+
+        One that has made others leave waits until they are gone, unless filters say that its node will never do.
+        """
+        if pod.spec.preemption_policy == NEVER:
+            return NEVER_PREEMPTS
+        name = pod.status.nominated_node_name
+        if not name:
+            return ""
+        cluster = self._dry_runs.cluster
+        row = cluster.nodes.row_of.get(name)
+        if row is None:
+            return ""
+        status = diagnosis.status_of(row)
+        if status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        priority = pod.spec.priority or 0
+        for info in cluster.pods_on[row].values():
+            if info.priority < priority and terminating_by_preemption(info.pod):
+                return VICTIM_TERMINATING
+        return ""
+
+    def potential_nodes(self, diagnosis: Diagnosis) -> Index:
+        """Return the rows, in visiting order, whose status says that pods' leaving could help."""
+        rows = diagnosis.rows_with(Code.UNSCHEDULABLE)
+        return self._dry_runs.in_visiting_order(rows & self._dry_runs.cluster.nodes.alive)
+
+    def number_of_candidates(self, count: int) -> int:
+        """Return how many candidates are enough among `count` potential nodes."""
+        wanted = count * self.min_candidate_nodes_percentage // 100
+        return min(max(wanted, self.min_candidate_nodes_absolute), count)
+
+    def find_candidates(self, pod: Pod, state: CycleState, rows: Index, wanted: int) -> Shortlist:
+        """Dry-run preemption on rows, in this order, until enough candidates are found."""
+        return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted)
+
+    def _nothing_found(self, shortlist: Shortlist | None) -> tuple[PostFilterResult | None, Status]:
+        refusals = shortlist.refusals if shortlist is not None else ()
+        errors = {status.message: None for status, _ in refusals if status.code is Code.ERROR}
+        if errors:
+            texts = list(errors)
+            return None, error(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+        histogram: Counter[str] = Counter()
+        known = 0
+        for status, count in refusals:
+            known += count
+            for reason in status.reasons:
+                histogram[reason] += count
+        total = len(self._dry_runs.cluster.nodes)
+        if known < total:
+            histogram[NOT_HELPFUL] += total - known
+        # The pod's nomination, where it has one, is of no use any more.
+        return PostFilterResult(""), unschedulable(f"0/{total} nodes are available:{told_reasons(histogram)}")
+
+    def _chosen(self, pod: Pod, shortlist: Shortlist) -> PostFilterResult:
+        names = self._dry_runs.cluster.nodes.names
+        best = shortlist.best()
+        row = self._dry_runs.pick(np.sort(shortlist.rows[best]))
+        place = int(best[shortlist.rows[best] == row][0])
+        name = names[row] or ""
+        priority = pod.spec.priority or 0
+        lower = [other for other in self._dry_runs.nominated_to(name) if (other.spec.priority or 0) < priority]
+        return PostFilterResult(
+            nominated_node_name=name,
+            victims=tuple(info.key for info in shortlist.victims_at(place)),
+            candidates=Candidates(shortlist, names),
+            equals=tuple(sorted(names[other] or "" for other in shortlist.rows[best].tolist())),
+            nominations_to_clear=tuple(f"{other.metadata.namespace}/{other.metadata.name}" for other in lower),
+        )
+
+
+def terminating_by_preemption(pod: Pod) -> bool:
+    """Return whether a pod is on its way out because the scheduler preempted it."""
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    for condition in pod.status.conditions:
+        if condition.type == "DisruptionTarget":
+            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
+    return False

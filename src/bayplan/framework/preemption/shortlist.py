@@ -1,0 +1,123 @@
+"""The nodes on which preemption could make room, as columns, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.framework.diagnosis import Candidate
+from bayplan.framework.preemption.importance import start_time_ns
+from bayplan.framework.status import Status
+from bayplan.state.arrays import Index, Ints
+from bayplan.state.pod_info import PodInfo
+
+PRIORITY_OFFSET = 1 << 31
+"""Added to each priority before they are summed, so that more victims always weigh more, also those below 0."""
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """Candidate nodes, in the order in which they were found.
+
+    Attributes:
+        rows: intp, one row a candidate.
+        violations: int64, victims that a disruption budget protects.
+        highest: int64, the priority of the most important victim.
+        sums: int64, priorities of all victims, each with `PRIORITY_OFFSET`.
+        counts: int64, how many victims.
+        starts: int64, when the longest running of the victims with the highest priority started.
+        victims_at: returns the victims of a candidate by its place, the most important first.
+        refusals: why other nodes are no candidates, with how many nodes there are of each; complete where there is no candidate.
+    """
+
+    rows: Index
+    violations: Ints
+    highest: Ints
+    sums: Ints
+    counts: Ints
+    starts: Ints
+    victims_at: Callable[[int], Sequence[PodInfo]]
+    refusals: Sequence[tuple[Status, int]] = field(default_factory=tuple)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def best(self) -> Index:
+        """Return the places of the candidates that are best.
+
+        Upstream's criteria, one after the other: fewest violations of budgets, lowest highest priority, lowest sum of priorities,
+        fewest victims, latest start of the most important victims.
+        """
+        places: Index = np.arange(len(self.rows), dtype=np.intp)
+        for column, sign in (
+            (self.violations, 1),
+            (self.highest, 1),
+            (self.sums, 1),
+            (self.counts, 1),
+            (self.starts, -1),
+        ):
+            values = column[places] if sign > 0 else -column[places]
+            places = places[values == values.min()]
+            if len(places) == 1:
+                break
+        return places
+
+    def at_places(self, places: Index, refusals: Sequence[tuple[Status, int]] = ()) -> Shortlist:
+        """Return the candidates at some places, in that order."""
+        numbers: list[int] = places.tolist()
+        return Shortlist(
+            self.rows[places],
+            self.violations[places],
+            self.highest[places],
+            self.sums[places],
+            self.counts[places],
+            self.starts[places],
+            lambda place: self.victims_at(numbers[place]),
+            refusals,
+        )
+
+
+def shortlist_of(
+    found: Sequence[tuple[int, Sequence[PodInfo], int]], refusals: Sequence[tuple[Status, int]]
+) -> Shortlist:
+    """Return a shortlist of (row, victims, violations), victims sorted by importance and never empty."""
+
+    def column(values: list[int]) -> Ints:
+        return np.array(values, dtype=np.int64)
+
+    return Shortlist(
+        np.array([row for row, _, _ in found], dtype=np.intp),
+        column([violations for _, _, violations in found]),
+        column([victims[0].priority for _, victims, _ in found]),
+        column([sum(info.priority + PRIORITY_OFFSET for info in victims) for _, victims, _ in found]),
+        column([len(victims) for _, victims, _ in found]),
+        column([start_time_ns(victims[0].pod) for _, victims, _ in found]),
+        lambda place: found[place][1],
+        refusals,
+    )
+
+
+class Candidates(Collection[Candidate]):
+    """A shortlist as candidates with names, each made when it is asked for: most are never looked at.
+
+    Args:
+        shortlist: the candidates.
+        names: node names by row, as they are now.
+    """
+
+    def __init__(self, shortlist: Shortlist, names: Sequence[str | None]) -> None:
+        self._shortlist = shortlist
+        self._names = [names[row] or "" for row in shortlist.rows.tolist()]
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        for place, name in enumerate(self._names):
+            victims = tuple(info.key for info in self._shortlist.victims_at(place))
+            yield Candidate(name, victims, int(self._shortlist.violations[place]))
+
+    def __contains__(self, item: object) -> bool:
+        return any(candidate == item for candidate in self)

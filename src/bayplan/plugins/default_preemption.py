@@ -1,0 +1,101 @@
+"""DefaultPreemption: a pod that fits nowhere may make pods of lower priority leave.
+
+The search itself is `bayplan.framework.preemption`; here are the plugin's arguments, and the gate that keeps a pod back while
+its victims are being evicted. Source: KEP-4832 (asynchronous preemption) and
+https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bayplan.base.errors import PluginError
+from bayplan.framework.configuration.plugin_arguments import DefaultPreemptionArgs
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint
+from bayplan.framework.plugin import Handle, PostFilterPlugin, PreEnqueuePlugin
+from bayplan.framework.preemption.evaluator import Evaluator
+from bayplan.framework.status import SUCCESS, Status, unresolvable
+from bayplan.objects.pod import Pod
+
+WAITING = "waiting for the preemption for this pod to be finished"
+DEFAULT_ARGS = DefaultPreemptionArgs(min_candidate_nodes_percentage=10, min_candidate_nodes_absolute=100)
+
+
+class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
+    """Makes room for pods of higher priority. Arguments: `DefaultPreemptionArgs`.
+
+    Attributes:
+        evaluator: finds the node and the victims.
+    """
+
+    name = "DefaultPreemption"
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        given = arguments if isinstance(arguments, DefaultPreemptionArgs) else DEFAULT_ARGS
+        if handle.dry_runs is None:
+            raise PluginError("DefaultPreemption needs the dry runs of a scheduler", hint="Handle(..., dry_runs=...)")
+        self._dry_runs = handle.dry_runs
+        self.evaluator = Evaluator(
+            handle.dry_runs,
+            min_candidate_nodes_percentage=given.min_candidate_nodes_percentage,
+            min_candidate_nodes_absolute=given.min_candidate_nodes_absolute,
+        )
+        self._asynchronous = handle.feature_gates.enabled("SchedulerAsyncPreemption")
+        self._last_victims: dict[str, str] = {}
+
+    def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
+        """Look for a node where the pod may preempt others, and for whom."""
+        found, status = self.evaluator.preempt(pod, diagnosis, state)
+        if status.reasons:
+            status = Status(status.code, (f"preemption: {status.message}",))
+        if self._asynchronous and found is not None and found.victims:
+            evicted = [key for key in found.victims if self._stays(key)]
+            if evicted:
+                self._last_victims[_uid_of(pod)] = evicted[-1]
+            else:
+                # All are leaving already: upstream starts nothing, and clears no nominations either.
+                found = replace(found, nominations_to_clear=())
+        return found, status
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Keep a pod back from the moment when victims were chosen for it until the last of them has begun to terminate."""
+        if self._last_victims and self.is_running_preemption(pod):
+            return unresolvable(WAITING)
+        return SUCCESS
+
+    def is_running_preemption(self, pod: Pod) -> bool:
+        """Return whether evictions for this pod are still being asked for."""
+        uid = _uid_of(pod)
+        last = self._last_victims.get(uid)
+        if last is None:
+            return False
+        if self._stays(last):
+            return True
+        del self._last_victims[uid]
+        return False
+
+    def preemption_failed(self, pod: Pod) -> None:
+        """Stop waiting for the evictions for a pod: the host could not carry them out."""
+        self._last_victims.pop(_uid_of(pod), None)
+
+    def _stays(self, key: str) -> bool:
+        victim = self._dry_runs.newest(key)
+        return victim is not None and victim.metadata.deletion_timestamp is None
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register pods that leave: they end the wait in `pre_enqueue`. Whether to try again is for the filters to say."""
+        if not self._asynchronous:
+            return ()
+        return ((ClusterEvent(EventResource.POD, ActionType.DELETE), _never_queue),)
+
+
+def _never_queue(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    return HintAnswer.SKIP
+
+
+def _uid_of(pod: Pod) -> str:
+    return pod.metadata.uid or f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -1,0 +1,48 @@
+"""Rows as they would be if pods came or left: the view behind nominated pods and dry runs of preemption."""
+
+from __future__ import annotations
+
+from bayplan.state.arrays import Index, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT
+from bayplan.state.views import Rows
+
+
+class HypotheticalRows(Rows):
+    """Rows of an index with usage that is not the cluster's own.
+
+    Only what pods take is supposed (`Reads.USAGE`); all else is as it is.
+
+    Args:
+        state: the cluster.
+        index: intp row numbers.
+        usage: int64[3 + resources, rows], columns of the usage matrix. May be changed while the view is in use.
+    """
+
+    __slots__ = ("_allocatable", "_allowed_pods", "usage")
+
+    def __init__(self, state: ClusterState, index: Index, usage: Ints) -> None:
+        super().__init__(state, index)
+        self.usage = usage
+        self._allocatable: dict[int, Ints] = {}
+        self._allowed_pods: Ints | None = None
+
+    def allocatable(self, resource: int) -> Ints:
+        found = self._allocatable.get(resource)
+        if found is None:
+            found = self._allocatable[resource] = self.state.nodes.allocatable[resource].take(self._all)
+        return found
+
+    def allowed_pods(self) -> Ints:
+        if self._allowed_pods is None:
+            self._allowed_pods = self.state.nodes.allowed_pods.take(self._all)
+        return self._allowed_pods
+
+    def requested(self, resource: int) -> Ints:
+        return self.usage[FIRST_RESOURCE + resource]
+
+    def non_zero_requested(self, resource: int) -> Ints:
+        return self.usage[NON_ZERO_CPU + resource]
+
+    def pod_count(self) -> Ints:
+        return self.usage[POD_COUNT]

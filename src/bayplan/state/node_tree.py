@@ -1,0 +1,74 @@
+"""The order in which nodes are visited: one of each zone in turn, as upstream's nodeTree lists them.
+
+A sample of nodes taken in this order holds nodes of all zones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bayplan.objects.node import Node
+from bayplan.state.arrays import Index
+
+ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+"""The older label counts where a node has both."""
+
+
+def zone_key(node: Node) -> str:
+    """Return what tells the zone of a node from others; "" where it is in none."""
+    labels = node.metadata.labels
+    zone, region = (
+        next((labels[name] for name in names if name in labels), "") for names in (ZONE_LABELS, REGION_LABELS)
+    )
+    return f"{region}:\x00:{zone}" if region or zone else ""
+
+
+class NodeTree:
+    """Nodes by zone: zones in the order in which their first nodes came, each zone's nodes likewise."""
+
+    __slots__ = ("_order", "_zones")
+
+    def __init__(self) -> None:
+        self._zones: dict[str, dict[str, None]] = {}
+        self._order: Index | None = None
+
+    def add(self, node: Node) -> None:
+        """Add a node at the end of its zone."""
+        self._zones.setdefault(zone_key(node), {})[node.metadata.name] = None
+        self._order = None
+
+    def remove(self, node: Node) -> None:
+        """Remove a node; its zone goes with the last one."""
+        zone = zone_key(node)
+        names = self._zones[zone]
+        del names[node.metadata.name]
+        if not names:
+            del self._zones[zone]
+        self._order = None
+
+    def update(self, old: Node, new: Node) -> None:
+        """Move a node whose zone has changed to the end of its new zone."""
+        if old.metadata.labels is not new.metadata.labels and zone_key(old) != zone_key(new):
+            self.remove(old)
+            self.add(new)
+
+    def order(self, row_of: Mapping[str, int]) -> Index:
+        """Return the rows in the order of visits: the first node of each zone, then the second of each that has one, ..."""
+        if self._order is None:
+            rounds = [
+                (place, number, row_of[name])
+                for number, names in enumerate(self._zones.values())
+                for place, name in enumerate(names)
+            ]
+            rounds.sort()
+            self._order = np.array([row for _, _, row in rounds], dtype=np.intp)
+        return self._order
+
+    def copy(self) -> NodeTree:
+        """Return an independent copy."""
+        other = NodeTree()
+        other._zones = {zone: dict(names) for zone, names in self._zones.items()}
+        return other
