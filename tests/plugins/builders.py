@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
 
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle, Plugin
+from bayplan.framework.preemption.dry_runs import DryRuns
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
@@ -84,9 +86,14 @@ def make_state(nodes: Iterable[Node], pods: Iterable[tuple[Pod, str]] = ()) -> C
     return state
 
 
+def make_handle(state: ClusterState, feature_gates: FeatureGates) -> Handle:
+    """Return what a plugin may know. Dry runs are there, so that plugins can be made, but know no more than the cluster."""
+    return Handle(state, feature_gates, dry_runs=cast(DryRuns, SimpleNamespace(cluster=state)))
+
+
 def make_plugin(kind: type[P], state: ClusterState, arguments: object = None, **gates: bool) -> P:
     """Return a plugin for a state."""
-    return kind(arguments, Handle(state, FeatureGates.from_mapping(gates)))
+    return kind(arguments, make_handle(state, FeatureGates.from_mapping(gates)))
 
 
 def _decode(document: dict[str, object]) -> KubernetesObject:

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from bayplan.framework.configuration.loading import default_configuration, load_configuration
 from bayplan.framework.events import ACTION_BY_TEXT, ActionType, ClusterEvent, HintAnswer
 from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.plugin import Handle, NormalizePlugin, Plugin
+from bayplan.framework.plugin import NormalizePlugin, Plugin
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import IN_TREE, in_tree_registry
 from bayplan.state.cluster_state import ClusterState
-from tests.plugins.builders import make_plugin, make_state
+from tests.plugins.builders import make_handle, make_plugin, make_state
 from tests.shared import shared_path
 
 LATER = {"sign", "placementScore"}
@@ -89,7 +89,7 @@ def answers(case: dict[str, Any], event: ClusterEvent) -> list[HintAnswer]:
         assert item is not None
         state.catalog.put(item.key, item)
     arguments = configuration.profiles[0].plugin_arguments.get(case["plugin"])
-    plugin = in_tree_registry().make(case["plugin"], arguments, Handle(state, gates))
+    plugin = in_tree_registry().make(case["plugin"], arguments, make_handle(state, gates))
     pod, old, new = (read_object(case.get(name)) for name in ("pod", "old", "new"))
     assert isinstance(pod, Pod)
     if event.actions == ActionType.ADD:
