@@ -25,10 +25,12 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.configuration.loading import default_configuration, load_configuration_mapping
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, verdict_code
 from bayplan.objects.pod import Pod
+from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.arrays import Bools
 
@@ -56,6 +58,7 @@ def make_scheduler(case: JsonObject) -> tuple[Scheduler, ClusterObjects]:
     scheduler = assemble_scheduler(
         configuration, registry, feature_gates=gates, pick=first_by_name, record_level=RecordLevel.OFF
     )
+    _look_at_all_candidates(scheduler, written)
     objects = read_objects(case)
     for item in objects.others:
         scheduler.handle(None, item, 0)
@@ -193,6 +196,7 @@ def _tell_preemption(
     assert result.diagnosis is not None
     key = key_of(pod)
     if profile.post_filter:
+        candidates = _candidates(profile, pod, result.diagnosis, cycle_state)
         found, status = scheduler.run_post_filter_plugins(profile, pod, result.diagnosis, cycle_state)
         node = found.nominated_node_name if found is not None else None
         victims: list[Json] = list(found.victims) if found is not None else []
@@ -202,10 +206,7 @@ def _tell_preemption(
             "nominatedNode": node or None,
             "nominatedNodes": list(found.equals) if found is not None else [],
             "victims": victims,
-            "candidates": {
-                candidate.node_name: {"victims": list(candidate.victims), "numPDBViolations": candidate.pdb_violations}
-                for candidate in (found.candidates if found is not None else ())
-            },
+            "candidates": candidates,
         }
         answer["preemption"] = preemption
         if node is not None:
@@ -217,6 +218,36 @@ def _tell_preemption(
                     scheduler.pods[other] = _nominated(cleared, "")
                     scheduler.queue.unnominate(cleared)
     answer["message"] = result.diagnosis.message()
+
+
+def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState) -> dict[str, Json]:
+    """Return what a dry run on every node finds, also where fewer candidates are enough for the plugin."""
+    told: dict[str, Json] = {}
+    for plugin in profile.post_filter:
+        if isinstance(plugin, DefaultPreemption):
+            for candidate in plugin.evaluator.candidates_everywhere(pod, diagnosis, cycle_state):
+                told[candidate.node_name] = {
+                    "victims": list[Json](candidate.victims),
+                    "numPDBViolations": candidate.pdb_violations,
+                }
+    return told
+
+
+def _look_at_all_candidates(scheduler: Scheduler, written: Json) -> None:
+    """Let DefaultPreemption look at every candidate, except in profiles whose arguments the case gives."""
+    given: set[str] = set()
+    profiles: Json = written.get("profiles") if isinstance(written, dict) else None
+    for profile in profiles if isinstance(profiles, list) else ():
+        plugin_config = profile.get("pluginConfig") if isinstance(profile, dict) else None
+        if isinstance(plugin_config, list) and any(
+            isinstance(item, dict) and item.get("name") == DefaultPreemption.name for item in plugin_config
+        ):
+            assert isinstance(profile, dict)
+            given.add(str(profile.get("schedulerName") or "default-scheduler"))
+    for name, found in scheduler.profiles.items():
+        for plugin in found.post_filter:
+            if isinstance(plugin, DefaultPreemption) and name not in given:
+                plugin.evaluator.min_candidate_nodes_percentage = 100
 
 
 def _take_node(

@@ -7,11 +7,12 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-pre
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, told_reasons
+from bayplan.framework.diagnosis import Candidate, Diagnosis, PostFilterResult, told_reasons
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.dry_runs import DryRuns
 from bayplan.framework.preemption.shortlist import Candidates, Shortlist
@@ -102,6 +103,13 @@ class Evaluator:
     def find_candidates(self, pod: Pod, state: CycleState, rows: Index, wanted: int) -> Shortlist:
         """Dry-run preemption on rows, in this order, until enough candidates are found."""
         return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted)
+
+    def candidates_everywhere(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> Collection[Candidate]:
+        """Return every node where the pod could preempt others, however few are enough; for explanations and comparisons."""
+        rows = self.potential_nodes(diagnosis)
+        if self.why_not_eligible(pod, diagnosis) or not len(rows):
+            return ()
+        return Candidates(self.find_candidates(pod, state, rows, len(rows)), self._dry_runs.cluster.nodes.names)
 
     def _nothing_found(self, shortlist: Shortlist | None) -> tuple[PostFilterResult | None, Status]:
         refusals = shortlist.refusals if shortlist is not None else ()
