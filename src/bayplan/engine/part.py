@@ -120,7 +120,9 @@ class Part:
             row_view: a view to reuse for single rows.
             changes: what the plan knows of changed rows; a part that is as far as the plan was shares the plan's view of them.
         """
-        stale = self.values is None or params != self.params or len(self.values) != state.nodes.capacity
+        # Without params (the profile leaves out PreFilter or PreScore) nothing tells what a rule looks up by itself.
+        stale = params is None or params != self.params
+        stale = stale or self.values is None or len(self.values) != state.nodes.capacity
         if stale or not self.incremental:
             self.params = params
             self.evaluate_all(state)

@@ -1,0 +1,248 @@
+"""What in-tree volumes are called by the CSI drivers that took over from them. Not a plugin.
+
+Five in-tree kinds are migrated for good; two more (Azure File, vSphere) are known as migratable and never translated here.
+Source: KEP-625, and the names that the drivers document.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from urllib.parse import unquote
+
+from msgspec.structs import replace
+
+from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.objects.selectors import quote
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeSpec
+from bayplan.objects.volumes import AzureDiskVolumeSource, Volume
+
+AWS_EBS = "kubernetes.io/aws-ebs"
+GCE_PD = "kubernetes.io/gce-pd"
+AZURE_DISK = "kubernetes.io/azure-disk"
+CINDER = "kubernetes.io/cinder"
+PORTWORX = "kubernetes.io/portworx-volume"
+AZURE_FILE = "kubernetes.io/azure-file"
+VSPHERE = "kubernetes.io/vsphere-volume"
+
+DRIVERS = MappingProxyType(
+    {
+        AWS_EBS: "ebs.csi.aws.com",
+        GCE_PD: "pd.csi.storage.gke.io",
+        AZURE_DISK: "disk.csi.azure.com",
+        CINDER: "cinder.csi.openstack.org",
+        PORTWORX: "pxd.portworx.com",
+        AZURE_FILE: "file.csi.azure.com",
+        VSPHERE: "csi.vsphere.vmware.com",
+    }
+)
+"""The CSI driver that stands for each in-tree plugin."""
+
+MIGRATED = frozenset({AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX})
+"""Plugins whose migration the scheduler takes as done."""
+
+TOPOLOGY_KEYS = MappingProxyType(
+    {
+        AWS_EBS: "topology.ebs.csi.aws.com/zone",
+        GCE_PD: "topology.gke.io/zone",
+        CINDER: "topology.cinder.csi.openstack.org/zone",
+    }
+)
+"""The node label by which a driver knows zones, where its volumes' zones are translated."""
+
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
+ZONE_DELIMITER = "__"
+UNSPECIFIED = "UNSPECIFIED"
+
+
+class TranslationError(ValueError):
+    """A volume that can't be translated; the text is upstream's. Callers decide what that means."""
+
+
+@dataclass(frozen=True, slots=True)
+class CsiVolume:
+    """A volume as its CSI driver knows it.
+
+    Attributes:
+        driver, handle: its name.
+        node_affinity: from which nodes it can be reached; None for inline volumes and where nothing limits it.
+    """
+
+    driver: str
+    handle: str
+    node_affinity: NodeSelector | None = None
+
+
+def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str:
+    """Return the in-tree plugin of a volume that has a CSI driver now, or the empty text."""
+    if source.aws_elastic_block_store is not None:
+        return AWS_EBS
+    if source.gce_persistent_disk is not None:
+        return GCE_PD
+    if source.azure_disk is not None:
+        return AZURE_DISK
+    if source.cinder is not None:
+        return CINDER
+    if source.portworx_volume is not None:
+        return PORTWORX
+    if source.azure_file is not None:
+        return AZURE_FILE
+    return VSPHERE if source.vsphere_volume is not None else ""
+
+
+def is_migratable(source: Volume | PersistentVolumeSpec) -> bool:
+    """Return whether a volume is of an in-tree plugin that has a CSI driver now."""
+    return in_tree_plugin(source) != ""
+
+
+def translate_inline_volume(volume: Volume) -> CsiVolume:
+    """Return the CSI name of an inline volume of a migrated plugin.
+
+    Raises:
+        TranslationError: its identifier makes no sense.
+    """
+    plugin = in_tree_plugin(volume)
+    if volume.aws_elastic_block_store is not None:
+        handle = _ebs_volume_id(volume.aws_elastic_block_store.volume_id)
+    elif volume.gce_persistent_disk is not None:
+        handle = _gce_handle("zones", UNSPECIFIED, volume.gce_persistent_disk.pd_name)
+    elif volume.azure_disk is not None:
+        handle = _azure_disk_uri(volume.azure_disk)
+    elif volume.cinder is not None:
+        handle = volume.cinder.volume_id
+    elif volume.portworx_volume is not None:
+        handle = volume.portworx_volume.volume_id
+    else:
+        raise TranslationError(f"could not find in-tree plugin translation logic for {quote(volume.name)}")
+    return CsiVolume(DRIVERS[plugin], handle)
+
+
+def translate_volume(volume: PersistentVolume) -> CsiVolume:
+    """Return the CSI name of a persistent volume of a migrated plugin, and its node affinity in the driver's terms.
+
+    Raises:
+        TranslationError: its identifier or its zones make no sense.
+    """
+    spec, plugin = volume.spec, in_tree_plugin(volume.spec)
+    if spec.aws_elastic_block_store is not None:
+        handle = _ebs_volume_id(spec.aws_elastic_block_store.volume_id)
+    elif spec.gce_persistent_disk is not None:
+        handle = _gce_volume_handle(volume, spec.gce_persistent_disk.pd_name)
+    elif spec.azure_disk is not None:
+        handle = _azure_disk_uri(spec.azure_disk)
+    elif spec.cinder is not None:
+        handle = spec.cinder.volume_id
+    elif spec.portworx_volume is not None:
+        handle = spec.portworx_volume.volume_id
+    else:
+        raise TranslationError(f"could not find in-tree plugin translation logic for {quote(volume.metadata.name)}")
+    key = TOPOLOGY_KEYS.get(plugin)
+    affinity = spec.node_affinity.required if spec.node_affinity is not None else None
+    if key is not None:
+        affinity = _translate_topology(affinity, volume.metadata.labels, key)
+    return CsiVolume(DRIVERS[plugin], handle, affinity)
+
+
+# Identifiers.
+
+_AWS_VOLUME = re.compile(r"vol-[^/]*\n?\Z")
+
+
+def _ebs_volume_id(text: str) -> str:
+    """Return the volume of ``aws://<zone>/<volume>`` or ``aws:///<volume>``; other texts are taken as they are."""
+    prefix = "failed to translate Kubernetes ID to EBS Volume ID"
+    if not text.startswith("aws://"):
+        return text
+    path = re.split(r"[?#]", text.removeprefix("aws://"), maxsplit=1)[0].partition("/")[2]
+    volume = unquote(path).strip("/")
+    if not _AWS_VOLUME.match(volume):
+        raise TranslationError(f"{prefix} Invalid format for AWS volume ({text})")
+    return volume
+
+
+def _gce_handle(kind: str, place: str, disk: str) -> str:
+    return f"projects/{UNSPECIFIED}/{kind}/{place}/disks/{disk}"
+
+
+def _gce_volume_handle(volume: PersistentVolume, disk: str) -> str:
+    labels = volume.metadata.labels
+    zones = (labels.get(BETA_ZONE) or labels.get(ZONE) or "").split(ZONE_DELIMITER)
+    if len(zones) > 1:
+        return _gce_handle("regions", _gce_region(zones), disk)
+    return _gce_handle("zones", zones[0] or UNSPECIFIED, disk)
+
+
+def _gce_region(zones: list[str]) -> str:
+    """Return the region of some zones, which are called ``<continent>-<region>-<letter>``."""
+    prefix = "failed to get region from zones:"
+    regions = set()
+    for zone in zones:
+        parts = zone.split("-")
+        if len(parts) != 3:
+            wanted = "expected: {locale}-{region}-{zone}"
+            raise TranslationError(f"{prefix} zone in unexpected format, {wanted}, got: {zone}")
+        regions.add("-".join(parts[:2]))
+    if len(regions) != 1:
+        listed = " ".join(f"{region}:{{}}" for region in sorted(regions))
+        raise TranslationError(f"{prefix} multiple or no regions gotten from zones, got: map[{listed}]")
+    return regions.pop()
+
+
+def _azure_disk_uri(disk: AzureDiskVolumeSource) -> str:
+    if disk.kind is not None and disk.kind.lower() != "managed":
+        raise TranslationError(f"kind({disk.kind}) is not supported in csi migration")
+    return disk.disk_uri
+
+
+# Topology.
+
+
+def _translate_topology(affinity: NodeSelector | None, labels: dict[str, str], csi_key: str) -> NodeSelector | None:
+    """Put the driver's key in the place of zones, in the affinity or else from the labels; old names of regions become new."""
+    terms = affinity.node_selector_terms if affinity is not None else ()
+    beta = _uses_beta_labels(terms, labels)
+    zone = BETA_ZONE if beta else ZONE
+    if _values_of(terms, zone):
+        terms = _renamed(terms, zone, csi_key)
+    elif zone in labels:
+        zones = sorted({part.strip() for part in labels[zone].split(ZONE_DELIMITER)} - {""})
+        if zones:
+            extra = NodeSelectorRequirement(key=csi_key, operator="In", values=tuple(zones))
+            terms = tuple(
+                replace(term, match_expressions=(*term.match_expressions, extra))
+                for term in terms or (NodeSelectorTerm(),)
+            )
+    if beta and _values_of(terms, BETA_REGION):
+        terms = _renamed(terms, BETA_REGION, REGION)
+    if affinity is None:
+        return NodeSelector(node_selector_terms=terms) if terms else None
+    return replace(affinity, node_selector_terms=terms)
+
+
+def _uses_beta_labels(terms: tuple[NodeSelectorTerm, ...], labels: dict[str, str]) -> bool:
+    """Return whether zones go by the old label: the affinity decides before the labels, the new name before the old."""
+    keys = {requirement.key for term in terms for requirement in term.match_expressions}
+    for names in (keys, labels):
+        if ZONE in names:
+            return False
+        if BETA_ZONE in names:
+            return True
+    return False
+
+
+def _values_of(terms: tuple[NodeSelectorTerm, ...], key: str) -> bool:
+    return any(item.key == key and item.values for term in terms for item in term.match_expressions)
+
+
+def _renamed(terms: tuple[NodeSelectorTerm, ...], old: str, new: str) -> tuple[NodeSelectorTerm, ...]:
+    return tuple(
+        replace(
+            term,
+            match_expressions=tuple(
+                replace(item, key=new) if item.key == old else item for item in term.match_expressions
+            ),
+        )
+        for term in terms
+    )

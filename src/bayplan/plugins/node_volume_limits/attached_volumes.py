@@ -1,0 +1,149 @@
+"""How many volumes of each CSI driver are on each node, how many it takes, and who has which: kept by what changed.
+
+Columns are followed lazily, like `VolumeUse`: whoever asks pays for the rows and objects that changed since the last time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.objects.storage import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from bayplan.plugins.node_volume_limits.csi_names import csi_names
+from bayplan.plugins.pod_claims import pod_volumes
+from bayplan.state.arrays import Bools, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.volume_use import VolumeUse
+
+NO_LIMIT = 1 << 62
+
+
+class AttachedVolumes:
+    """The volumes on the nodes of a cluster.
+
+    Attributes:
+        has_csi_node: bool[capacity], nodes with a CSINode. limited: those whose CSINode has a limit for some driver.
+        limits: int64[capacity] per driver, `NO_LIMIT` where a node has none.
+        counts: int64[capacity] per driver, volumes of pods on the node and further volumes that are attached to it.
+        rows_of: the rows whose pods use a volume, by its unique name.
+        errors: rows where the volumes of a pod can't be told, with the reason.
+    """
+
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
+        self._use = VolumeUse(cluster)
+        self._by_pods: dict[int, dict[str, str]] = {}
+        self._attached: dict[int, dict[str, str]] = {}
+        self._counted: dict[int, dict[str, int]] = {}
+        self._claims_seen: object = None
+        self._nodes_seen: object = None
+        self._attachments_seen: object = None
+        self.has_csi_node: Bools = np.zeros(0, dtype=np.bool_)
+        self.limited: Bools = np.zeros(0, dtype=np.bool_)
+        self.limits: dict[str, Ints] = {}
+        self.counts: dict[str, Ints] = {}
+        self.rows_of: dict[str, dict[int, None]] = {}
+        self.errors: dict[int, str] = {}
+
+    def drivers_of(self, row: int) -> frozenset[str]:
+        """Return the drivers that are installed on a node."""
+        csi_node = self._cluster.catalog.get(CSINode, self._cluster.nodes.names[row] or "")
+        return frozenset(driver.name for driver in csi_node.spec.drivers) if csi_node is not None else frozenset()
+
+    def follow(self) -> None:
+        """Bring all columns up to date."""
+        cluster, catalog = self._cluster, self._cluster.catalog
+        stale: dict[int, None] = dict.fromkeys(self._use.follow())
+        nodes_seen = (catalog.version(CSINode), cluster.node_log.end, cluster.nodes.capacity)
+        if nodes_seen != self._nodes_seen:
+            self._nodes_seen = nodes_seen
+            self._read_nodes()
+            stale.update(dict.fromkeys((*self._use.pods_on, *self._counted)))
+        claims_seen = tuple(catalog.version(kind) for kind in (PersistentVolumeClaim, PersistentVolume, StorageClass))
+        if claims_seen != self._claims_seen:
+            self._claims_seen = claims_seen
+            stale.update(dict.fromkeys(self._use.pods_on))
+        attachments_seen = (catalog.version(VolumeAttachment), catalog.version(PersistentVolume), nodes_seen)
+        if attachments_seen != self._attachments_seen:
+            self._attachments_seen = attachments_seen
+            stale.update(dict.fromkeys(self._attached))
+            self._read_attachments()
+            stale.update(dict.fromkeys(self._attached))
+        for row in stale:
+            self._look_at(row)
+
+    def _read_nodes(self) -> None:
+        """Read the limits of all nodes anew."""
+        cluster = self._cluster
+        capacity, row_of = cluster.nodes.capacity, cluster.nodes.row_of
+        self.has_csi_node = np.zeros(capacity, dtype=np.bool_)
+        self.limited = np.zeros(capacity, dtype=np.bool_)
+        self.limits = {}
+        for driver, counts in self.counts.items():
+            if len(counts) != capacity:
+                self.counts[driver] = np.resize(counts, capacity)
+                self.counts[driver][len(counts) :] = 0
+        for csi_node in cluster.catalog.all(CSINode):
+            row = row_of.get(csi_node.metadata.name)
+            if row is None:
+                continue
+            self.has_csi_node[row] = True
+            for item in csi_node.spec.drivers:
+                if item.allocatable is None or item.allocatable.count is None:
+                    continue
+                self.limited[row] = True
+                limits = self.limits.get(item.name)
+                if limits is None:
+                    limits = self.limits[item.name] = np.full(capacity, NO_LIMIT, dtype=np.int64)
+                limits[row] = item.allocatable.count
+
+    def _read_attachments(self) -> None:
+        """Read which volumes are attached to nodes, whether pods use them or not."""
+        catalog, row_of = self._cluster.catalog, self._cluster.nodes.row_of
+        self._attached = {}
+        for attachment in catalog.all(VolumeAttachment):
+            spec = attachment.spec
+            row, name = row_of.get(spec.node_name), spec.source.persistent_volume_name
+            if row is None or not spec.attacher or name is None:
+                continue
+            volume = catalog.get(PersistentVolume, name)
+            if volume is not None and volume.spec.csi is not None:
+                names = self._attached.setdefault(row, {})
+                names[f"{spec.attacher}/{volume.spec.csi.volume_handle}"] = spec.attacher
+
+    def _look_at(self, row: int) -> None:
+        """Work out the volumes of one node anew."""
+        catalog, migrated = self._cluster.catalog, bool(self.has_csi_node[row])
+        names: dict[str, str] = {}
+        self.errors.pop(row, None)
+        for info in self._use.pods_on.get(row, ()):
+            of_pod = csi_names(pod_volumes(info.pod), catalog, migrated=migrated, new_pod=False)
+            if of_pod.error:
+                self.errors[row] = of_pod.error
+                break
+            names.update(of_pod.drivers)
+        before = self._by_pods.get(row, {})
+        for name in before.keys() - names.keys():
+            del self.rows_of[name][row]
+            if not self.rows_of[name]:
+                del self.rows_of[name]
+        for name in names:
+            if name not in before:
+                self.rows_of.setdefault(name, {})[row] = None
+        self._by_pods[row] = names
+        counted: dict[str, int] = {}
+        for driver in (self._attached.get(row, {}) | names).values():
+            counted[driver] = counted.get(driver, 0) + 1
+        for driver in self._counted.get(row, {}):
+            self.counts[driver][row] = 0
+        for driver, count in counted.items():
+            counts = self.counts.get(driver)
+            if counts is None:
+                counts = self.counts[driver] = np.zeros(self._cluster.nodes.capacity, dtype=np.int64)
+            counts[row] = count
+        self._counted[row] = counted

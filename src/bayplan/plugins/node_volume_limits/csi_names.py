@@ -1,0 +1,102 @@
+"""The CSI names of a pod's volumes: driver and handle, by which attachments are counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.plugins.csi_migration import (
+    DRIVERS,
+    MIGRATED,
+    TranslationError,
+    in_tree_plugin,
+    translate_inline_volume,
+    translate_volume,
+)
+from bayplan.plugins.pod_claims import PodVolumes, claim_not_found, class_of_claim, ownership_error
+from bayplan.state.object_catalog import ObjectCatalog
+
+NOT_PROVISIONED = "\0"
+"""Begins the handles of volumes that don't exist yet; upstream has 32 random letters there."""
+
+
+@dataclass(frozen=True, slots=True)
+class CsiNames:
+    """The volumes of one pod that a node must attach.
+
+    Attributes:
+        drivers: the driver by unique name (``driver/handle``).
+        error: why they can't be told, in upstream's words, or the empty text.
+        flags: of a verdict with that error.
+    """
+
+    drivers: dict[str, str] = field(default_factory=dict)
+    error: str = ""
+    flags: int = ERROR_BIT
+
+
+def csi_names(volumes: PodVolumes, catalog: ObjectCatalog, *, migrated: bool, new_pod: bool) -> CsiNames:
+    """Return the CSI names of a pod's volumes.
+
+    Args:
+        volumes: of the pod.
+        catalog: claims, volumes, classes.
+        migrated: whether the node has a CSINode: only then in-tree volumes go by their CSI drivers.
+        new_pod: whether the pod is the one to be scheduled, which needs all its claims; those of others may be missing.
+    """
+    found: dict[str, str] = {}
+    for volume in volumes.volumes:
+        if volume.claim is None:
+            if not migrated or in_tree_plugin(volume.source) not in MIGRATED:
+                continue
+            try:
+                inline = translate_inline_volume(volume.source)
+            except TranslationError as problem:
+                return CsiNames(error=f"converting volume({volume.source.name}) from inline to csi: {problem}")
+            found[f"{inline.driver}/{inline.handle}"] = inline.driver
+            continue
+        if not volume.claim:
+            return CsiNames(error="PersistentVolumeClaim had no name")
+        key = f"{volumes.namespace}/{volume.claim}"
+        claim = catalog.get(PersistentVolumeClaim, key)
+        if claim is None:
+            if new_pod:
+                return CsiNames(error=f"looking up PVC {key}: {claim_not_found(volume.claim)}", flags=UNRESOLVABLE_BIT)
+            continue
+        if volume.ephemeral:
+            text = ownership_error(claim, volumes.namespace, volumes.pod_name, volumes.pod_uid)
+            if text:
+                return CsiNames(error=text)
+        name = _name_of_claim(claim, catalog, migrated=migrated)
+        if name is not None and name[0] and name[1]:
+            found[f"{name[0]}/{name[1]}"] = name[0]
+    return CsiNames(found)
+
+
+def _name_of_claim(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str] | None:
+    """Return driver and handle of a claim's volume, or None where it is not a matter of CSI."""
+    volume = catalog.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
+    if volume is None:
+        return _name_by_class(claim, catalog, migrated=migrated)
+    if volume.spec.csi is not None:
+        return volume.spec.csi.driver, volume.spec.csi.volume_handle
+    if not migrated or in_tree_plugin(volume.spec) not in MIGRATED:
+        return None
+    try:
+        translated = translate_volume(volume)
+    except TranslationError:
+        return None
+    return translated.driver, translated.handle
+
+
+def _name_by_class(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str] | None:
+    """Return the driver that will make a claim's volume, and a handle that no volume has."""
+    storage_class = catalog.get(StorageClass, class_of_claim(claim))
+    if storage_class is None:
+        return None
+    handle = f"{NOT_PROVISIONED}{claim.metadata.namespace}/{claim.metadata.name}"
+    provisioner = storage_class.provisioner
+    if provisioner in DRIVERS:
+        return (DRIVERS[provisioner], handle) if migrated and provisioner in MIGRATED else None
+    return provisioner, handle

@@ -1,0 +1,81 @@
+"""The queueing hints of NodeVolumeLimits. Source: KEP-4247."""
+
+from __future__ import annotations
+
+from bayplan.framework.events import HintAnswer, objects_of
+from bayplan.objects.pod import Pod
+from bayplan.objects.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from bayplan.plugins.csi_migration import (
+    DRIVERS,
+    MIGRATED,
+    TranslationError,
+    in_tree_plugin,
+    is_migratable,
+    translate_inline_volume,
+)
+from bayplan.plugins.pod_claims import claim_name_of
+
+
+class LimitHints:
+    """The hints; they look at nothing but the objects of the event."""
+
+    def is_schedulable_after_csi_node_updated(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod where the node takes more volumes of some driver than before; no limit counts as 0."""
+        objects = objects_of(CSINode, old, new)
+        if objects is None or objects[0] is None or objects[1] is None:
+            return HintAnswer.ERROR
+        before, after = _limits(objects[0]), _limits(objects[1])
+        return HintAnswer(any(limit > before.get(driver, 0) for driver, limit in after.items()))
+
+    def is_schedulable_after_pod_deleted(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod where one that had a node, or a nomination, and volumes that may count left."""
+        objects = objects_of(Pod, old, new)
+        if objects is None or objects[0] is None:
+            return HintAnswer.ERROR
+        left = objects[0]
+        if not left.spec.node_name and not left.status.nominated_node_name:
+            return HintAnswer.SKIP
+        return HintAnswer(
+            any(
+                volume.persistent_volume_claim is not None or volume.ephemeral is not None or is_migratable(volume)
+                for volume in left.spec.volumes
+            )
+        )
+
+    def is_schedulable_after_pvc_added(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod where the claim is one of its own."""
+        objects = objects_of(PersistentVolumeClaim, old, new)
+        if objects is None or objects[1] is None:
+            return HintAnswer.ERROR
+        claim = objects[1].metadata
+        if claim.namespace != pod.metadata.namespace:
+            return HintAnswer.SKIP
+        names = [claim_name_of(pod.metadata.name, volume) for volume in pod.spec.volumes]
+        return HintAnswer(claim.name in names)
+
+    def is_schedulable_after_volume_attachment_deleted(
+        self, pod: Pod, old: object | None, new: object | None
+    ) -> HintAnswer:
+        """Queue the pod where it has a claim, or an inline volume of the driver that let go."""
+        objects = objects_of(VolumeAttachment, old, new)
+        if objects is None or objects[0] is None:
+            return HintAnswer.ERROR
+        attacher = objects[0].spec.attacher
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                return HintAnswer.QUEUE
+            plugin = in_tree_plugin(volume)
+            if plugin in MIGRATED:
+                try:
+                    translate_inline_volume(volume)
+                except TranslationError:
+                    return HintAnswer.ERROR
+            if plugin and DRIVERS[plugin] == attacher:
+                return HintAnswer.QUEUE
+        return HintAnswer.SKIP
+
+
+def _limits(csi_node: CSINode) -> dict[str, int]:
+    return {
+        item.name: item.allocatable.count or 0 if item.allocatable is not None else 0 for item in csi_node.spec.drivers
+    }

@@ -1,0 +1,160 @@
+"""The volumes of a pod as the volume plugins read them: which claims they stand for, and which disks they name. Not a plugin.
+
+Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/, and for the claims of ephemeral volumes KEP-1698.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from bayplan.objects.meta import ResourceList
+from bayplan.objects.pod import Pod
+from bayplan.objects.quantity import Quantity, parse_quantity
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.objects.volumes import Volume
+from bayplan.plugins.csi_migration import is_migratable
+
+STORAGE = "storage"
+"""The resource that claims request and volumes have."""
+
+BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+
+ZERO = parse_quantity("0")
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class PodVolume:
+    """One volume of a pod.
+
+    Attributes:
+        source: the volume as it is written.
+        claim: the name of its claim, or None where it needs none. ephemeral: whether the claim is made for the pod.
+    """
+
+    source: Volume
+    claim: str | None = None
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodVolumes:
+    """The volumes of a pod that are claims or disks; others don't matter to scheduling.
+
+    Attributes:
+        key: tells all that the rest depends on.
+        namespace, pod_name, pod_uid: of the pod; the latter two are empty unless it has ephemeral volumes.
+        volumes: in the order of the pod.
+        has_claims: whether one of them is a claim. has_named_claims: likewise, ephemeral ones left out.
+    """
+
+    key: Hashable
+    namespace: str = field(compare=False)
+    pod_name: str = field(compare=False)
+    pod_uid: str = field(compare=False)
+    volumes: tuple[PodVolume, ...] = field(compare=False)
+    has_claims: bool = field(compare=False)
+    has_named_claims: bool = field(compare=False)
+
+
+NO_VOLUMES = PodVolumes(None, "", "", "", (), has_claims=False, has_named_claims=False)
+
+
+def pod_volumes(pod: Pod) -> PodVolumes:
+    """Return the volumes of a pod that are claims or disks; `NO_VOLUMES` where it has none."""
+    if not pod.spec.volumes:
+        return NO_VOLUMES
+    metadata = pod.metadata
+    volumes = []
+    ephemeral = False
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            volumes.append(PodVolume(volume, volume.persistent_volume_claim.claim_name))
+        elif volume.ephemeral is not None:
+            ephemeral = True
+            volumes.append(PodVolume(volume, claim_of_ephemeral(metadata.name, volume.name), ephemeral=True))
+        elif is_disk(volume) or is_migratable(volume):
+            volumes.append(PodVolume(volume))
+    if not volumes:
+        return NO_VOLUMES
+    name, uid = (metadata.name, metadata.uid) if ephemeral else ("", "")
+    return PodVolumes(
+        (metadata.namespace, name, uid, _encode([item.source for item in volumes])),
+        metadata.namespace,
+        name,
+        uid,
+        tuple(volumes),
+        has_claims=any(item.claim is not None for item in volumes),
+        has_named_claims=any(item.claim is not None and not item.ephemeral for item in volumes),
+    )
+
+
+def owner_of_ephemeral(pod: Pod) -> tuple[str, str] | None:
+    """Return name and uid of a pod with ephemeral volumes: their claims are its own; None for other pods."""
+    for volume in pod.spec.volumes:
+        if volume.ephemeral is not None:
+            return pod.metadata.name, pod.metadata.uid
+    return None
+
+
+def is_disk(volume: Volume) -> bool:
+    """Return whether a volume is one of the disks that pods of a node can't share at will."""
+    return (
+        volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.rbd is not None
+        or volume.iscsi is not None
+    )
+
+
+def claim_of_ephemeral(pod_name: str, volume_name: str) -> str:
+    """Return the name of the claim that is made for an ephemeral volume."""
+    return f"{pod_name}-{volume_name}"
+
+
+def claim_name_of(pod_name: str, volume: Volume) -> str | None:
+    """Return the name of a volume's claim, or None where it needs none."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return claim_of_ephemeral(pod_name, volume.name) if volume.ephemeral is not None else None
+
+
+def ownership_error(claim: PersistentVolumeClaim, namespace: str, pod_name: str, pod_uid: str) -> str:
+    """Return why a claim does not belong to the pod with the ephemeral volume of its name, or the empty text."""
+    metadata = claim.metadata
+    controller = metadata.controller()
+    if metadata.namespace == namespace and controller is not None and controller.uid == pod_uid:
+        return ""
+    of_claim, of_pod = f"{metadata.namespace}/{metadata.name}", f"{namespace}/{pod_name}"
+    return f"PVC {of_claim} was not created for pod {of_pod} (pod is not owner)"
+
+
+def claim_not_found(name: str) -> str:
+    """Return upstream's words for a missing claim."""
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """Return the storage class of a claim; the old annotation wins."""
+    annotated = claim.metadata.annotations.get(BETA_STORAGE_CLASS)
+    return annotated if annotated is not None else claim.spec.storage_class_name or ""
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    """Return the storage class of a persistent volume; the old annotation wins."""
+    annotated = volume.metadata.annotations.get(BETA_STORAGE_CLASS)
+    return annotated if annotated is not None else volume.spec.storage_class_name
+
+
+def storage_amount(amounts: ResourceList) -> Quantity:
+    """Return how much storage is requested or there; nothing where that is not said."""
+    amount = amounts.get(STORAGE)
+    return ZERO if amount is None else parse_quantity(amount)

@@ -1,0 +1,9 @@
+"""VolumeBinding: a pod goes where its volumes can be reached, found among those that exist, or made.
+
+Source: https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode, KEP-490 (topology-aware
+scheduling), KEP-1472 (storage capacity), KEP-4049 (storage capacity scoring).
+"""
+
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
+
+__all__ = ["VolumeBinding"]

@@ -1,0 +1,291 @@
+"""The plugin VolumeBinding: PreFilter, Filter, PreScore, Score, Reserve, PreBind."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.framework.configuration.plugin_arguments import VolumeBindingArgs
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from bayplan.framework.plugin import (
+    MAX_NODE_SCORE,
+    FilterPlugin,
+    Handle,
+    Params,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ReservePlugin,
+    ScorePlugin,
+)
+from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.objects.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
+from bayplan.plugins.pod_claims import PodVolumes, class_of_volume, owner_of_ephemeral, pod_volumes
+from bayplan.plugins.volume_binding.assumed_objects import AssumedObjects
+from bayplan.plugins.volume_binding.capacity_score import capacity_score
+from bayplan.plugins.volume_binding.hints import BindingHints
+from bayplan.plugins.volume_binding.reachable_rows import ReachableRows
+from bayplan.plugins.volume_binding.reservation import Reservation, claim_for_node, volume_for_claim
+from bayplan.plugins.volume_binding.solution import FIRST_ERROR, LAST_ERROR, REASONS, Decision, Solution
+from bayplan.plugins.volume_binding.solve import solve
+from bayplan.plugins.volume_binding.sorted_claims import SortedClaims, claims_error, sort_claims
+from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+
+MAX_CUSTOM_PRIORITY_SCORE = 10
+"""The scale of scores in shapes."""
+
+STATE_KEY = "VolumeBinding"
+RESERVED_KEY = "VolumeBinding/reserved"
+NOT_FOUND = "not found"
+STATE_MISSING = 0x2000 | ERROR_BIT
+KEPT_SOLUTIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CycleClaims:
+    """What PreFilter hands on to Reserve: the params of Filter."""
+
+    params: Params
+
+
+class VolumeBinding(
+    PreFilterPlugin[PodVolumes],
+    FilterPlugin[PodVolumes],
+    PreScorePlugin[PodVolumes],
+    ScorePlugin[PodVolumes],
+    ReservePlugin[PodVolumes],
+    PreBindPlugin[PodVolumes],
+):
+    """Rejects nodes where the pod's volumes can't be reached, found or made; reserves them. Arguments: `VolumeBindingArgs`.
+
+    Params: the sorted claims, and the versions of all else that the choice of volumes reads. What Reserve assumed lives in the
+    plugin, as upstream each profile has its own.
+    """
+
+    name = "VolumeBinding"
+    reads = Reads.NODES
+    pre_reads = Reads.OBJECTS
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        catalog = handle.cluster.catalog
+        self._scores = handle.feature_gates.enabled("StorageCapacityScoring")
+        given = arguments if isinstance(arguments, VolumeBindingArgs) else VolumeBindingArgs()
+        factor = MAX_NODE_SCORE // MAX_CUSTOM_PRIORITY_SCORE
+        self._shape = tuple((point.utilization, point.score * factor) for point in given.shape)
+        self._volumes = AssumedObjects(PersistentVolume, catalog)
+        self._claims = AssumedObjects(PersistentVolumeClaim, catalog)
+        self._reachable = ReachableRows(handle.cluster)
+        self._hints = BindingHints()
+        self._by_class: dict[str, list[PersistentVolume]] = {}
+        self._by_class_version = -1
+        self._texts: dict[str, int] = {}
+        self._solutions: list[tuple[Params, int, Solution]] = []
+        # Whether the profile runs PreFilter and Filter: upstream's state of a cycle is missing, or empty, where not.
+        self._pre_filters = False
+        self._filters = False
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """Return whose the claims of ephemeral volumes must be."""
+        return owner_of_ephemeral(pod)
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
+        """Return the pod's volumes."""
+        return pod_volumes(pod)
+
+    # Filter.
+
+    def pre_filter_reads(self, spec: PodVolumes) -> Reads:
+        """Pods without claims are skipped whatever the cluster holds."""
+        return Reads.OBJECTS if spec.has_claims else Reads.NOTHING
+
+    def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        """Reject pods whose claims can't be used, or should have been bound; SKIP those without claims."""
+        self._pre_filters = True
+        if not spec.has_claims:
+            return SKIP
+        params = self._examine(spec, cluster)
+        if isinstance(params, Status):
+            return params
+        state.write(STATE_KEY, CycleClaims(params))
+        return PreFilterResult(params)
+
+    def _examine(self, spec: PodVolumes, cluster: ClusterState) -> Params | Status:
+        """Return the params of a pod with claims, or why it is rejected."""
+        catalog = cluster.catalog
+        text = claims_error(spec, catalog)
+        if text:
+            return unresolvable(text)
+        claims = sort_claims(spec, catalog, self._claims, self._volumes)
+        if isinstance(claims, Status):
+            return claims
+        versions: tuple[int, ...] = (catalog.version(CSINode),) if claims.bound else ()
+        if claims.delayed:
+            kinds = (PersistentVolume, CSIDriver, CSIStorageCapacity)
+            versions = (*versions, *(catalog.version(kind) for kind in kinds), self._volumes.version)
+        return (claims, versions)
+
+    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
+        """Return the flags of what is wrong with a node (`solution`), or the number of an error."""
+        if params is None:
+            return np.full(len(rows), STATE_MISSING, dtype=np.uint16)
+        self._filters = True
+        return self._solution(params).verdicts(self._number_of)[rows.row_numbers()]
+
+    def _number_of(self, text: str) -> int:
+        return min(self._texts.setdefault(text, len(self._texts) + FIRST_ERROR), LAST_ERROR)
+
+    def _solution(self, params: Params) -> Solution:
+        """Return the volumes of a pod on all nodes, worked out once for each params."""
+        cluster = self.handle.cluster
+        position = cluster.node_log.end
+        for known, known_position, solution in self._solutions:
+            if known_position == position and known == params:
+                return solution
+        claims = params[0]
+        assert isinstance(claims, SortedClaims)
+        solution = solve(claims, cluster, self._reachable, self._volumes_of_class)
+        self._solutions = [(params, position, solution), *self._solutions[: KEPT_SOLUTIONS - 1]]
+        return solution
+
+    def _volumes_of_class(self, name: str) -> list[PersistentVolume]:
+        catalog = self.handle.cluster.catalog
+        version = catalog.version(PersistentVolume)
+        if version != self._by_class_version:
+            self._by_class_version = version
+            self._by_class = {}
+            for volume in sorted(catalog.all(PersistentVolume), key=lambda item: item.metadata.name):
+                self._by_class.setdefault(class_of_volume(volume), []).append(volume)
+        return [self._volumes.latest(volume.metadata.name, volume) for volume in self._by_class.get(name, ())]
+
+    def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return what is wrong with the volumes on a node."""
+        if verdict == STATE_MISSING:
+            return (NOT_FOUND,)
+        if verdict & ERROR_BIT:
+            return (next(text for text in self._texts if self._number_of(text) | ERROR_BIT == verdict),)
+        return tuple(text for flag, text in REASONS.items() if verdict & flag)
+
+    # Score.
+
+    def pre_score_reads(self, spec: PodVolumes) -> Reads:
+        """Without the feature gate nothing is scored, whatever the cluster holds."""
+        return Reads.OBJECTS if self._scores and spec.has_claims else Reads.NOTHING
+
+    def pre_score(self, spec: PodVolumes, cluster: ClusterState, feasible: Bools) -> Params | Status:
+        """SKIP unless storage capacity is scored; the params are those of Filter."""
+        if not self._scores:
+            return SKIP
+        if not self._pre_filters:
+            return error(NOT_FOUND)
+        if not spec.has_claims or not self._filters:
+            return ()
+        return self._examine(spec, cluster)
+
+    def score(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Ints:
+        """Return 0 to 100 by the storage that is used; 0 where no volume is chosen."""
+        scores = np.zeros(len(rows), dtype=np.int64)
+        if not params or not self._scores:
+            return scores
+        solution = self._solution(params)
+        passing = solution.verdicts(self._number_of) == 0
+        for place, row in enumerate(rows.row_numbers().tolist()):
+            if passing[row]:
+                scores[place] = capacity_score(solution.decision(row), self._shape)
+        return scores
+
+    # Reserve, PreBind.
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Assume the volumes and claims that the pod gets on the node."""
+        decision = self._decision(state, node_name)
+        if decision is None:
+            return SUCCESS if self._pre_filters else error(NOT_FOUND)
+        volumes = []
+        for claim, volume in decision.bindings:
+            wanted = volume_for_claim(volume, claim)
+            if wanted is not volume:
+                self._volumes.assume(volume.metadata.name, wanted)
+            volumes.append((claim.key, wanted))
+        claims = tuple(claim_for_node(claim, node_name) for claim, _ in decision.provisions)
+        for claim in claims:
+            self._claims.assume(claim.key, claim)
+        state.write(RESERVED_KEY, Reservation(tuple(volumes), claims))
+        return SUCCESS
+
+    def _decision(self, state: CycleState, node_name: str) -> Decision | None:
+        """Return what the pod gets on a node, or None where PreFilter or Filter had nothing to do with it."""
+        cycle = state.read(STATE_KEY, CycleClaims)
+        if cycle is None or not self._filters:
+            return None
+        row = self.handle.cluster.nodes.row_of.get(node_name)
+        return None if row is None else self._solution(cycle.params).decision(row)
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Forget what was assumed; where Reserve was not reached, what Filter chose, as upstream does."""
+        reservation = state.read(RESERVED_KEY, Reservation)
+        if reservation is not None:
+            names = [volume.metadata.name for _, volume in reservation.volumes]
+            claims: Sequence[PersistentVolumeClaim] = reservation.claims
+        else:
+            decision = self._decision(state, node_name)
+            if decision is None:
+                return
+            names = [volume.metadata.name for _, volume in decision.bindings]
+            claims = [claim for claim, _ in decision.provisions]
+        for name in names:
+            self._volumes.restore(name)
+        for claim in claims:
+            self._claims.restore(claim.key)
+        state.delete(RESERVED_KEY)
+        state.delete(STATE_KEY)
+
+    def reserved(self, state: CycleState) -> Mapping[str, object]:
+        """Return ``volumes``, by claim the volume that it takes, and ``provision``, the claims whose volumes are to be made."""
+        reservation = state.read(RESERVED_KEY, Reservation)
+        if reservation is None:
+            return {}
+        return {
+            "volumes": {claim: volume.metadata.name for claim, volume in reservation.volumes},
+            "provision": [claim.key for claim in reservation.claims],
+        }
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Let the pod be bound once the host has written `updates`."""
+        return SUCCESS
+
+    def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
+        """Return volumes with the claims that they are meant for, then claims with the node that was selected."""
+        reservation = state.read(RESERVED_KEY, Reservation)
+        if reservation is None:
+            return ()
+        return (*(volume for _, volume in reservation.volumes), *reservation.claims)
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register all objects that volumes are chosen by, and nodes that come or change labels."""
+        hints = self._hints
+        changes = ActionType.ADD | ActionType.UPDATE
+        return (
+            (ClusterEvent(EventResource.STORAGE_CLASS, changes), hints.is_schedulable_after_storage_class_change),
+            (
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changes),
+                hints.is_schedulable_after_persistent_volume_claim_change,
+            ),
+            (ClusterEvent(EventResource.PERSISTENT_VOLUME, changes), None),
+            (ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL), None),
+            (ClusterEvent(EventResource.CSI_NODE, changes), hints.is_schedulable_after_csi_node_change),
+            (ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE), hints.is_schedulable_after_csi_driver_change),
+            (
+                ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, changes),
+                hints.is_schedulable_after_csi_storage_capacity_change,
+            ),
+        )

@@ -1,0 +1,101 @@
+"""Which volumes a pod would get on each node: the whole of VolumeBinding's Filter, over all nodes at once.
+
+On each node bound claims must be reachable; each claim that waits takes the smallest volume that fits, the smaller claims
+first; what is left must be provisioned there. Nothing of it depends on the pods of a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
+from bayplan.objects.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
+from bayplan.state.arrays import Bools, Codes, Ints
+
+NODE_CONFLICT = 1
+BIND_CONFLICT = 2
+NOT_ENOUGH_SPACE = 4
+VOLUME_MISSING = 8
+REASONS = {
+    NODE_CONFLICT: "node(s) didn't match PersistentVolume's node affinity",
+    BIND_CONFLICT: "node(s) didn't find available persistent volumes to bind",
+    NOT_ENOUGH_SPACE: "node(s) did not have enough free storage",
+    VOLUME_MISSING: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+}
+"""The flags of a verdict, in the order of their reasons."""
+
+FIRST_ERROR = 16
+LAST_ERROR = 0x1FFF
+NOTHING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class StaticChoice:
+    """What a claim takes of the volumes that exist: per row a position in `volumes`, or `NOTHING`."""
+
+    claim: PersistentVolumeClaim
+    volumes: Sequence[PersistentVolume]
+    picks: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Provision:
+    """Where a claim's volume would be made: bool per row, and per row a position in `capacities`, or `NOTHING`."""
+
+    claim: PersistentVolumeClaim
+    wanted: Bools
+    capacities: Sequence[CSIStorageCapacity]
+    picks: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a pod gets on one node.
+
+    Attributes:
+        bindings: claims and the volumes that they take.
+        provisions: claims whose volumes are to be made, with the capacity that is enough for them, where one is published.
+    """
+
+    bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
+    provisions: tuple[tuple[PersistentVolumeClaim, CSIStorageCapacity | None], ...]
+
+
+class Solution:
+    """The volumes of a pod on every node.
+
+    Attributes:
+        flags: uint16 per row, reasons against the node.
+        static, provisions: the choices for claims that wait, each in the order in which upstream makes them.
+        errors: texts that end the cycle, with the rows where they come up; a later one does not replace an earlier one.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.flags: Codes = np.zeros(count, dtype=np.uint16)
+        self.static: list[StaticChoice] = []
+        self.provisions: list[Provision] = []
+        self.errors: list[tuple[str, Bools]] = []
+
+    def verdicts(self, number_of: Callable[[str], int]) -> Codes:
+        """Return uint16 per row, 0 where the pod's volumes are all right; `number_of` gives the text of an error a number."""
+        verdicts: Codes = self.flags | (self.flags != 0) * np.uint16(UNRESOLVABLE_BIT)
+        for text, rows in reversed(self.errors):
+            verdicts[rows] = number_of(text) | ERROR_BIT
+        return verdicts
+
+    def decision(self, row: int) -> Decision:
+        """Return what the pod gets on a row that passed."""
+        bindings = [
+            (choice.claim, choice.volumes[choice.picks.item(row)])
+            for choice in self.static
+            if choice.picks.item(row) != NOTHING
+        ]
+        provisions = []
+        for provision in self.provisions:
+            if provision.wanted.item(row):
+                pick = provision.picks.item(row)
+                provisions.append((provision.claim, None if pick == NOTHING else provision.capacities[pick]))
+        return Decision(tuple(bindings), tuple(provisions))

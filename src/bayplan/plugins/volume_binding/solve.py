@@ -1,0 +1,205 @@
+"""Work out a pod's volumes on all nodes, step by step as upstream does it for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from bayplan.objects.quantity import value
+from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
+from bayplan.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from bayplan.plugins.csi_migration import MIGRATED, TranslationError, in_tree_plugin, translate_volume
+from bayplan.plugins.pod_claims import SELECTED_NODE, STORAGE, class_of_claim
+from bayplan.plugins.volume_binding.matching import by_size, choose_volume
+from bayplan.plugins.volume_binding.reachable_rows import ReachableRows
+from bayplan.plugins.volume_binding.solution import (
+    BIND_CONFLICT,
+    NODE_CONFLICT,
+    NOT_ENOUGH_SPACE,
+    NOTHING,
+    VOLUME_MISSING,
+    Provision,
+    Solution,
+)
+from bayplan.plugins.volume_binding.sorted_claims import SortedClaims
+from bayplan.state.arrays import Bools
+from bayplan.state.cluster_state import ClusterState
+
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+VolumesOfClass = Callable[[str], Sequence[PersistentVolume]]
+"""The volumes of a storage class by name, assumed versions among them."""
+
+
+def solve(
+    claims: SortedClaims, cluster: ClusterState, reachable: ReachableRows, volumes_of_class: VolumesOfClass
+) -> Solution:
+    """Return a pod's volumes on all nodes."""
+    solution = Solution(cluster.nodes.count)
+    _check_bound_claims(claims, cluster, reachable, solution)
+    if claims.delayed:
+        _find_volumes(claims, cluster, reachable, volumes_of_class, solution)
+    return solution
+
+
+# Bound claims.
+
+
+def _check_bound_claims(
+    claims: SortedClaims, cluster: ClusterState, reachable: ReachableRows, solution: Solution
+) -> None:
+    """Note on which nodes a bound volume can't be reached or is missing; the first claim that fails is the last looked at."""
+    going = np.ones(cluster.nodes.count, dtype=np.bool_)
+    for _, volume in claims.bound:
+        if volume is None:
+            solution.flags[going] |= VOLUME_MISSING
+            return
+        affinity = volume.spec.node_affinity
+        reached = np.zeros_like(going)
+        reached[reachable.by_affinity(affinity.required if affinity is not None else None)] = True
+        migrated = _migrated_rows(volume, cluster)
+        if migrated is not None:
+            try:
+                there = reachable.by_affinity(translate_volume(volume).node_affinity)
+            except TranslationError as problem:
+                failed = migrated & going
+                solution.errors.append((f"could not translate pv: {problem}", failed))
+                going = going & ~failed
+            else:
+                by_driver = np.zeros_like(going)
+                by_driver[there] = True
+                reached = np.where(migrated, by_driver, reached)
+        solution.flags[going & ~reached] |= NODE_CONFLICT
+        going = going & reached
+
+
+def _migrated_rows(volume: PersistentVolume, cluster: ClusterState) -> Bools | None:
+    """Return the nodes that know an in-tree volume by its CSI driver, or None where none could."""
+    plugin = in_tree_plugin(volume.spec)
+    if plugin not in MIGRATED:
+        return None
+    rows = np.zeros(cluster.nodes.count, dtype=np.bool_)
+    for csi_node in cluster.catalog.all(CSINode):
+        row = cluster.nodes.row_of.get(csi_node.metadata.name)
+        plugins = csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
+        if row is not None and plugin in plugins.split(","):
+            rows[row] = True
+    return rows
+
+
+# Claims that wait.
+
+
+def _find_volumes(
+    claims: SortedClaims,
+    cluster: ClusterState,
+    reachable: ReachableRows,
+    volumes_of_class: VolumesOfClass,
+    solution: Solution,
+) -> None:
+    """Choose volumes for the claims that wait, and check whether the others can be provisioned."""
+    count = cluster.nodes.count
+    going = np.ones(count, dtype=np.bool_)
+    selected: list[PersistentVolumeClaim] = []
+    unselected: list[PersistentVolumeClaim] = []
+    for claim in claims.delayed:
+        node_name = claim.metadata.annotations.get(SELECTED_NODE)
+        if node_name is None:
+            unselected.append(claim)
+            continue
+        selected.append(claim)
+        elsewhere = np.ones(count, dtype=np.bool_)
+        row = cluster.nodes.row_of.get(node_name)
+        if row is not None:
+            elsewhere[row] = False
+        going = going & ~elsewhere
+    solution.flags[~going] |= BIND_CONFLICT
+    for claim in by_size(unselected):
+        try:
+            selector = _selector_of(claim)
+        except SelectorError as problem:
+            name = f"{claim.metadata.namespace}/{claim.metadata.name}"
+            text = f"error creating internal label selector for claim: {name}: {problem}"
+            solution.errors.append((text, going))
+            return
+        volumes = volumes_of_class(class_of_claim(claim))
+        solution.static.append(choose_volume(claim, selector, volumes, reachable, count, solution.static))
+    unmatched = [(choice.claim, choice.picks == NOTHING) for choice in solution.static]
+    everywhere = np.ones(count, dtype=np.bool_)
+    classes = {id(claim): storage_class for claim, storage_class in zip(claims.delayed, claims.classes, strict=True)}
+    for claim, wanted in (*((claim, everywhere) for claim in selected), *unmatched):
+        going = _check_provision(claim, classes[id(claim)], wanted, going, cluster, reachable, solution)
+
+
+def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
+    return compile_label_selector(claim.spec.selector) if claim.spec.selector is not None else None
+
+
+def _check_provision(
+    claim: PersistentVolumeClaim,
+    storage_class: StorageClass,
+    wanted: Bools,
+    going: Bools,
+    cluster: ClusterState,
+    reachable: ReachableRows,
+    solution: Solution,
+) -> Bools:
+    """Note where a claim's volume can't be made; return the nodes on which later claims are still looked at."""
+    wanted = wanted & going
+    if storage_class.provisioner in ("", NO_PROVISIONER):
+        solution.flags[wanted] |= BIND_CONFLICT
+        return going & ~wanted
+    allowed = np.zeros(len(wanted), dtype=np.bool_)
+    allowed[reachable.by_topologies(storage_class.allowed_topologies)] = True
+    solution.flags[wanted & ~allowed] |= BIND_CONFLICT
+    going = going & (allowed | ~wanted)
+    wanted = wanted & allowed
+    picks = np.full(len(wanted), NOTHING, dtype=np.int64)
+    capacities: list[CSIStorageCapacity] = []
+    if wanted.any() and _tracks_capacity(claim, storage_class, cluster):
+        capacities = _sufficient_capacities(claim, storage_class, cluster)
+        for number in range(len(capacities) - 1, -1, -1):
+            picks[reachable.by_labels(capacities[number].node_topology)] = number
+        short = wanted & (picks == NOTHING)
+        solution.flags[short] |= NOT_ENOUGH_SPACE
+        going = going & ~short
+    solution.provisions.append(Provision(claim, wanted, capacities, picks))
+    return going
+
+
+def _tracks_capacity(claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: ClusterState) -> bool:
+    """Return whether the driver tells how much it can still make, and the claim how much it wants."""
+    if STORAGE not in claim.spec.resources.requests:
+        return False
+    driver = cluster.catalog.get(CSIDriver, storage_class.provisioner)
+    return driver is not None and bool(driver.spec.storage_capacity)
+
+
+def _sufficient_capacities(
+    claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: ClusterState
+) -> list[CSIStorageCapacity]:
+    """Return the capacities of a class that are enough for a claim, by namespace and name."""
+    size = value(claim.spec.resources.requests[STORAGE])
+    found = []
+    for capacity in cluster.catalog.all(CSIStorageCapacity):
+        if capacity.storage_class_name != storage_class.metadata.name:
+            continue
+        limit = volume_limit(capacity)
+        if limit is not None and limit >= size:
+            found.append(capacity)
+    return sorted(found, key=lambda item: item.key)
+
+
+def volume_limit(capacity: CSIStorageCapacity) -> int | None:
+    """Return the largest volume in bytes that a capacity has room for, or None where that is not known."""
+    limit = capacity.maximum_volume_size if capacity.maximum_volume_size is not None else capacity.capacity
+    return None if limit is None else value(limit)

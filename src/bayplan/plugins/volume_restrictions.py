@@ -1,0 +1,198 @@
+"""VolumeRestrictions: pods of one node must not mount the same disk at odds, and a ReadWriteOncePod claim has one user.
+
+Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, and KEP-2485 (ReadWriteOncePod).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.plugin import (
+    PROCEED,
+    FilterPlugin,
+    Handle,
+    Params,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+)
+from bayplan.framework.status import ERROR_BIT, SKIP, Status, unresolvable
+from bayplan.objects.pod import Pod
+from bayplan.objects.storage import PersistentVolumeClaim
+from bayplan.objects.volumes import Volume
+from bayplan.plugins.pod_claims import PodVolumes, claim_not_found, is_disk, pod_volumes
+from bayplan.state.arrays import Codes
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+from bayplan.state.volume_use import VolumeUse
+
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+DISK_CONFLICT = 1
+CLAIM_IN_USE = 2
+STATE_MISSING = 0x2000 | ERROR_BIT
+REASONS = {
+    DISK_CONFLICT: "node(s) had no available disk",
+    CLAIM_IN_USE: (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+    ),
+    STATE_MISSING: 'cannot read "PreFilterVolumeRestrictions" from cycleState',
+}
+
+
+class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
+    """Rejects nodes with a pod that uses one of the pod's disks, and all nodes while another pod uses its exclusive claim.
+
+    Params of a pod with exclusive claims: how many conflicts PreFilter counted, how many volumes named these claims then, and
+    the claims' names.
+    """
+
+    name = "VolumeRestrictions"
+    reads = Reads.USAGE
+    pre_reads = Reads.OBJECTS
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._use = VolumeUse(handle.cluster)
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
+        """Return the pod's volumes."""
+        return pod_volumes(pod)
+
+    def pre_filter_reads(self, spec: PodVolumes) -> Reads:
+        """Claims are looked at where there are any."""
+        return Reads.OBJECTS if spec.has_named_claims else Reads.NOTHING
+
+    def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        """Reject pods whose claim is missing; SKIP those without disks whose exclusive claims are free."""
+        has_disks = any(is_disk(volume.source) for volume in spec.volumes)
+        if not spec.has_named_claims:
+            return PROCEED if has_disks else SKIP
+        exclusive: dict[str, None] = {}
+        for volume in spec.volumes:
+            if volume.claim is None or volume.ephemeral:
+                continue
+            claim = cluster.catalog.get(PersistentVolumeClaim, f"{spec.namespace}/{volume.claim}")
+            if claim is None:
+                return unresolvable(claim_not_found(volume.claim))
+            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                exclusive[volume.claim] = None
+        if not exclusive:
+            return PROCEED if has_disks else SKIP
+        self._use.follow()
+        conflicts = sum(f"{spec.namespace}/{name}" in self._use.claim_users for name in exclusive)
+        if not has_disks and not conflicts:
+            return SKIP
+        names = tuple(sorted(exclusive))
+        return PreFilterResult((conflicts, self._users_of(names), names))
+
+    def params_after_changes(self, spec: PodVolumes, params: Params | None, cluster: ClusterState) -> Params | None:
+        """Count the conflicts anew. Like upstream, volumes of pods that came or left count in whatever namespace they are."""
+        if not params:
+            return params
+        conflicts, before, names = params
+        assert isinstance(conflicts, int)
+        assert isinstance(before, int)
+        assert isinstance(names, tuple)
+        self._use.follow()
+        return conflicts + self._users_of(names) - before, before, names
+
+    def _users_of(self, names: Iterable[str]) -> int:
+        return sum(self._use.name_users.get(name, 0) for name in names)
+
+    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
+        """Return `DISK_CONFLICT`, else `CLAIM_IN_USE` everywhere or nowhere."""
+        verdict = 0
+        if params is None:
+            verdict = STATE_MISSING
+        elif params:
+            conflicts = params[0]
+            assert isinstance(conflicts, int)
+            verdict = CLAIM_IN_USE if conflicts > 0 else 0
+        verdicts = np.full(len(rows), verdict, dtype=np.uint16)
+        disks = [volume.source for volume in spec.volumes if is_disk(volume.source)]
+        if not disks:
+            return verdicts
+        self._use.follow()
+        pods_on = self._use.pods_on
+        numbers = pods_on if rows.index is None else rows.index.tolist()
+        for place, row in zip(numbers if rows.index is None else range(len(rows)), numbers, strict=True):
+            if any(_conflict(disks, info.pod.spec.volumes) for info in pods_on.get(row, ())):
+                verdicts[place] = DISK_CONFLICT
+        return verdicts
+
+    def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return what is in use."""
+        return (REASONS[verdict],)
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register pods that leave, nodes that come, and claims that come."""
+        return (
+            (ClusterEvent(EventResource.POD, ActionType.DELETE), self.is_schedulable_after_pod_deleted),
+            (ClusterEvent(EventResource.NODE, ActionType.ADD), None),
+            (
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
+                self.is_schedulable_after_persistent_volume_claim_added,
+            ),
+        )
+
+    def is_schedulable_after_pod_deleted(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod where one of its namespace left that used one of its disks or claims."""
+        objects = objects_of(Pod, old, new)
+        if objects is None or objects[0] is None:
+            return HintAnswer.ERROR
+        left = objects[0]
+        if left.metadata.namespace != pod.metadata.namespace:
+            return HintAnswer.SKIP
+        disks = [volume for volume in pod.spec.volumes if is_disk(volume)]
+        if _conflict(disks, left.spec.volumes):
+            return HintAnswer.QUEUE
+        return HintAnswer(bool(_claims(pod) & _claims(left)))
+
+    def is_schedulable_after_persistent_volume_claim_added(
+        self, pod: Pod, old: object | None, new: object | None
+    ) -> HintAnswer:
+        """Queue the pod where the claim is one that it names."""
+        objects = objects_of(PersistentVolumeClaim, old, new)
+        if objects is None or objects[1] is None:
+            return HintAnswer.ERROR
+        claim = objects[1].metadata
+        return HintAnswer(claim.namespace == pod.metadata.namespace and claim.name in _claims(pod))
+
+
+def _claims(pod: Pod) -> frozenset[str]:
+    return frozenset(
+        volume.persistent_volume_claim.claim_name
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    )
+
+
+def _conflict(disks: Sequence[Volume], mounted: Sequence[Volume]) -> bool:
+    """Return whether one of some disks is among the volumes of a pod, and not all of them only read it."""
+    return any(_same_disk(disk, other) for disk in disks for other in mounted)
+
+
+def _same_disk(disk: Volume, other: Volume) -> bool:
+    gce, other_gce = disk.gce_persistent_disk, other.gce_persistent_disk
+    if gce is not None and other_gce is not None and gce.pd_name == other_gce.pd_name:
+        writes = not (gce.read_only and other_gce.read_only)
+        if writes:
+            return True
+    ebs, other_ebs = disk.aws_elastic_block_store, other.aws_elastic_block_store
+    if ebs is not None and other_ebs is not None and ebs.volume_id == other_ebs.volume_id:
+        # EBS disks can't be shared, not even by readers.
+        return True
+    iscsi, other_iscsi = disk.iscsi, other.iscsi
+    if iscsi is not None and other_iscsi is not None and iscsi.iqn == other_iscsi.iqn:
+        writes = not (iscsi.read_only and other_iscsi.read_only)
+        if writes:
+            return True
+    rbd, other_rbd = disk.rbd, other.rbd
+    if rbd is None or other_rbd is None or (rbd.read_only and other_rbd.read_only):
+        return False
+    same = (rbd.pool, rbd.image) == (other_rbd.pool, other_rbd.image)
+    return same and not set(rbd.monitors).isdisjoint(other_rbd.monitors)

@@ -1,0 +1,92 @@
+"""Which pods with claims or disks are on each row, and how many volumes stand for each claim.
+
+Nothing is written here by those who place pods: a reader follows the log of changed rows, and pays for rows that changed since
+it last looked. So it is right inside trials, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from bayplan.objects.volumes import Volume
+from bayplan.state.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from bayplan.state.cluster_state import ClusterState
+
+
+class VolumeUse:
+    """The pods of a state that have volumes which scheduling reads. Each reader has one of its own.
+
+    Attributes:
+        pods_on: such pods, by row; rows without any are left out.
+        claim_users: how many volumes of pods name a claim (``namespace/name``); ephemeral volumes don't count.
+        name_users: the same over all namespaces, by the claim's name alone.
+    """
+
+    __slots__ = ("_position", "_state", "claim_users", "name_users", "pods_on")
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._position = -1
+        self.pods_on: dict[int, tuple[PodInfo, ...]] = {}
+        self.claim_users: dict[str, int] = {}
+        self.name_users: dict[str, int] = {}
+
+    def follow(self) -> Collection[int]:
+        """Bring everything up to date; return the rows that may have changed."""
+        log = self._state.usage_log
+        if self._position == log.end:
+            return ()
+        logged = log.since(self._position) if self._position >= 0 else None
+        self._position = log.end
+        rows: Collection[int] = range(len(self._state.pods_on)) if logged is None else dict.fromkeys(logged)
+        for row in rows:
+            self._look_at(row)
+        return rows
+
+    def _look_at(self, row: int) -> None:
+        infos = tuple([info for info in self._state.pods_on[row].values() if has_volumes(info.pod.spec.volumes)])
+        before = self.pods_on.get(row, ())
+        if infos == before:
+            return
+        for info in before:
+            self._count(info, -1)
+        for info in infos:
+            self._count(info, 1)
+        if infos:
+            self.pods_on[row] = infos
+        else:
+            del self.pods_on[row]
+
+    def _count(self, info: PodInfo, change: int) -> None:
+        namespace = info.pod.metadata.namespace
+        for volume in info.pod.spec.volumes:
+            if volume.persistent_volume_claim is None:
+                continue
+            name = volume.persistent_volume_claim.claim_name
+            for users, key in ((self.claim_users, f"{namespace}/{name}"), (self.name_users, name)):
+                count = users.get(key, 0) + change
+                if count:
+                    users[key] = count
+                else:
+                    del users[key]
+
+
+def has_volumes(volumes: tuple[Volume, ...]) -> bool:
+    """Return whether one of a pod's volumes is a claim or a disk, as opposed to files that come with the pod."""
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
+            return True
+        if (
+            volume.gce_persistent_disk is not None
+            or volume.aws_elastic_block_store is not None
+            or volume.iscsi is not None
+            or volume.rbd is not None
+            or volume.cinder is not None
+            or volume.azure_disk is not None
+            or volume.portworx_volume is not None
+        ):
+            return True
+    return False
