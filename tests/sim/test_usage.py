@@ -94,7 +94,7 @@ def test_integrals_are_those_of_the_time_lines(steps: list[tuple[int, str, int, 
     for each in result.pods:
         if each.bound_ns is None or each.pod is None:
             continue
-        milli = int(each.pod.spec.containers[0].resources.requests["cpu"].removesuffix("m"))
+        milli = int(str(each.pod.spec.containers[0].resources.requests["cpu"]).removesuffix("m"))
         area = milli * ((result.end_ns if each.ended_ns is None else each.ended_ns) - each.bound_ns)
         for zone in (None, zone_of[each.node]):
             wanted[zone] = wanted.get(zone, 0) + area
