@@ -286,6 +286,24 @@ def test_a_host_that_wakes_up_for_the_next_flush_sees_everything_move_in_time() 
     assert woken == [(2, "b"), (60, "ac")]
 
 
+@pytest.mark.parametrize(
+    ("longest_s", "want_s"),
+    [
+        pytest.param(29, 30, id="younger than the tick"),
+        pytest.param(30, 60, id="exactly as old as allowed at the tick: the next one"),
+        pytest.param(300, 330, id="the default"),
+    ],
+)
+def test_a_pod_that_was_unschedulable_for_too_long_is_moved_at_a_tick(longest_s: int, want_s: int) -> None:
+    queue, known = queue_of(max_in_unschedulable_ns=longest_s * SECOND)
+    known["default/a"] = pod("a")
+    queue.add(pod("a"), 0)
+    queue.fail(popped(queue), 0, unschedulable_plugins=P)
+    assert queue.next_flush_ns(0) == want_s * SECOND
+    assert queue.flush_unschedulable((want_s - 30) * SECOND) == 0
+    assert queue.flush_unschedulable(want_s * SECOND) == 1
+
+
 def test_an_overdue_gated_pod_wakes_the_host_once_unless_pods_are_in_flight() -> None:
     queue = gated(max_in_unschedulable_ns=SECOND)
     assert queue.next_flush_ns(0) == 30 * SECOND

@@ -193,6 +193,7 @@ HELPED: list[tuple[str, Pod, frozenset[str], bool]] = [
     ("no affinity term selects the pod", near("y"), P, False),
     ("the term is about another namespace", near("x", namespaces=["other"]), P, False),
     ("the term is about all namespaces", near("x", namespaceSelector={}), P, True),
+    ("the term is about namespaces with a label", near("x", namespaceSelector={"matchLabels": {"a": "b"}}), P, False),
     ("the term is invalid", near("x", namespaceSelector={"matchLabels": {"-": ""}}), P, False),
     ("spreading rejected it in this namespace", pod("a"), SPREAD, True),
     ("something else rejected it", pod("a"), P, False),

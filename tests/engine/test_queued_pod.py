@@ -34,15 +34,18 @@ def test_higher_priority_goes_first_then_the_older_pod() -> None:
 
 
 def test_an_order_given_as_less_survives_changes_of_the_records() -> None:
-    heap = PodHeap(ACTIVE)
-    key = key_from_less(lambda left, right: left.priority < right.priority)
-    pods = [record(number, priority=number, timestamp_ns=0) for number in range(200)]
+    random, heap = Random(5), PodHeap(ACTIVE)
+    key = key_from_less(goes_before)
+    pods = [record(number, priority=random.randrange(100), timestamp_ns=number) for number in range(300)]
     for queued in pods:
         heap.push(queued, key(queued))
-    for queued in pods:
-        queued.take(pod(queued.key.removeprefix("default/"), priority=1000 - queued.priority))
-        heap.reorder(queued, key(queued))
-    assert [each.priority for each in heap] == list(range(801, 1001))
+    while pods:
+        for queued in random.sample(pods, min(20, len(pods))):
+            queued.take(pod(queued.key, uid=queued.uid, priority=random.randrange(100)))
+            heap.reorder(queued, key(queued))
+        first = min(pods, key=lambda each: (-each.priority, each.timestamp_ns))
+        assert heap.pop() is first
+        pods.remove(first)
 
 
 def test_a_record_forgets_its_plan_with_the_version_it_was_made_for() -> None:
