@@ -127,14 +127,20 @@ class Part:
             self.params = params
             self.evaluate_all(state)
             return
-        if changes is not None and self._stands_at(changes):
-            if not self._concerned_by(changes):
+        rows: Collection[int] | None
+        if (
+            changes is not None
+            and self._node_position == changes.node_end
+            and self._usage_position == changes.usage_start
+            and self._ports_position == changes.ports_start
+        ):
+            self._usage_position, self._ports_position = changes.usage_end, changes.ports_end
+            if self.static:
                 return
-            rows: Collection[int] | None = changes.rows
+            rows = changes.rows
         else:
             rows = self._missed_rows()
             changes = None
-        self._note_positions()
         if rows is None:
             self.evaluate_all(state)
         elif len(rows) <= FEW_ROWS and self.scalar and state.small:
@@ -149,18 +155,6 @@ class Part:
             count = state.nodes.count
             self.values[:count] = self._evaluate(Rows(state))
 
-    def _stands_at(self, changes: Changes) -> bool:
-        return (
-            self._node_position == changes.node_end
-            and (not self._reads_usage or self._usage_position == changes.usage_start)
-            and (not self._reads_ports or self._ports_position == changes.ports_start)
-        )
-
-    def _concerned_by(self, changes: Changes) -> bool:
-        return (self._reads_usage and changes.usage_start != changes.usage_end) or (
-            self._reads_ports and changes.ports_start != changes.ports_end
-        )
-
     def _missed_rows(self) -> Collection[int] | None:
         """Return the rows that changed since this part last looked, each once, or None where the logs no longer tell."""
         missed: dict[int, None] = {}
@@ -169,6 +163,7 @@ class Part:
             logs.append((self._usage_log, self._usage_position))
         if self._reads_ports:
             logs.append((self._ports_log, self._ports_position))
+        self._note_positions()
         for log, position in logs:
             rows = log.since(position)
             if rows is None:

@@ -149,12 +149,12 @@ class Plan:
             return None
         usage = state.usage_log
         if self._ports_position == state.ports_log.end and self._usage_position >= usage.start:
-            missed = usage.start + len(usage.rows) - self._usage_position
+            missed = usage.end - self._usage_position
             if missed <= 1:
                 return usage.rows[-1:] if missed else []
         changed: dict[int, None] = {}
         for log, position in ((state.usage_log, self._usage_position), (state.ports_log, self._ports_position)):
-            if position != log.start + len(log.rows):
+            if position != log.end:
                 rows = log.since(position)
                 if rows is None:
                     return None

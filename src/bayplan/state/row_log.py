@@ -11,9 +11,10 @@ class RowLog:
     Attributes:
         rows: the entries that are still kept; entry ``k`` of the log is ``rows[k - start]``.
         start: how many entries have been cut off at the front.
+        end: the position after the last entry: where a reader that has seen everything stands.
     """
 
-    __slots__ = ("rows", "start")
+    __slots__ = ("end", "rows", "start")
 
     LIMIT = 1 << 20
     """How many entries are kept at most; the older half is cut when there are more."""
@@ -21,15 +22,12 @@ class RowLog:
     def __init__(self) -> None:
         self.rows: list[int] = []
         self.start = 0
-
-    @property
-    def end(self) -> int:
-        """Return the position after the last entry: where a reader that has seen everything stands."""
-        return self.start + len(self.rows)
+        self.end = 0
 
     def append(self, row: int) -> None:
         """Note that `row` changed."""
         self.rows.append(row)
+        self.end += 1
         if len(self.rows) > self.LIMIT:
             cut = self.LIMIT // 2
             del self.rows[:cut]
