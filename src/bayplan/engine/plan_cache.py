@@ -56,17 +56,18 @@ class PlanCache:
             signing = self._signing[profile.scheduler_name] = _signing_plugins(profile)
         labels, owners = metadata.labels, metadata.owner_references
         identity = (id(spec), id(labels), id(owners), metadata.namespace, profile.scheduler_name)
-        if not signing:
+        signs = [sign for plugin in signing if (sign := plugin.sign_pod(pod)) is not None]
+        if not signs:
             known = self._identities.get(identity)
             # The entry holds what its key is made of, so that no address is reused while it is here.
             if known is not None:
                 return known[3]
         controller = _controller_of(owners)
         signature = self._encode((profile.scheduler_name, metadata.namespace, labels, controller, spec))
-        for plugin in signing:
-            signature += self._encode((plugin.name, repr(plugin.sign_pod(pod))))
+        if signs:
+            signature += self._encode([(plugin.name, repr(plugin.sign_pod(pod))) for plugin in signing])
         plan = self._find(signature, profile, pod)
-        if not signing:
+        if not signs:
             self._identities[identity] = (spec, labels, owners, plan)
             self._identities_of.setdefault(id(plan), []).append(identity)
             if len(self._identities) > IDENTITIES:

@@ -43,6 +43,12 @@ class PreFilters:
 
     def run(self, cycle_state: CycleState) -> PreFilterOutcome:
         """Return the outcome of this cycle: the same object as before where every answer is the same."""
+        outcome = self._bring_up_to_date(cycle_state)
+        if outcome.status is not None:
+            cycle_state.unreached_pre_filters = tuple(plugin.name for plugin, _ in self._plugins[self._asked :])
+        return outcome
+
+    def _bring_up_to_date(self, cycle_state: CycleState) -> PreFilterOutcome:
         position = self._state.node_log.end
         if position != self._node_position:
             self._node_position = position

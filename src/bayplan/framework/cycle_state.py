@@ -14,14 +14,16 @@ class CycleState:
         now_ns: the instant of the cycle.
         skip_filter_plugins: plugins whose PreFilter returned Skip.
         skip_score_plugins: plugins whose PreScore returned Skip.
+        unreached_pre_filters: plugins whose PreFilter was not asked, as one before them had ended PreFilter.
     """
 
-    __slots__ = ("_data", "now_ns", "skip_filter_plugins", "skip_score_plugins")
+    __slots__ = ("_data", "now_ns", "skip_filter_plugins", "skip_score_plugins", "unreached_pre_filters")
 
     def __init__(self, now_ns: int = 0) -> None:
         self.now_ns = now_ns
         self.skip_filter_plugins: tuple[str, ...] = ()
         self.skip_score_plugins: tuple[str, ...] = ()
+        self.unreached_pre_filters: tuple[str, ...] = ()
         self._data: dict[str, object] = {}
 
     def write(self, key: str, item: object) -> None:
@@ -42,5 +44,6 @@ class CycleState:
         other = CycleState(self.now_ns)
         other.skip_filter_plugins = self.skip_filter_plugins
         other.skip_score_plugins = self.skip_score_plugins
+        other.unreached_pre_filters = self.unreached_pre_filters
         other._data = dict(self._data)
         return other

@@ -8,6 +8,7 @@ from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.default_preemption import DefaultPreemption
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
@@ -43,6 +44,7 @@ IN_TREE: tuple[type[Plugin[Any]], ...] = (
     InterPodAffinity,
     NodeResourcesBalancedAllocation,
     ImageLocality,
+    DynamicResources,
     DefaultPreemption,
     DefaultBinder,
     NodeDeclaredFeatures,

@@ -1,0 +1,74 @@
+"""Find the resource claims of a pod, and say what keeps a pod from using one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.objects.pod import Pod, PodResourceClaim
+from bayplan.objects.resource import ResourceClaim
+from bayplan.objects.selectors import quote
+from bayplan.state.object_catalog import ObjectCatalog
+
+
+class ClaimsUnusable(Exception):
+    """A pod's claims can't be used now; the text is upstream's reason. Caught in this package."""
+
+
+def claim_of(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
+    """Return the name of the claim behind an entry of a pod, and whether the pod must own it.
+
+    The name is None where the entry's template needs no claim.
+
+    Raises:
+        ClaimsUnusable: the claim of a template has not been made yet, or the entry says nothing.
+    """
+    metadata = pod.metadata
+    if entry.resource_claim_name is not None:
+        return entry.resource_claim_name, False
+    if entry.resource_claim_template_name is None:
+        raise ClaimsUnusable(
+            f'pod "{metadata.namespace}/{metadata.name}", spec.resourceClaim {quote(entry.name)}: '
+            "none of the supported fields are set"
+        )
+    for status in pod.status.resource_claim_statuses:
+        if status.name == entry.name:
+            return status.resource_claim_name, True
+    raise ClaimsUnusable(f'pod "{metadata.namespace}/{metadata.name}": ResourceClaim not created yet')
+
+
+def pod_claims(pod: Pod, catalog: ObjectCatalog) -> Sequence[ResourceClaim]:
+    """Return the claims of a pod in the order of its spec.
+
+    Raises:
+        ClaimsUnusable: one does not exist, is being deleted, or was made for another pod.
+    """
+    metadata = pod.metadata
+    found = []
+    for entry in pod.spec.resource_claims:
+        name, must_own = claim_of(pod, entry)
+        if name is None:
+            continue
+        claim = catalog.get(ResourceClaim, f"{metadata.namespace}/{name}")
+        if claim is None:
+            raise ClaimsUnusable(f'could not find ResourceClaim "{metadata.namespace}/{name}"')
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimsUnusable(f"resourceclaim {quote(name)} is being deleted")
+        if must_own:
+            controller = claim.metadata.controller()
+            if controller is None or controller.uid != metadata.uid:
+                raise ClaimsUnusable(
+                    f"ResourceClaim {metadata.namespace}/{name} was not created for "
+                    f"Pod {metadata.namespace}/{metadata.name} (Pod is not owner)"
+                )
+        found.append(claim)
+    return found
+
+
+def is_reserved_for(pod: Pod, claim: ResourceClaim) -> bool:
+    """Return whether a pod is among the users of a claim."""
+    return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
+
+
+def uid_of(claim: ResourceClaim) -> str:
+    """Return what identifies a claim: its UID, or its key where a document came without one."""
+    return claim.metadata.uid or claim.key
