@@ -14,13 +14,16 @@ import numpy as np
 import pytest
 
 from bayplan.analysis.export import export, is_result
+from bayplan.analysis.record_writer import write_records
 from bayplan.analysis.result_directory import ResultDirectory, open_result
 from bayplan.analysis.run_facts import run_facts
+from bayplan.analysis.stored_records import StoredRecords
 from bayplan.base.errors import InputError
-from bayplan.engine.decision import Decision
+from bayplan.engine.decision import Decision, rebuild
 from bayplan.engine.records import RecordLevel
 from bayplan.sim.result import SimulationResult
 from tests.analysis.runs import busy_run
+from tests.engine.sampled_cycles import sampled_cycles
 
 
 def assert_same(left: Decision, right: Decision) -> None:
@@ -72,6 +75,16 @@ def test_pods_nodes_and_events_are_read_as_they_were(result: SimulationResult, d
     assert directory.nodes["gpu"].status.allocatable["example.com/gpu"] == "2"
     assert list(directory.events) == result.events
     assert directory.facts == run_facts(result)
+
+
+def test_searches_that_end_early_are_read_as_they_were(tmp_path: Path) -> None:
+    records = sampled_cycles(300, 5).records
+    write_records(records, tmp_path)
+    stored = StoredRecords(tmp_path)
+    for number, record in enumerate(records):
+        decision = records.decision(number)
+        assert decision.examined.sum() < 300
+        assert_same(rebuild(record, stored.frame(record.frame)), decision)
 
 
 def test_a_result_of_summaries_has_no_records_and_says_so(tmp_path: Path) -> None:

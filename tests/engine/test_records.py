@@ -19,6 +19,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing.builders import make_node, make_pod
+from tests.engine.sampled_cycles import sampled_cycles
 
 NO_SCORES = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -182,3 +183,22 @@ def test_keyframes_of_equal_nodes_take_little() -> None:
     schedule(scheduler, make_pod("one").req(cpu="1").obj())
     schedule(scheduler, make_pod("two").req(cpu="2").obj())
     assert scheduler.records.nbytes - before < 16_000
+
+
+def test_a_search_that_ends_early_is_told_as_what_it_came_by() -> None:
+    records = sampled_cycles(400, 6).records
+    starts = []
+    for number, record in enumerate(records):
+        decision = records.decision(number)
+        assert 100 <= record.feasible_nodes < record.evaluated_nodes < 400
+        assert decision.examined.sum() == record.evaluated_nodes
+        assert decision.feasible.sum() == record.feasible_nodes
+        assert decision.allowed.all()
+        assert set(np.flatnonzero(decision.feasible)) <= set(np.flatnonzero(decision.examined))
+        assert record.node in decision.ties
+        assert len(decision.ties) == record.ties
+        assert record.total == decision.total.max()
+        assert ((decision.total >= 0) == decision.feasible).all()
+        assert decision.first_failure(int(np.flatnonzero(~decision.examined)[0])) is None
+        starts.append(decision.examined.tolist())
+    assert starts[0] != starts[1] != starts[2]

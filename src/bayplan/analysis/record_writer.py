@@ -15,7 +15,7 @@ from bayplan.engine.keyframe import Keyframe
 from bayplan.engine.records import Records
 from bayplan.framework.plugin import Params
 from bayplan.framework.status import Status
-from bayplan.state.arrays import Ints
+from bayplan.state.arrays import Index, Ints
 
 NOT_NORMALIZED = -1
 """Stands where a plugin's scores are taken as they are."""
@@ -37,9 +37,8 @@ class _RecordWriter:
     def __init__(self, writers: dict[str, TableWriter]) -> None:
         self._writers = writers
         self._keyframes: dict[int, int] = {}
-        self._node_sets: dict[tuple[str | None, ...], int] = {}
-        self._last_names: tuple[str | None, ...] | None = None
-        self._last_set = -1
+        self._node_sets: dict[tuple[tuple[str | None, ...], bytes], int] = {}
+        self._last: tuple[tuple[str | None, ...], Index, int] | None = None
         self._normalizations: dict[tuple[int, int, Params], int] = {}
         self._written = 0
         self._values: dict[tuple[int, int], Ints] = {}
@@ -72,6 +71,7 @@ class _RecordWriter:
             None if frame.ties is None else list(frame.ties),
             _status(frame.pre_filter),
             frame.only,
+            None if frame.sample is None else list(frame.sample),
         )
         self._writers["frames"].add(row, elements=len(frame.ties or ()))
 
@@ -79,7 +79,7 @@ class _RecordWriter:
         number = self._keyframes[id(keyframe)] = len(self._keyframes)
         examined = None if keyframe.examined is None else keyframe.examined.tolist()
         rows = np.array(keyframe.rows, dtype=np.int32)
-        node_set = self._node_set(keyframe.names)
+        node_set = self._node_set(keyframe.names, keyframe.order)
         entry = (number, node_set, examined, _status(keyframe.absent), keyframe.floor, rows)
         self._writers["keyframes"].add(entry, elements=len(rows) + len(examined or ()))
         width = len(keyframe.verdicts) + len(keyframe.raw)
@@ -105,15 +105,20 @@ class _RecordWriter:
             row = (self._keyframes[id(keyframe)], part, verdict, status.code.name, list(status.reasons))
             self._writers["reasons"].add(row)
 
-    def _node_set(self, names: tuple[str | None, ...]) -> int:
-        if names is not self._last_names:
-            self._last_names = names
-            known = self._node_sets.get(names)
-            if known is None:
-                known = self._node_sets[names] = len(self._node_sets)
-                self._writers["node_sets"].add_all((known, row, name) for row, name in enumerate(names))
-            self._last_set = known
-        return self._last_set
+    def _node_set(self, names: tuple[str | None, ...], order: Index) -> int:
+        if self._last is not None and names is self._last[0] and order is self._last[1]:
+            return self._last[2]
+        key = (names, order.tobytes())
+        number = self._node_sets.get(key)
+        if number is None:
+            number = self._node_sets[key] = len(self._node_sets)
+            visits: list[int | None] = [None] * len(names)
+            for place, row in enumerate(order.tolist()):
+                visits[row] = place
+            rows = zip(names, visits, strict=True)
+            self._writers["node_sets"].add_all((number, row, *described) for row, described in enumerate(rows))
+        self._last = (names, order, number)
+        return number
 
     def _normalization(self, keyframe: Keyframe, part: int, scale: Params | None) -> int:
         """Return the number of the table from raw to normalised scores; what a plugin leaves alone needs none."""

@@ -16,7 +16,7 @@ release of PyArrow). Times are nanoseconds of virtual time since 1970; amounts a
   - ``parts.parquet``: per keyframe and plugin the verdicts or raw scores of all rows (one value stands for as many
     equal ones), then those of the changes.
   - ``reasons.parquet``: what the verdicts mean. ``normalizations.parquet``: normalised scores by raw scores.
-  - ``node_sets.parquet``: node names by row.
+  - ``node_sets.parquet``: node names by row, and at which place a search comes by them.
 
 Empty texts stand for what is not there; null is used where a number or a list is missing.
 """
@@ -126,6 +126,7 @@ FRAMES = pa.schema(
         ("ties", pa.list_(pa.int32())),
         ("pre_filter", _STATUS),
         ("only", pa.int32()),
+        ("sample", pa.list_(pa.int32())),
     ]
 )
 
@@ -164,7 +165,7 @@ REASONS = pa.schema(
 
 NORMALIZATIONS = pa.schema([("normalization", pa.int32()), ("raw", _NUMBERS), ("normalized", _NUMBERS)])
 
-NODE_SETS = pa.schema([("node_set", pa.int32()), ("row", pa.int32()), ("node", pa.string())])
+NODE_SETS = pa.schema([("node_set", pa.int32()), ("row", pa.int32()), ("node", pa.string()), ("visit", pa.int32())])
 
 TABLES = {
     "decisions": DECISIONS,

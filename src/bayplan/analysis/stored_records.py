@@ -18,7 +18,7 @@ from bayplan.base.errors import InputError
 from bayplan.engine.decision import Frame
 from bayplan.framework.plugin import Params
 from bayplan.framework.status import Code, Status
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.arrays import Bools, Codes, Index, Ints
 
 KEPT_KEYFRAMES = 32
 """So many keyframes are kept in memory."""
@@ -43,7 +43,7 @@ class StoredKeyframe:
     """A keyframe from files; what it offers is `bayplan.engine.decision.KeyframeValues`."""
 
     def __init__(self, records: StoredRecords, number: int, row: dict[str, Any], parts: list[dict[str, Any]]) -> None:
-        self.names = records.node_names(row["node_set"])
+        self.names, self.order = records.node_set(row["node_set"])
         examined = row["examined"]
         self.examined: Bools | None = None if examined is None else np.array(examined, dtype=np.bool_)
         self.absent = status_of(row["absent"])
@@ -112,11 +112,12 @@ class StoredRecords:
             None if row["ties"] is None else tuple(row["ties"]),
             status_of(row["pre_filter"]),
             row["only"],
+            None if row["sample"] is None else (row["sample"][0], row["sample"][1]),
         )
 
-    def node_names(self, node_set: int) -> tuple[str | None, ...]:
-        """Return node names by row."""
-        return self._node_sets[node_set]
+    def node_set(self, number: int) -> tuple[tuple[str | None, ...], Index]:
+        """Return node names by row, and the rows in the order of visits."""
+        return self._node_sets[number]
 
     def statuses(self, keyframe: int, filters: list[str]) -> dict[tuple[int, int], Status]:
         """Return what the verdicts of a keyframe mean, by filter number and verdict."""
@@ -171,11 +172,16 @@ class StoredRecords:
         return read_table(self._directory / "normalizations.parquet")
 
     @cached_property
-    def _node_sets(self) -> dict[int, tuple[str | None, ...]]:
-        names: dict[int, list[str | None]] = {}
+    def _node_sets(self) -> dict[int, tuple[tuple[str | None, ...], Index]]:
+        rows: dict[int, list[dict[str, Any]]] = {}
         for row in read_table(self._directory / "node_sets.parquet").to_pylist():
-            names.setdefault(row["node_set"], []).append(row["node"])
-        return {node_set: tuple(found) for node_set, found in names.items()}
+            rows.setdefault(row["node_set"], []).append(row)
+        return {number: _node_set(found) for number, found in rows.items()}
+
+
+def _node_set(rows: list[dict[str, Any]]) -> tuple[tuple[str | None, ...], Index]:
+    visited = sorted((row["visit"], row["row"]) for row in rows if row["visit"] is not None)
+    return tuple(row["node"] for row in rows), np.array([row for _, row in visited], dtype=np.intp)
 
 
 def status_of(stored: dict[str, Any] | None) -> Status | None:

@@ -31,10 +31,11 @@ class ScheduleResult:
         total: the highest total; 0 where scoring was not needed.
         feasible_nodes, evaluated_nodes: how many nodes could hold the pod, and how many were looked at.
         scored: whether scores were computed (a single feasible node needs none).
-        nominated_node: the name that was tried first, or "". tried_alone: whether the pod goes there, no other node being looked at.
+        nominated_node: the name that was tried first, or "". tried_alone: whether the pod goes there, no other being looked at.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
         refused_row, refusal: the row of the nominated node that could not hold the pod, with (filter, verdict); else -1.
         sample: the feasible rows that a search came upon before it had enough, where that is not all of them; else None.
+        sample_span: where that search began (see `NodeSampling.next_start`), and how many nodes it came by.
         overrides: rows whose first failing filter differs from the plan's, for nominated pods: row to (filter, verdict).
         table: the scores, where they are not the plan's own because the feasible nodes are not; else None.
     """
@@ -50,6 +51,7 @@ class ScheduleResult:
         "refused_row",
         "row",
         "sample",
+        "sample_span",
         "scored",
         "table",
         "ties",
@@ -69,6 +71,7 @@ class ScheduleResult:
         self.refused_row = -1
         self.refusal = (-1, 0)
         self.sample: Index | None = None
+        self.sample_span = (0, 0)
         self.failure: Status | None = None
         self.diagnosis: Diagnosis | None = None
         self.overrides: dict[int, tuple[int, int]] = {}
@@ -206,7 +209,7 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
         visited = sampling.visited(order, sample.evaluated) if failed or result.refused_row >= 0 else NO_ROWS
         result.failure = _first_error(plan, result, visited) if failed else None
         if len(sample.rows) < result.feasible_nodes:
-            result.sample = sample.rows
+            result.sample, result.sample_span = sample.rows, (sampling.next_start, sample.evaluated)
             result.feasible_nodes, result.evaluated_nodes = len(sample.rows), sample.evaluated
         if result.refused_row >= 0 and result.refused_row not in visited:
             result.evaluated_nodes += 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayplan.framework.plugin import Params
 from bayplan.framework.status import Status
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.arrays import Bools, Codes, Index, Ints
 
 
 class Outcome(IntEnum):
@@ -55,6 +55,7 @@ class KeyframeValues(Protocol):
     """What `rebuild` reads of a keyframe: one in memory, or one that was stored (`bayplan.analysis.result_directory`)."""
 
     names: tuple[str | None, ...]
+    order: Index
     examined: Bools | None
     absent: Status | None
     floor: int
@@ -91,7 +92,8 @@ class Frame(NamedTuple):
         overrides: (row, filter, verdict) of rows that pods nominated to them shut.
         ties: rows of the tie set; None where it follows from the totals.
         pre_filter: the rejection by PreFilter, or None.
-        only: the one row that was looked at, because the pod was nominated to it; -1 where all were.
+        only: the one row that was looked at, because the pod was nominated to it; -1 where others were.
+        sample: where the search began in the order of visits, and how many nodes it came by, if it ended early; else None.
     """
 
     keyframe: KeyframeValues
@@ -101,7 +103,8 @@ class Frame(NamedTuple):
     overrides: tuple[tuple[int, int, int], ...]
     ties: tuple[int, ...] | None
     pre_filter: Status | None
-    only: int
+    only: int = -1
+    sample: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,9 @@ class Decision:
         record: the summary.
         names: node names, one a row.
         filters, scorers: plugin names. weights: of the scorers.
-        codes: uint16[filters, rows], packed verdicts, 0 passes. examined: bool[rows].
+        codes: uint16[filters, rows], packed verdicts, 0 passes.
+        allowed: bool[rows], nodes that PreFilter left to the filters. examined: bool[rows], those of them that were looked at
+            before there were enough.
         raw, normalized: int64[scorers, rows]; meaningful where `feasible`.
         feasible: bool[rows]. total: int64[rows], -1 where not feasible.
         ties: names of the tie set, in row order.
@@ -127,6 +132,7 @@ class Decision:
     filters: tuple[str, ...]
     scorers: tuple[str, ...]
     weights: tuple[int, ...]
+    allowed: Bools
     examined: Bools
     codes: Codes
     raw: Ints
@@ -148,10 +154,12 @@ class Decision:
         """Return the status with which a node was rejected: PreFilter's, or that of its first failing filter; or None."""
         if self.pre_filter is not None:
             return self.pre_filter
-        if not self.examined[row]:
-            return self.absent
+        if not self.examined[row] and self.allowed[row]:
+            return None
         if row in self.overrides:
             return self.statuses[self.overrides[row]]
+        if not self.allowed[row]:
+            return self.absent
         failing = self.codes[:, row].nonzero()[0]
         return self.statuses[int(failing[0]), int(self.codes[failing[0], row])] if len(failing) else None
 
@@ -161,12 +169,10 @@ def rebuild(record: Record, frame: Frame) -> Decision:
     keyframe = frame.keyframe
     codes, raw = keyframe.values_until(frame.changes)
     overrides = {row: (number, verdict) for row, number, verdict in frame.overrides}
-    examined = keyframe.examined
-    if examined is None:
-        examined = np.array([name is not None for name in keyframe.names], dtype=np.bool_)
-    if frame.only >= 0:
-        examined = np.zeros_like(examined)
-        examined[frame.only] = True
+    allowed = keyframe.examined
+    if allowed is None:
+        allowed = np.array([name is not None for name in keyframe.names], dtype=np.bool_)
+    examined = _visited(frame, allowed)
     feasible = examined & ~codes.any(axis=0)
     feasible[list(overrides)] = False
     scorers = keyframe.scorer_weights if frame.scored else ()
@@ -191,6 +197,7 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         filters=keyframe.filter_names,
         scorers=tuple(name for name, _ in scorers),
         weights=weights,
+        allowed=allowed[kept],
         examined=examined[kept],
         codes=codes[:, kept],
         raw=raw[:, kept],
@@ -203,6 +210,21 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         statuses=statuses,
         overrides={place[row]: verdict for row, verdict in overrides.items() if row in place},
     )
+
+
+def _visited(frame: Frame, allowed: Bools) -> Bools:
+    """Return which of the nodes that PreFilter left to the filters were looked at."""
+    if frame.only >= 0:
+        rows = np.array([frame.only], dtype=np.intp)
+    elif frame.sample is not None:
+        start, evaluated = frame.sample
+        order = frame.keyframe.order[allowed[frame.keyframe.order]]
+        rows = order[(start + np.arange(evaluated)) % len(order)]
+    else:
+        return allowed
+    visited: Bools = np.zeros_like(allowed)
+    visited[rows] = True
+    return visited
 
 
 def _statuses(

@@ -12,7 +12,7 @@ from bayplan.engine.full_pass import ScoreTable
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
 from bayplan.framework.status import Status, verdict_code
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
@@ -21,7 +21,8 @@ class Keyframe:
     """All that the plugins of one plan said about all nodes at one moment, and what changed row by row since then.
 
     Attributes:
-        names: node names by row; None in freed rows. Shared by the keyframes between two changes of the nodes.
+        names: node names by row; None in freed rows. order: rows in the order in which a search visits them. Both are shared
+            by the keyframes between two changes of the nodes.
         examined: bool[rows], nodes that PreFilter left to the filters; None for all there are.
         absent: the status of the other nodes, or None.
         verdicts: per filter part its verdicts. raw: per score part its raw scores. In the narrowest type that holds them; one
@@ -38,6 +39,7 @@ class Keyframe:
         "filters",
         "floor",
         "names",
+        "order",
         "raw",
         "rows",
         "scored",
@@ -47,9 +49,10 @@ class Keyframe:
         "verdicts",
     )
 
-    def __init__(self, state: ClusterState, names: tuple[str | None, ...]) -> None:
+    def __init__(self, state: ClusterState, names: tuple[str | None, ...], order: Index) -> None:
         self.state = state
         self.names = names
+        self.order = order
         self.examined: Bools | None = np.zeros(len(names), dtype=np.bool_)
         self.absent: Status | None = None
         self.verdicts: list[Any] = []

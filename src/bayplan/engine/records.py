@@ -11,11 +11,14 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
+
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
 from bayplan.engine.keyframe import Keyframe
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import Params
+from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
 
 __all__ = ["Decision", "Outcome", "Record", "RecordLevel", "Records"]
@@ -43,6 +46,7 @@ class Records:
         self._hash = blake2b(digest_size=8)
         self._names: tuple[str | None, ...] = ()
         self._names_position = -1
+        self._order: Index = np.zeros(0, dtype=np.intp)
         self._bare: Keyframe | None = None
 
     def __len__(self) -> int:
@@ -88,12 +92,12 @@ class Records:
         if not state.nodes.row_of or plan.pre.status is not None:
             # No filter was asked: what the plan keeps is of an earlier cycle.
             if self._bare is None or self._bare.names is not names:
-                self._bare = Keyframe(state, names)
-            return Frame(self._bare, 0, False, (), (), (), plan.pre.status if state.nodes.row_of else None, -1)
+                self._bare = Keyframe(state, names, self._order)
+            return Frame(self._bare, 0, False, (), (), (), plan.pre.status if state.nodes.row_of else None)
         scored = result.scored and result.failure is None
         scales: tuple[Params | None, ...] = ()
         if result.table is not None and scored:
-            keyframe = Keyframe(state, names)
+            keyframe = Keyframe(state, names, self._order)
             keyframe.take_filters(plan)
             keyframe.take_table(plan, result.table)
             scales = tuple(scores.scale for scores in result.table.scores.values())
@@ -102,6 +106,9 @@ class Records:
             if scored:
                 scales = tuple(plan.scales)
         overrides = tuple((row, number, verdict) for row, (number, verdict) in result.overrides.items())
+        if result.refused_row >= 0 and not plan.examined()[result.refused_row]:
+            # PreFilter left the nominated node out, but it has been looked at before the others were.
+            overrides += ((result.refused_row, *result.refusal),)
         own_ties = not scored or result.table is not None
         return Frame(
             keyframe,
@@ -112,6 +119,7 @@ class Records:
             tuple(result.ties.tolist()) if own_ties else None,
             None,
             result.row if result.tried_alone else -1,
+            None if result.sample is None else result.sample_span,
         )
 
     def _keyframe_of(self, plan: Plan, names: tuple[str | None, ...], scored: bool) -> Keyframe:
@@ -119,7 +127,7 @@ class Records:
         keyframe = plan.keyframe if isinstance(plan.keyframe, Keyframe) else None
         rows = plan.take_changes()
         if keyframe is None or rows is None or (scored and not keyframe.scored):
-            plan.keyframe = keyframe = Keyframe(plan.state, names)
+            plan.keyframe = keyframe = Keyframe(plan.state, names, self._order)
             keyframe.take_filters(plan)
             if scored:
                 keyframe.take_scores(plan)
@@ -142,6 +150,7 @@ class Records:
             names = tuple(state.nodes.names)
             if names != self._names:
                 self._names = names
+            self._order = state.nodes.tree.order(state.nodes.row_of)
         return self._names
 
     def decision(self, number: int) -> Decision:
