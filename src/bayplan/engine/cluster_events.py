@@ -97,7 +97,7 @@ class ClusterEvents:
         if known is not None and key in scheduler.assumed:
             del scheduler.assumed[key]
             if known.row == row:
-                known.pod = pod
+                state.renew_pod(known, pod)
                 scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now_ns)
                 return
         if known is not None:
@@ -110,7 +110,7 @@ class ClusterEvents:
         state = self._scheduler.state
         if key in state.pods:
             if _takes_the_same(old, new):
-                state.pods[key].pod = new
+                state.renew_pod(state.pods[key], new)
             else:
                 state.update_pod(new)
         for event in pod_update_events(old, new):

@@ -52,6 +52,7 @@ class ClusterState:
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         usage_log: rows whose usage changed. node_log: rows whose node changed, came or went.
         ports_log: rows whose ports in use changed.
+        pod_log: rows where pods were renewed that take the same as before (`renew_pod`).
         request_gates: the feature gates that decide how requests of pods are summed up.
     """
 
@@ -67,6 +68,7 @@ class ClusterState:
         self.usage_log = RowLog()
         self.node_log = RowLog()
         self.ports_log = RowLog()
+        self.pod_log = RowLog()
         self._classes: dict[tuple[str, tuple[tuple[str, str], ...], bool], PodClass] = {}
         self._journal: list[Callable[[], None]] | None = None
         self._largest_sum = 0
@@ -203,6 +205,12 @@ class ClusterState:
         info = self.pod_info(pod)
         self.place(info, row)
         return info
+
+    def renew_pod(self, info: PodInfo, pod: Pod) -> None:
+        """Take over a newer version of a pod that takes the same of its node as before."""
+        if info.pod.status.start_time != pod.status.start_time:
+            self.pod_log.append(info.row)
+        info.pod = pod
 
     def _take_off(self, info: PodInfo, ports: list[HostPort] | None) -> list[HostPort]:
         """Undo a placement. `ports` are those to free, None for all of the pod; returns those that were freed."""

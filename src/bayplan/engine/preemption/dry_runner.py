@@ -7,19 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.nominator import Nominator
 from bayplan.engine.plan import Plan
-from bayplan.engine.preemption.victims_on_node import victims_on_node
+from bayplan.engine.preemption.lockstep import Lockstep
+from bayplan.engine.preemption.search import search_in_lockstep, search_node_by_node
+from bayplan.engine.preemption.victim_table import VictimTable
 from bayplan.engine.select_host import Pick
+from bayplan.engine.supposing import supposed_parts
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
-from bayplan.framework.preemption.shortlist import Shortlist, shortlist_of
-from bayplan.framework.status import Status
+from bayplan.framework.preemption.shortlist import Shortlist
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Index
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.pod_info import PodInfo
 
 PLAN = "Plan"
 """Where a cycle that found no node leaves its plan in the cycle state."""
+
+
+FEW_NODES = 8
 
 
 class DryRunner:
@@ -41,6 +45,7 @@ class DryRunner:
         self._pods = pods
         self._draw = draw
         self._pick = pick
+        self._table = VictimTable(cluster)
         self._nominator: Nominator | None = None
         self._nominated: NominatedPods | None = None
 
@@ -87,19 +92,9 @@ class DryRunner:
             raise TypeError("preemption outside of a cycle of this scheduler")
         priority = pod.spec.priority or 0
         crowd = self._nominated(pod)
-        safe: list[tuple[int, Sequence[PodInfo], int]] = []
-        violating: list[tuple[int, Sequence[PodInfo], int]] = []
-        refusals: dict[Status, int] = {}
-        for row in rows.tolist():
-            found = victims_on_node(plan, row, priority, crowd.pods_at(row), budgets)
-            if isinstance(found, Status):
-                refusals[found] = refusals.get(found, 0) + 1
-                continue
-            victims, violations = found
-            if not violations:
-                safe.append((row, victims, violations))
-            elif len(violating) < wanted:
-                violating.append((row, victims, violations))
-            if safe and len(safe) + len(violating) >= wanted:
-                break
-        return shortlist_of([*safe, *violating], tuple(refusals.items()))
+        # A table of all pods pays from some nodes on.
+        parts = supposed_parts(plan) if len(rows) >= FEW_NODES else None
+        if parts is not None and self._table.refresh():
+            lockstep = Lockstep(plan, parts, self._table, crowd, budgets)
+            return search_in_lockstep(plan, lockstep, rows, priority, wanted)
+        return search_node_by_node(plan, rows, priority, crowd, budgets, wanted)

@@ -15,7 +15,7 @@ from bayplan.framework.preemption.importance import importance
 from bayplan.framework.status import Code, Status, error, unresolvable, verdict_code
 from bayplan.state.pod_info import PodInfo
 
-_NO_VICTIMS = unresolvable(NO_VICTIMS)
+NO_VICTIMS_STATUS = unresolvable(NO_VICTIMS)
 
 
 def victims_on_node(
@@ -39,7 +39,7 @@ def victims_on_node(
     state = plan.state
     potential = sorted((info for info in state.pods_on[row].values() if info.priority < priority), key=importance)
     if not potential:
-        return _NO_VICTIMS
+        return NO_VICTIMS_STATUS
     order = dict(state.pods_on[row])
     with state.trial():
         found = _spare(plan, row, potential, nominated, budgets)
@@ -72,7 +72,7 @@ def _spare(
     if guarded and others:
         victims.sort(key=importance)
     if not victims:
-        return error(f'expected at least one victim pod on node "{state.nodes.names[row]}"')
+        return still_fits(plan, row)
     return victims, violating
 
 
@@ -84,6 +84,11 @@ def _refusal(plan: Plan, row: int, nominated: Sequence[PodInfo]) -> Status | Non
             return told(plan, first, verdict)
     firsts, verdicts = filter_over(plan, np.array([row], dtype=np.intp), changed=True)
     return told(plan, int(firsts[0]), int(verdicts[0])) if firsts[0] >= 0 else None
+
+
+def still_fits(plan: Plan, row: int) -> Status:
+    """Return the Error for a node where the pod fits with all pods in place, although filters have rejected it there."""
+    return error(f'expected at least one victim pod on node "{plan.state.nodes.names[row]}"')
 
 
 def told(plan: Plan, first: int, verdict: int) -> Status:

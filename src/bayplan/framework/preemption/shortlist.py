@@ -99,6 +99,27 @@ def shortlist_of(
     )
 
 
+def joined(shortlists: Sequence[Shortlist]) -> Shortlist:
+    """Return the candidates of several shortlists (at least one), one after the other."""
+    if len(shortlists) == 1:
+        return shortlists[0]
+    owners = [(shortlist, place) for shortlist in shortlists for place in range(len(shortlist))]
+
+    def victims_at(place: int) -> Sequence[PodInfo]:
+        shortlist, own_place = owners[place]
+        return shortlist.victims_at(own_place)
+
+    return Shortlist(
+        np.concatenate([shortlist.rows for shortlist in shortlists]),
+        np.concatenate([shortlist.violations for shortlist in shortlists]),
+        np.concatenate([shortlist.highest for shortlist in shortlists]),
+        np.concatenate([shortlist.sums for shortlist in shortlists]),
+        np.concatenate([shortlist.counts for shortlist in shortlists]),
+        np.concatenate([shortlist.starts for shortlist in shortlists]),
+        victims_at,
+    )
+
+
 class Candidates(Collection[Candidate]):
     """A shortlist as candidates with names, each made when it is asked for: most are never looked at.
 

@@ -1,0 +1,220 @@
+"""Dry-run preemption on many nodes at once: one array step takes the n-th victim of every node off, or puts it back.
+
+Only for plans whose filters can be asked about supposed usage; it gives what `victims_on_node` gives, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.engine.nominated_pods import Crowd
+from bayplan.engine.part import FilterPart
+from bayplan.engine.plan import Plan
+from bayplan.engine.preemption.victim_table import VictimTable
+from bayplan.engine.supposing import filter_supposing
+from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
+from bayplan.framework.preemption.shortlist import PRIORITY_OFFSET, Shortlist
+from bayplan.state.arrays import Bools, Codes, Index, Ints
+from bayplan.state.hypothetical import HypotheticalRows
+from bayplan.state.pod_info import PodInfo
+
+NO_VICTIMS_AT_ALL = -2
+STILL_FITS = -3
+"""Outcomes of rows that no filter explains: no pod of lower priority is there, or none of them is in the way."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a lockstep found.
+
+    Attributes:
+        shortlist: the candidates, in the order of the rows.
+        places: intp, where in the rows they are.
+        refused: intp, the places of the other rows.
+        first: intp, per refused row the filter that fails without all victims, or one of the outcomes above. verdicts: its verdict.
+    """
+
+    shortlist: Shortlist
+    places: Index
+    refused: Index
+    first: Index
+    verdicts: Codes
+
+
+class Lockstep:
+    """Dry runs of one plan.
+
+    Args:
+        plan: of the pod that preempts.
+        parts: its filters that usage can change (`supposed_parts`).
+        table: the pods of the nodes, up to date.
+        crowd: the nominated pods that count.
+        budgets: the disruption budgets.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        parts: Sequence[tuple[int, FilterPart]],
+        table: VictimTable,
+        crowd: Crowd,
+        budgets: DisruptionBudgets,
+    ) -> None:
+        self._plan = plan
+        self._parts = parts
+        self._table = table
+        self._crowd = crowd
+        self._budgets = budgets
+
+    def run(self, rows: Index, priority: int) -> Outcome:
+        """Find the victims of a pod of this priority on each row (intp)."""
+        table = self._table
+        count = len(rows)
+        first = np.full(count, NO_VICTIMS_AT_ALL, dtype=np.intp)
+        verdicts = np.zeros(count, dtype=np.uint16)
+        potential = (table.priorities[:, rows] < priority).sum(axis=0)
+        places = potential.nonzero()[0]
+        if len(places):
+            usage = self._without_victims(rows[places], potential[places])
+            first[places], verdicts[places] = self._failures(rows[places], usage)
+            fits = first[places] == -1
+            places, usage = places[fits], usage[:, fits]
+        if not len(places):
+            return Outcome(self._shortlist(rows[:0], _NO_MASK, _NO_COUNTS), places, np.arange(count), first, verdicts)
+        victims, violations = self._spare(rows[places], potential[places], usage)
+        some = victims.any(axis=0)
+        if not some.all():
+            first[places[~some]] = STILL_FITS
+            places, victims, violations = places[some], victims[:, some], violations[some]
+        refused = (first != -1).nonzero()[0]
+        shortlist = self._shortlist(rows[places], victims, violations)
+        return Outcome(shortlist, places, refused, first[refused], verdicts[refused])
+
+    def _without_victims(self, rows: Index, potential: Ints) -> Ints:
+        """Return int64[3 + resources, rows]: what is taken there once all potential victims are gone."""
+        table = self._table
+        usage = self._plan.state.usage[:, rows]
+        for slot in range(int(potential.max())):
+            numbers = table.footprints[slot, rows]
+            numbers[potential <= slot] = 0
+            usage -= table.amounts[:, numbers]
+        return usage
+
+    def _failures(self, rows: Index, usage: Ints) -> tuple[Index, Codes]:
+        """Return the first failing filter (-1: none) and its verdict: with nominated pods, then without."""
+        state = self._plan.state
+        first, verdicts = filter_supposing(self._plan, HypotheticalRows(state, rows, usage), self._parts)
+        if len(self._crowd):
+            places, extra = self._crowd.extra_at(rows)
+            if len(places):
+                crowded = HypotheticalRows(state, rows[places], usage[:, places] + extra)
+                with_them, their_verdicts = filter_supposing(self._plan, crowded, self._parts)
+                fail = with_them >= 0
+                first[places[fail]], verdicts[places[fail]] = with_them[fail], their_verdicts[fail]
+        return first, verdicts
+
+    def _spare(self, rows: Index, potential: Ints, usage: Ints) -> tuple[Bools, Ints]:
+        """Put potential victims back one by one where the pod still fits.
+
+        Returns:
+            bool[slots, rows], who must go; int64[rows], how many of them a budget protects.
+        """
+        table = self._table
+        steps = int(potential.max())
+        victims = np.zeros((steps, len(rows)), dtype=np.bool_)
+        violations = np.zeros(len(rows), dtype=np.int64)
+        order, guarded = self._order(rows, potential, steps)
+        for step in range(steps):
+            slots = order[step]
+            present = slots >= 0
+            numbers = table.footprints[slots, rows]
+            if not present.all():
+                numbers[~present] = 0
+            amounts = table.amounts[:, numbers]
+            usage += amounts
+            crowded = self._fails(rows, usage) & present
+            if crowded.any():
+                places = crowded.nonzero()[0]
+                usage[:, places] -= amounts[:, places]
+                victims[slots[places], places] = True
+                if guarded is not None:
+                    violations[places] += step < guarded[places]
+        return victims, violations
+
+    def _fails(self, rows: Index, usage: Ints) -> Bools:
+        """Return on which rows some filter fails, with nominated pods or without."""
+        failing = self._fails_as_it_is(rows, usage)
+        if len(self._crowd):
+            places, extra = self._crowd.extra_at(rows)
+            if len(places):
+                failing[places] |= self._fails_as_it_is(rows[places], usage[:, places] + extra)
+        return failing
+
+    def _fails_as_it_is(self, rows: Index, usage: Ints) -> Bools:
+        # Rows that fail a filter which usage can't change are not here any more.
+        view = HypotheticalRows(self._plan.state, rows, usage)
+        failing = np.zeros(len(rows), dtype=np.bool_)
+        for _, part in self._parts:
+            failing |= part.plugin.filter(part.spec, self._plan.filter_params(part), view) != 0
+        return failing
+
+    def _order(self, rows: Index, potential: Ints, steps: int) -> tuple[Index, Ints | None]:
+        """Return the slot that each row puts back at each step (-1: none left), and how many of them are protected (None: none).
+
+        The most important come first, those before the others that a budget protects.
+        """
+        order = potential - 1 - np.arange(steps, dtype=np.intp).reshape(-1, 1)
+        np.maximum(order, -1, out=order)
+        if not self._budgets.any():
+            return order, None
+        guarded = np.zeros(len(rows), dtype=np.int64)
+        for place, (row, number) in enumerate(zip(rows.tolist(), potential.tolist(), strict=True)):
+            infos = self._table.pods[row][number - 1 :: -1] if number else []
+            violations = self._budgets.violated_by(infos) if self._budgets.protects_some(infos) else []
+            if any(violations):
+                slots = range(number - 1, -1, -1)
+                first = [slot for slot, violates in zip(slots, violations, strict=True) if violates]
+                order[: len(first), place] = first
+                order[len(first) : number, place] = [
+                    slot for slot, violates in zip(slots, violations, strict=True) if not violates
+                ]
+                guarded[place] = len(first)
+        return order, guarded
+
+    def _shortlist(self, rows: Index, victims: Bools, violations: Ints) -> Shortlist:
+        table = self._table
+        slots = len(victims)
+        if not len(rows):
+            return Shortlist(rows, _NO_COUNTS, _NO_COUNTS, _NO_COUNTS, _NO_COUNTS, _NO_COUNTS, _nobody)
+        priorities = table.priorities[:slots, rows]
+        # The most important victim stands in the last slot that has one.
+        top = slots - 1 - victims[::-1].argmax(axis=0)
+        places = np.arange(len(rows))
+        sums = np.where(victims, priorities + PRIORITY_OFFSET, 0).sum(axis=0)
+        # The table makes new lists where rows change, so that these stay as they are.
+        lists = [table.pods[row] for row in rows.tolist()]
+
+        def victims_at(place: int) -> list[PodInfo]:
+            pods = lists[place]
+            return [pods[slot] for slot in victims[:, place].nonzero()[0][::-1].tolist()]
+
+        return Shortlist(
+            rows,
+            violations,
+            priorities[top, places],
+            sums,
+            victims.sum(axis=0),
+            table.starts[top, rows],
+            victims_at,
+        )
+
+
+_NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
+_NO_MASK: Bools = np.zeros((0, 0), dtype=np.bool_)
+
+
+def _nobody(place: int) -> Sequence[PodInfo]:
+    raise IndexError(place)
