@@ -60,6 +60,7 @@ def attempt_detail(
         nodes=len(decision.names),
         examined=int(decision.examined.sum()),
         feasible=int(decision.feasible.sum()),
+        ended_early=not alone and int(decision.examined.sum()) < int(decision.allowed.sum()),
         tried_alone=alone,
         rejections=[] if alone else _rejections(decision),
         rejected_by_pre_filter=decision.pre_filter is not None,
@@ -137,7 +138,7 @@ def node_detail(
         )
     row = decision.names.index(node)
     verdicts = []
-    if decision.pre_filter is None and decision.examined[row]:
+    if decision.pre_filter is None and (decision.allowed[row]):
         for number, plugin in enumerate(decision.filters):
             verdict = int(decision.codes[number, row])
             status = decision.statuses[number, verdict] if verdict else None
@@ -163,9 +164,11 @@ def _node_fate(decision: Decision, rows: Sequence[int], row: int) -> str:
     if _is_tried_alone(decision):
         return f"{name} was not looked at: the pod was nominated to {decision.record.node}, which is tried first"
     status = decision.first_failure(row)
+    if status is None and decision.allowed[row] and not decision.examined[row]:
+        return f"{name} was not looked at: enough other nodes fit (percentageOfNodesToScore)"
     if status is not None:
         who = f"{status.plugin} " if status.plugin else ""
-        if decision.pre_filter is not None or not decision.examined[row]:
+        if decision.pre_filter is not None or not decision.allowed[row]:
             return f"{who}rejected {name} before filters looked at it: {status.message}"
         because = ", once pods nominated to the node are counted in" if row in decision.overrides else ""
         return f"{who}rejected {name}{because}: {status.message}"

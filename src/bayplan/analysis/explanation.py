@@ -87,6 +87,7 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         attempt: which one.
         nodes: nodes in the cluster then. examined: those that filters looked at. feasible: those that passed.
+        ended_early: whether the search ended before all nodes were looked at (percentageOfNodesToScore).
         tried_alone: the node that was tried first and alone because the pod was nominated to it, or "".
         rejections: the other nodes, the largest group first. rejected_by_pre_filter: whether PreFilter ended the attempt.
         scored: whether nodes were scored; a single feasible node is not.
@@ -100,6 +101,7 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     examined: int
     feasible: int
+    ended_early: bool
     tried_alone: str
     rejections: list[Rejection]
     rejected_by_pre_filter: bool
@@ -125,7 +127,7 @@ class NodeDetail(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         node: its name. fate: what became of it, in one sentence.
-        verdicts: every filter's, also of those behind the first that rejected; empty where filters did not look at the node.
+        verdicts: what every filter says, also those behind the first that rejected it; empty where PreFilter left the node out.
         score: its scores, where it was feasible and nodes were scored.
         advantages: how the chosen node beat it (or it the runner-up, if it was chosen).
         free: what was free of the resources that the pod asks for, just before. requested: what the pod asks for.

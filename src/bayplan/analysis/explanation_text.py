@@ -168,6 +168,9 @@ def _counts(detail: AttemptDetail) -> str:
     if not detail.nodes:
         return "there was no node"
     text = f"{detail.feasible:,} of {format_count(detail.nodes, 'node')} fit"
+    if detail.ended_early:
+        looked = f"{format_count(detail.examined, 'node')} of {detail.nodes:,}"
+        text = f"{detail.feasible:,} that fit were enough, found among {looked} (percentageOfNodesToScore)"
     if detail.feasible == 1:
         return f"{text}; a single one is taken without scoring it"
     return text
