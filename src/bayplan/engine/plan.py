@@ -209,18 +209,20 @@ class Plan:
         """Fuse just these rows; return whether any became or stopped being feasible."""
         feasible, static = self.feasible, self._static_feasible
         dynamic = [part.values for _, part in self._dynamic_filters]
-        if len(rows) > FEW_ROWS:
-            index = np.array(rows, dtype=np.intp)
-            fits = static[index]
+        if len(rows) > FEW_ROWS and self._changes is not None:
+            index = self._changes.view(self.state).row_numbers()
+            fits = static.take(index)
             for values in dynamic:
-                verdicts = values[index]
-                self._has_errors |= bool((verdicts >= ERROR_BIT).any())
-                fits &= verdicts == 0
-            changed = int(np.count_nonzero(fits)) - int(np.count_nonzero(feasible[index]))
-            flipped = not np.array_equal(fits, feasible[index])
+                verdicts = values.take(index)
+                if verdicts.any():
+                    self._has_errors |= bool((verdicts >= ERROR_BIT).any())
+                    fits &= verdicts == 0
+            before = feasible.take(index)
+            if (fits == before).all():
+                return False
+            self.feasible_count += int(np.count_nonzero(fits)) - int(np.count_nonzero(before))
             feasible[index] = fits
-            self.feasible_count += changed
-            return flipped
+            return True
         flipped = False
         for row in rows:
             now = static.item(row)
@@ -439,12 +441,17 @@ class Plan:
         total, feasible, sums = self.total, self.feasible, self._sum
         if len(rows) > FEW_ROWS:
             index = np.fromiter(rows, dtype=np.intp, count=len(rows))
+            worths = sums.take(index)
             for number, part in self._dynamic_scores:
-                scores = self._normalized_rows(number, part, index)
-                weighted = self.weights[number] * scores
-                sums[index] += weighted - self._weighted[number][index]
-                self._weighted[number][index] = weighted
-            total[index] = np.where(feasible[index], sums[index], -1)
+                weighted = self._normalized_rows(number, part, index)
+                if self.weights[number] != 1:
+                    weighted = self.weights[number] * weighted
+                known = self._weighted[number]
+                worths += weighted
+                worths -= known.take(index)
+                known[index] = weighted
+            sums[index] = worths
+            total[index] = np.where(feasible.take(index), worths, -1)
             return
         for row in rows:
             if not feasible.item(row):
@@ -462,7 +469,7 @@ class Plan:
             sums[row] = total[row] = worth
 
     def _normalized_rows(self, number: int, part: ScorePart, index: Index) -> Ints:
-        scale, raw = self.scales[number], part.values[index]
+        scale, raw = self.scales[number], part.values.take(index)
         if scale is None or not isinstance(part.plugin, NormalizePlugin):
             return raw
         return part.plugin.normalize(part.spec, scale, raw, Rows(self.state, index))

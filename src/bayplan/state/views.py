@@ -221,11 +221,18 @@ class Rows:
 class GatheredRows(Rows):
     """Rows of an index that several rules look at while the state stands still: columns of amounts are gathered once."""
 
-    __slots__ = ("_gathered",)
+    __slots__ = ("_divisors", "_gathered")
 
     def __init__(self, state: ClusterState, index: Index) -> None:
         super().__init__(state, index)
         self._gathered: dict[int, Ints] = {}
+        self._divisors: dict[int, Floats] = {}
+
+    def divisor(self, resource: int) -> Floats:
+        found = self._divisors.get(resource)
+        if found is None:
+            found = self._divisors[resource] = self.state.nodes.divisors[resource].take(self._all)
+        return found
 
     def allocatable(self, resource: int) -> Ints:
         found = self._gathered.get(resource)
