@@ -1,0 +1,176 @@
+"""The verb ``explain``, end to end: over a result directory and over input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.cli.main import VERBS, main
+from bayplan.examples import example_path
+
+PLUGIN = '''
+from bayplan.framework.per_node_plugin import PerNodePlugin
+
+
+class NotOnB(PerNodePlugin):
+    """Keeps pods off node b, and likes node c."""
+
+    def filter_node(self, pod, node):
+        return "node(s) were b" if node.name == "b" else None
+
+    def score_node(self, pod, node):
+        return 100 if node.name == "c" else 0
+'''
+
+
+def node(name: str, cpu: str = "4") -> dict[str, object]:
+    amounts = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": amounts}}
+
+
+def workload(name: str, replicas: int, cpu: str) -> dict[str, object]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+def single_pod(name: str, cpu: str) -> dict[str, object]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    """Three nodes, a pod that fits, one that doesn't, and a Deployment of which one replica waits."""
+    objects = [
+        node("a"),
+        node("b"),
+        node("c"),
+        single_pod("one", "1"),
+        single_pod("huge", "5"),
+        workload("web", 4, "3"),
+    ]
+    path = tmp_path / "cluster.json"
+    path.write_bytes(b"\n".join(msgspec.json.encode(each) for each in objects))
+    return str(path)
+
+
+@pytest.fixture
+def result(cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    out = str(tmp_path / "result")
+    assert main(["simulate", cluster, "--out", out, "--seed", "4"]) == 0
+    capsys.readouterr()
+    return out
+
+
+def test_a_result_and_its_input_are_explained_alike(
+    cluster: str, result: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "one", result]) == 0
+    from_result = capsys.readouterr().out
+    assert main(["explain", "default/one", cluster, "--seed", "4"]) == 0
+    assert capsys.readouterr().out == from_result
+    assert from_result.startswith("default/one is on ")
+    assert "Best nodes by score" in from_result
+
+
+def test_json_is_the_same_from_both(cluster: str, result: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "huge", result, "--json"]) == 0
+    first = msgspec.json.decode(capsys.readouterr().out)
+    assert main(["explain", "huge", cluster, "--seed", "4", "--json"]) == 0
+    assert msgspec.json.decode(capsys.readouterr().out) == first
+    assert first["fate"] == "pending"
+    (remedy,) = first["detail"]["remedies"]
+    assert "the pod asks for 5 cpu, the largest of 3 nodes offers 4" in remedy["text"]
+
+
+def test_one_node_is_followed(result: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "huge", result, "--node", "b"]) == 0
+    out = capsys.readouterr().out
+    assert "NodeResourcesFit rejected b: Insufficient cpu" in out
+    assert "NodeUnschedulable  passes" in out
+
+
+def test_a_workload_is_a_list_of_its_pods(result: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "deployment/web", result]) == 0
+    out = capsys.readouterr().out
+    assert out.count("default/web-") == 4
+    assert "1 of them: 0/3 nodes are available: 3 Insufficient cpu." in out
+    assert main(["explain", "deployment/web", result, "--json"]) == 0
+    lines = msgspec.json.decode(capsys.readouterr().out)
+    assert sorted(line["fate"] for line in lines) == ["pending", "placed", "placed", "placed"]
+
+
+def test_a_custom_plugin_is_shown_like_any_other(
+    cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    plugin = f"{tmp_path / 'mine.py'}:NotOnB=5"
+    assert main(["explain", "one", cluster, "--plugin", plugin]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("default/one is on c: 2 of 3 nodes fit, and it is the best of them")
+    assert "1  NotOnB: node(s) were b\n" in out
+    assert "c is 500 points ahead of a: NotOnB +500" in out
+
+
+def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "summaries")
+    assert main(["simulate", cluster, "--out", out, "--records", "summary"]) == 0
+    capsys.readouterr()
+    assert main(["explain", "one", out]) == 0
+    assert "note: this run has no full records" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        (["two", "{result}"], "pod: expected a pod or workload of this run, got 'two'; try"),
+        (["hug", "{result}", "--attempt", "9"], "--attempt of default/huge: expected one of 1"),
+        (["one", "{result}", "--node", "d"], "--node: expected a node of that moment, got 'd'"),
+        (["one", "{result}", "{cluster}"], "paths: expected one result directory, or input alone"),
+        (["one", "{result}", "--seed", "5"], "got a result, which was simulated with its own; try without them"),
+        (["one", "{cluster}.missing"], "cluster.json.missing"),
+        (["one", "{cluster}", "--until", "soon"], "--until: expected a duration"),
+    ],
+    ids=[
+        "no such pod",
+        "no such attempt",
+        "no such node",
+        "both kinds",
+        "options of a result",
+        "no file",
+        "no duration",
+    ],
+)
+def test_refused(
+    arguments: list[str], want: str, cluster: str, result: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word.format(result=result, cluster=cluster) for word in arguments]
+    assert main(["explain", *words]) == 2
+    printed = capsys.readouterr()
+    assert want in printed.err
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+
+
+def test_the_help_begins_with_the_line_that_the_program_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--help"]) == 0
+    summary = next(verb.summary for verb in VERBS if verb.name == "explain")
+    assert summary in capsys.readouterr().out
+
+
+def test_every_pod_of_the_example_can_be_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "result"
+    assert main(["simulate", str(example_path()), "--out", str(out), "--until", "2h"]) == 0
+    capsys.readouterr()
+    from bayplan.analysis.result_directory import open_result
+
+    keys = list(dict.fromkeys(pod.key for pod in open_result(out).pods))
+    assert len(keys) > 30
+    for key in keys[::4]:
+        assert main(["explain", key, str(out)]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith(key)
+        assert max(map(len, text.splitlines())) <= 80
