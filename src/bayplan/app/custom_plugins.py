@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import entry_points
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bayplan.base.errors import PluginError
+from bayplan.base.errors import BayplanError, PluginError
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 
@@ -167,6 +168,19 @@ def failure_in_plugin(problem: BaseException, files: Sequence[str], what: str = 
     return PluginError(what or f"the plugin failed in {function}()", where=where, got=got)
 
 
-def comes_from(problem: BaseException, files: Sequence[str]) -> bool:
-    """Return whether an exception passed through one of some files."""
-    return any(frame.filename in files for frame in traceback.extract_tb(problem.__traceback__))
+@contextmanager
+def failures_told(plugins: Sequence[CustomPlugin]) -> Iterator[None]:
+    """Turn exceptions that pass through the files of custom plugins into errors that name file and line.
+
+    Raises:
+        PluginError: a plugin raised an exception that is not one of ours.
+    """
+    files = [custom.file for custom in plugins if custom.file]
+    try:
+        yield
+    except BayplanError:
+        raise
+    except Exception as problem:
+        if any(frame.filename in files for frame in traceback.extract_tb(problem.__traceback__)):
+            raise failure_in_plugin(problem, files) from problem
+        raise

@@ -8,8 +8,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import BinaryIO
 
-from bayplan.app.custom_plugins import CustomPlugin, comes_from, failure_in_plugin, load_custom_plugins
-from bayplan.base.errors import BayplanError, ConfigurationError
+from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
+from bayplan.base.errors import ConfigurationError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
@@ -83,15 +83,8 @@ class PreparedSimulation:
         """
         start = perf_counter()
         simulator, until_ns = self.simulator, self.options.until_ns
-        files = [custom.file for custom in self.custom_plugins if custom.file]
-        try:
+        with failures_told(self.custom_plugins):
             simulator.run(until_ns=None if until_ns is None else simulator.start_ns + until_ns, progress=progress)
-        except BayplanError:
-            raise
-        except Exception as problem:
-            if comes_from(problem, files):
-                raise failure_in_plugin(problem, files) from problem
-            raise
         result = simulator.result(self.given)
         result.wall = WallClock(self.load_seconds, perf_counter() - start)
         return result
@@ -137,15 +130,16 @@ def prepare_simulation(
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)
     # Scheduler and cluster draw from streams of their own, so that neither shifts the numbers of the other.
-    scheduler = assemble_scheduler(
-        configuration,
-        registry,
-        feature_gates=gates,
-        seed=options.seed,
-        start_ns=start_ns,
-        record_level=options.record_level,
-        queue_type=EventDrivenQueue,
-    )
+    with failures_told(custom_plugins):
+        scheduler = assemble_scheduler(
+            configuration,
+            registry,
+            feature_gates=gates,
+            seed=options.seed,
+            start_ns=start_ns,
+            record_level=options.record_level,
+            queue_type=EventDrivenQueue,
+        )
     cluster = VirtualCluster(RandomStreams(options.seed), ClusterOptions(kubelet=_kubelet(runs)))
     simulator = Simulator(
         scheduler, cluster, seed=options.seed, start_ns=start_ns, check=options.check, strict=options.strict

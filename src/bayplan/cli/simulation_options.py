@@ -1,5 +1,6 @@
 """The options of every verb that simulates: defined once, so that all verbs take and explain them alike."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Progress as SimulatorProgress
 
 DAY_NS = 24 * 3600 * 1_000_000_000
+_DAYS = re.compile(r"(?:([0-9]{1,6})d)?(.*)", re.DOTALL)
 
 INPUT_HELP = (
     "Manifests (YAML, JSON, gzip; files, folders, patterns, - for standard input), OpenB traces (CSV), or both."
@@ -52,15 +54,13 @@ def parse_duration(text: str) -> int:
     Raises:
         InputError: no duration, or one below zero.
     """
-    days, separator, rest = text.partition("d")
+    match = _DAYS.fullmatch(text)
+    days, rest = match.groups() if match is not None else (None, text)
     try:
-        if not separator:
-            duration_ns = parse_go_duration(text)
-        else:
-            duration_ns = int(days) * DAY_NS + (parse_go_duration(rest) if rest else 0)
-    except (InputError, ValueError):
+        duration_ns = int(days or 0) * DAY_NS + (parse_go_duration(rest) if rest or days is None else 0)
+    except InputError:
         duration_ns = -1
-    if duration_ns < 0:
+    if duration_ns < 0 or rest.startswith("-"):
         raise InputError("--until", got=repr(text), wanted="a duration", hint="'90s', '1h30m' or '7d'")
     return duration_ns
 

@@ -1,0 +1,221 @@
+"""Plugins from files: loaded, enabled everywhere, and refused in words that help."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from bayplan.app import custom_plugins
+from bayplan.app.custom_plugins import load_custom_plugins
+from bayplan.app.simulation import SimulationOptions, simulate
+from bayplan.base.errors import InputError, PluginError
+from bayplan.plugins.registry import in_tree_registry
+
+NODES = """
+apiVersion: v1
+kind: Node
+metadata: {name: a, labels: {rack: "1"}}
+status: {allocatable: {cpu: "8", memory: 16Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: b, labels: {rack: "2"}}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: c, image: app, resources: {requests: {cpu: "1"}}}]}
+"""
+
+PLUGIN = '''
+from bayplan import NodeInfo, PerNodePlugin
+
+
+class HighRack(PerNodePlugin):
+    """Wants the rack with the highest number."""
+
+    def score_node(self, pod, node):
+        return 3 * int(node.node.metadata.labels["rack"])
+
+
+class LowRack(PerNodePlugin):
+    """Refuses all racks but the first."""
+
+    name = "Low"
+
+    def filter_node(self, pod, node):
+        return None if node.node.metadata.labels["rack"] == "1" else "node(s) were in a high rack"
+
+
+class Fails(PerNodePlugin):
+    """Divides by zero."""
+
+    def score_node(self, pod, node):
+        return 1 // 0
+
+
+class FailsEarly(Fails):
+    """Can't be made."""
+
+    def __init__(self, arguments, handle):
+        raise RuntimeError("no")
+
+
+class Nothing:
+    """Is no plugin."""
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cluster.yaml").write_text(NODES)
+    (tmp_path / "racks.py").write_text(PLUGIN)
+    (tmp_path / "broken.py").write_text("import bayplan\n\ndef f(:\n")
+    (tmp_path / "raises.py").write_text("x = {}\ny = x['z']\n")
+    return tmp_path
+
+
+def placed(folder: Path, *plugins: str, config: str = "") -> str:
+    path = None
+    if config:
+        path = folder / "config.yaml"
+        path.write_text(f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{config}")
+    options = [f"{folder}/{plugin}" if ".py" in plugin else plugin for plugin in plugins]
+    result = simulate(SimulationOptions(paths=[str(folder / "cluster.yaml")], plugins=options, config=path))
+    return result.pods[0].node
+
+
+@pytest.mark.parametrize(
+    ("plugins", "want"),
+    [
+        pytest.param((), "a", id="without plugins the larger node wins"),
+        pytest.param(("racks.py:HighRack=9",), "b", id="a heavy score outweighs the others"),
+        pytest.param(("racks.py:HighRack",), "a", id="with weight 1 it does not"),
+        pytest.param(("racks.py:HighRack=9", "racks.py:LowRack"), "a", id="a filter decides before scores do"),
+    ],
+)
+def test_a_plugin_changes_the_placement(folder: Path, plugins: tuple[str, ...], want: str) -> None:
+    assert placed(folder, *plugins) == want
+
+
+def test_a_configuration_that_names_the_plugin_says_where_it_runs(folder: Path) -> None:
+    config = """profiles:
+- plugins:
+    score: {enabled: [{name: HighRack, weight: 9}]}
+"""
+    assert placed(folder, "racks.py:HighRack", config=config) == "b"
+
+
+def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
+    registry, enabled = load_custom_plugins([f"{folder}/racks.py:LowRack=3"], in_tree_registry())
+    assert [(custom.plugin.name, custom.weight) for custom in enabled] == [("Low", 3)]
+    assert registry.extension_points_for_configuration("Low") == ("filter",)
+    config = "profiles:\n- schedulerName: default-scheduler\n- schedulerName: second\n"
+    assert placed(folder, "racks.py:LowRack", config=config) == "a"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "want"),
+    [
+        pytest.param(
+            "rack.py:High",
+            "expected a Python file, got no file '{folder}/rack.py'; try '{folder}/racks.py'",
+            id="a file that is not there",
+        ),
+        pytest.param(
+            "racks.py:HighRak",
+            "{folder}/racks.py HighRak: expected a class that inherits from a plugin class, got nothing of that name; "
+            "try '{folder}/racks.py:HighRack'",
+            id="a class that is not there",
+        ),
+        pytest.param(
+            "racks.py:Nothing",
+            "{folder}/racks.py Nothing: expected a class that inherits from a plugin class, "
+            "got type Nothing, which is no plugin class",
+            id="a class that is no plugin",
+        ),
+        pytest.param(
+            "racks.py",
+            "expected FILE.py:Class, or the name of an installed plugin, got no plugin of that name; "
+            "try '{folder}/racks.py:ClassName'",
+            id="no class",
+        ),
+        pytest.param(
+            "racks.py:HighRack=0",
+            "expected a whole number from 1, got weight '0'; try '{folder}/racks.py:HighRack=2'",
+            id="weight 0",
+        ),
+        pytest.param(
+            "racks.py:HighRack=heavy",
+            "expected a whole number from 1, got weight 'heavy'",
+            id="a weight in words",
+        ),
+        pytest.param(
+            "broken.py:X",
+            "{folder}/broken.py:3 the file can't be imported: got SyntaxError",
+            id="a file that is not Python",
+        ),
+        pytest.param(
+            "raises.py:X",
+            "{folder}/raises.py:2 the file can't be imported: got KeyError: 'z'",
+            id="a file that fails",
+        ),
+        pytest.param(
+            "racks.py:Fails",
+            "{folder}/racks.py:25 the plugin failed in score_node(): got ZeroDivisionError",
+            id="a plugin that fails in a cycle",
+        ),
+        pytest.param(
+            "racks.py:FailsEarly",
+            "{folder}/racks.py:32 the plugin failed in __init__(): got RuntimeError: no",
+            id="a plugin that can't be made",
+        ),
+        pytest.param(
+            "NodePort",
+            "expected FILE.py:Class, or the name of an installed plugin, got no plugin of that name; try 'NodePorts'",
+            id="a name that is nearly right",
+        ),
+    ],
+)
+def test_what_is_refused(folder: Path, plugin: str, want: str) -> None:
+    with pytest.raises(PluginError) as refused:
+        placed(folder, plugin)
+    assert want.format(folder=folder) in str(refused.value)
+
+
+def test_the_same_plugin_twice_is_refused(folder: Path) -> None:
+    with pytest.raises(PluginError, match="the same plugin twice"):
+        placed(folder, "racks.py:HighRack", "racks.py:HighRack=2")
+
+
+def test_a_plugin_of_an_installed_package_is_known_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "rack_package.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(str(folder))
+    points = [EntryPoint("racks", "rack_package:LowRack", custom_plugins.ENTRY_POINT_GROUP)]
+    monkeypatch.setattr(custom_plugins, "entry_points", lambda group: points)
+    assert placed(folder, "Low") == "a"
+    _, enabled = load_custom_plugins([], in_tree_registry())
+    assert enabled == []
+
+
+@pytest.mark.parametrize("value", ["rack_gone:LowRack", "os:getcwd"])
+def test_an_entry_point_that_can_not_be_used_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    points = [EntryPoint("racks", value, custom_plugins.ENTRY_POINT_GROUP)]
+    monkeypatch.setattr(custom_plugins, "entry_points", lambda group: points)
+    with pytest.raises(PluginError, match=f"entry point racks = {value}"):
+        placed(folder)
+
+
+def test_a_missing_configuration_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="expected a configuration file, got no such file or directory"):
+        simulate(SimulationOptions(paths=[str(folder / "cluster.yaml")], config=folder / "none.yaml"))
+
+
+def test_a_configuration_with_an_unknown_plugin_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"config.yaml .*NoSuchPlugin"):
+        placed(folder, config="profiles:\n- plugins:\n    filter: {enabled: [{name: NoSuchPlugin}]}\n")
