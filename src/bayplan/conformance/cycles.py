@@ -96,7 +96,8 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
         return answer
     _tell_filters(answer, plan, result)
     failure = result.failure
-    if result.feasible_nodes:
+    # An Error of a filter ends the cycle before scores, whatever other nodes could do.
+    if result.feasible_nodes and (failure is None or result.scored):
         failure = _tell_scores(answer, plan, result) or failure
     if failure is not None and result.diagnosis is None:
         answer["message"] = failure.message

@@ -19,6 +19,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.pod_defaults import (
     DEFAULT_SCHEDULER_NAME,
+    default_azure_disk,
     default_persistent_volume_claim,
     default_pod,
     default_pod_spec,
@@ -159,6 +160,7 @@ def default_persistent_volume(volume: PersistentVolume) -> PersistentVolume:
         volume_mode=spec.volume_mode or "Filesystem",
         capacity=rounded(spec.capacity),
         rbd=spec.rbd and default_rbd(spec.rbd),
+        azure_disk=spec.azure_disk and default_azure_disk(spec.azure_disk),
     )
     return changed(volume, spec=spec, status=changed(status, phase=status.phase or "Pending"))
 

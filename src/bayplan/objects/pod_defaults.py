@@ -14,7 +14,7 @@ from bayplan.objects.quantity import Quantity, QuantityLike, parse_quantity
 from bayplan.objects.requests import RequestOptions, pod_requests, sum_container_limits
 from bayplan.objects.resource_names import is_huge_page, is_pod_level
 from bayplan.objects.storage import PersistentVolumeClaim
-from bayplan.objects.volumes import PersistentVolumeClaimSpec, RBDVolumeSource, Volume
+from bayplan.objects.volumes import AzureDiskVolumeSource, PersistentVolumeClaimSpec, RBDVolumeSource, Volume
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 DEFAULT_TERMINATION_GRACE_PERIOD_SECONDS = 30
@@ -124,6 +124,8 @@ def _default_container(container: Container) -> Container:
 def _default_volume(volume: Volume) -> Volume:
     if volume.rbd is not None:
         return changed(volume, rbd=default_rbd(volume.rbd))
+    if volume.azure_disk is not None:
+        return changed(volume, azure_disk=default_azure_disk(volume.azure_disk))
     ephemeral = volume.ephemeral
     if ephemeral is not None and ephemeral.volume_claim_template is not None:
         template = ephemeral.volume_claim_template
@@ -135,6 +137,17 @@ def _default_volume(volume: Volume) -> Volume:
 def default_rbd(source: RBDVolumeSource) -> RBDVolumeSource:
     """Return a Ceph disk with its pool and user."""
     return changed(source, pool=source.pool or "rbd", user=source.user or "admin")
+
+
+def default_azure_disk(source: AzureDiskVolumeSource) -> AzureDiskVolumeSource:
+    """Return a disk of Azure that is shared, cached and writable unless it says otherwise."""
+    return changed(
+        source,
+        caching_mode="ReadWrite" if source.caching_mode is None else source.caching_mode,
+        fs_type="ext4" if source.fs_type is None else source.fs_type,
+        read_only=bool(source.read_only),
+        kind="Shared" if source.kind is None else source.kind,
+    )
 
 
 def _rounded_status(status: ContainerStatus) -> ContainerStatus:
