@@ -319,16 +319,17 @@ class Plan:
             if part.epoch != self._score_epochs[number]:
                 self._score_epochs[number] = part.epoch
                 renewed.append(number)
-        if renewed:
-            self._recorded_rows = None
         if rows is None:
             self._fuse_scores()
         else:
             if rows:
                 self._fuse_score_rows(rows)
-            moved = [number for number in self._dynamic_scales if number not in renewed and self._scale_moved(number)]
-            if renewed or moved:
-                self._fuse_renewed_scores([*renewed, *moved])
+            if self._dynamic_scales:
+                renewed += [item for item in self._dynamic_scales if item not in renewed and self._scale_moved(item)]
+            if renewed:
+                self._fuse_renewed_scores(renewed)
+        if renewed:
+            self._recorded_rows = None
         if self._has_custom_scores or not state.small:
             self._check_scores()
 

@@ -41,10 +41,8 @@ class PlanCache:
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         self._probation: OrderedDict[bytes, Plan] = OrderedDict()
         self._remembered: OrderedDict[bytes, None] = OrderedDict()
-        self._identities: OrderedDict[tuple[int, int, int, str, str], tuple[object, object, object, Plan]] = (
-            OrderedDict()
-        )
-        self._identities_of: dict[int, list[tuple[int, int, int, str, str]]] = {}
+        self._identities: dict[tuple[int, int, int, str, str], tuple[object, object, object, Plan]] = {}
+        self._last_spec: object = None
         self._encode = msgspec.msgpack.Encoder().encode
         self._signing: dict[str, list[Plugin[object]]] = {}
 
@@ -56,8 +54,8 @@ class PlanCache:
             signing = self._signing[profile.scheduler_name] = _signing_plugins(profile)
         labels, owners = metadata.labels, metadata.owner_references
         identity = (id(spec), id(labels), id(owners), metadata.namespace, profile.scheduler_name)
-        signs = [sign for plugin in signing if (sign := plugin.sign_pod(pod)) is not None]
-        if not signs:
+        signs = [sign for plugin in signing if (sign := plugin.sign_pod(pod)) is not None] if signing else []
+        if self._identities and not signs:
             known = self._identities.get(identity)
             # The entry holds what its key is made of, so that no address is reused while it is here.
             if known is not None:
@@ -67,12 +65,12 @@ class PlanCache:
         if signs:
             signature += self._encode([(plugin.name, repr(plugin.sign_pod(pod))) for plugin in signing])
         plan = self._find(signature, profile, pod)
-        if not signs:
+        if spec is self._last_spec and not signs:
+            # Pods that share a spec come in rows, one workload at a time; pods that were parsed one by one share nothing.
+            if len(self._identities) >= IDENTITIES:
+                self._identities.clear()
             self._identities[identity] = (spec, labels, owners, plan)
-            self._identities_of.setdefault(id(plan), []).append(identity)
-            if len(self._identities) > IDENTITIES:
-                gone, entry = self._identities.popitem(last=False)
-                self._identities_of[id(entry[3])].remove(gone)
+        self._last_spec = spec
         return plan
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
@@ -89,7 +87,7 @@ class PlanCache:
                     self._remembered.popitem(last=False)
                 self._probation[signature] = plan
                 if len(self._probation) > PROBATION:
-                    self._forget(self._probation.popitem(last=False)[1])
+                    self._probation.popitem(last=False)
                 return plan
         self._plans[signature] = plan
         room = max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
@@ -98,8 +96,9 @@ class PlanCache:
         return plan
 
     def _forget(self, plan: Plan) -> None:
-        for identity in self._identities_of.pop(id(plan), ()):
-            self._identities.pop(identity, None)
+        gone = [identity for identity, entry in self._identities.items() if entry[3] is plan]
+        for identity in gone:
+            del self._identities[identity]
 
 
 def _signing_plugins(profile: Profile) -> list[Plugin[object]]:
