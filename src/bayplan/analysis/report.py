@@ -70,7 +70,7 @@ def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[Render
     sections: list[tuple[str, Sequence[RenderableType]]] = [
         (f"Waiting for a node: {format_count(facts.pods.waiting, 'pod')}", _pending(facts)),
         ("Utilisation: requested of what nodes offer", _utilisation(facts.utilisation)),
-        ("Fragmentation: idle, but not usable", _fragmentation(facts.fragmentation)),
+        ("Fragmentation: what is idle, and not usable for", _fragmentation(facts.fragmentation)),
         ("Ignored", _ignored(facts)),
         ("What controllers could not do", _failures(facts)),
     ]
@@ -89,6 +89,15 @@ def _title(facts: RunFacts) -> Text:
 
 def _grid() -> Table:
     return Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+
+
+def _figures(*columns: str) -> Table:
+    """Return a table of figures: names at the left, which are folded where there is too little room, numbers at the right."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
+    table.add_column(overflow="fold")
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
 
 
 def _add(table: Table, *cells: str | Text, style: str = "") -> None:
@@ -181,11 +190,7 @@ def _utilisation(rows: Sequence[UtilisationFacts]) -> list[RenderableType]:
     shown = [row for row in total if row.peak_requested or row.resource in ALWAYS_SHOWN]
     if not any(row.allocatable or row.peak_requested for row in shown):
         return []
-    table = _grid()
-    table.show_header = True
-    table.header_style = ""
-    for name in ("", "nodes", "requested", "of", "now", "mean", "peak"):
-        table.add_column(name, justify="left" if not name else "right", no_wrap=True)
+    table = _figures("requested", "of", "now", "mean", "peak")
     for row in shown:
         _add(table, *_utilisation_cells(row, row.resource), style="")
         zones = [zone for zone in rows if zone.zone is not None and zone.resource == row.resource]
@@ -193,7 +198,7 @@ def _utilisation(rows: Sequence[UtilisationFacts]) -> list[RenderableType]:
         if len(zones) < 2:
             continue
         for zone in zones[:SHOWN_ZONES]:
-            _add(table, *_utilisation_cells(zone, f"  {zone.zone or '(no zone)'}"), style="dim")
+            _add(table, *_utilisation_cells(zone, _zone_label(zone)), style="dim")
         if len(zones) > SHOWN_ZONES:
             _add(table, f"  ... {len(zones) - SHOWN_ZONES:,} more zones", style="dim")
     unasked = [row.resource for row in total if row not in shown and row.allocatable]
@@ -203,10 +208,13 @@ def _utilisation(rows: Sequence[UtilisationFacts]) -> list[RenderableType]:
     return parts
 
 
+def _zone_label(row: UtilisationFacts) -> str:
+    return f"  {row.zone or '(no zone)'} ({format_count(row.nodes, 'node')})"
+
+
 def _utilisation_cells(row: UtilisationFacts, label: str) -> list[str]:
     return [
         label,
-        f"{row.nodes:,}",
         format_amount(row.resource, row.requested),
         format_amount(row.resource, row.allocatable),
         format_share(row.share),
@@ -219,11 +227,7 @@ def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
     parts: list[RenderableType] = []
     idle = [row for row in facts.resources if row.idle]
     if idle:
-        table = _grid()
-        table.show_header = True
-        table.header_style = ""
-        for name in ("", "idle", "not for a typical pod", "", "for no pod", ""):
-            table.add_column(name, justify="left" if not name and not table.columns else "right", no_wrap=True)
+        table = _figures("idle", "typical pods", "", "any pods", "")
         for row in idle:
             amounts = [format_amount(row.resource, amount) for amount in (row.idle, row.stranded, row.unusable)]
             _add(
