@@ -56,7 +56,7 @@ def make_scheduler(case: JsonObject) -> tuple[Scheduler, ClusterObjects]:
     if isinstance(written, dict):
         configuration = load_configuration_mapping(dict[str, object](written), feature_gates=gates)
     scheduler = assemble_scheduler(
-        configuration, registry, feature_gates=gates, pick=first_by_name, record_level=RecordLevel.OFF
+        configuration, registry, feature_gates=gates, pick=first_by_name, record_level=RecordLevel.OFF, sampling=False
     )
     _look_at_all_candidates(scheduler, written)
     objects = read_objects(case)

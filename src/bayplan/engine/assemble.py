@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.base.random_streams import RandomStreams
+from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.preemption.dry_runner import DryRunner
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queue_options import QueueOptions
@@ -35,6 +36,7 @@ def assemble_scheduler(
     pick: Pick | None = None,
     state: ClusterState | None = None,
     queue_type: type[SchedulingQueue] = SchedulingQueue,
+    sampling: bool = True,
 ) -> Scheduler:
     """Return a scheduler, for an empty cluster unless it is given a state.
 
@@ -42,12 +44,13 @@ def assemble_scheduler(
         configuration: profiles and settings, defaulted and validated.
         registry: where plugins come from.
         feature_gates: settings that change decisions.
-        seed: of the stream that chooses among equally good nodes.
+        seed: of the streams that choose among equally good nodes.
         start_ns: when the scheduler starts; its timers are aligned to it.
         record_level: how much is recorded.
         pick: how one of several best nodes is chosen; the seeded stream where it is not given.
         state: a cluster that exists already, e.g. a fork of another scheduler's.
         queue_type: the kind of scheduling queue; simulations have one of their own.
+        sampling: whether a search ends when it has found as many nodes as the configuration wants; else all are looked at.
 
     Raises:
         PluginError: a plugin is unknown or stands where it can't.
@@ -104,7 +107,15 @@ def assemble_scheduler(
     )
     chooser = pick if pick is not None else seeded_pick(streams.stream("select_host").random)
     pods.update((key, info.pod) for key, info in state.pods.items())
-    scheduler = Scheduler(state, profiles, queue, pods, pick=chooser, record_level=record_level)
+    scheduler = Scheduler(
+        state,
+        profiles,
+        queue,
+        pods,
+        pick=chooser,
+        sampling=NodeSampling(configuration.percentage_of_nodes_to_score) if sampling else None,
+        record_level=record_level,
+    )
     dry_runs.connect(queue.nominator, scheduler.nominated_pods)
     wanted = {
         entry.name for profile in configuration.profiles for entries in profile.plugins.values() for entry in entries

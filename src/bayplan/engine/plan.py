@@ -393,7 +393,7 @@ class Plan:
         return scale is not None and scale != self.scale_of(number, self.feasible)
 
     def totals_hold_for(self, sample: Bools) -> bool:
-        """Return whether the totals of some of the feasible nodes (bool[capacity]) would be the same if only these were feasible."""
+        """Return whether totals of some feasible nodes (bool[capacity]) would be the same if only these were feasible."""
         if not self._pre_scores.static:
             return False
         for number, scale in enumerate(self.scales):

@@ -13,12 +13,13 @@ from msgspec import Struct
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
+from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
 from bayplan.engine.queue import SchedulingQueue
-from bayplan.engine.queued_pod import QueuedPod
+from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.engine.records import Outcome, RecordLevel, Records
 from bayplan.engine.select_host import Pick
 from bayplan.engine.waiting_pods import WaitingPod, WaitingPods
@@ -54,6 +55,7 @@ class Scheduler:
         queue: the scheduling queue; its pod lister must be `pods.get`.
         pods: all pods of the cluster that are not finished, by key; shared with the queue.
         pick: how one of several best nodes is chosen.
+        sampling: when the search for nodes ends; None: when all have been looked at.
         record_level: how much is recorded.
 
     Attributes:
@@ -68,6 +70,7 @@ class Scheduler:
         pods: dict[str, Pod],
         *,
         pick: Pick,
+        sampling: NodeSampling | None = None,
         record_level: RecordLevel = RecordLevel.SUMMARY,
     ) -> None:
         self.state = state
@@ -80,6 +83,7 @@ class Scheduler:
         self.missing_plugins: tuple[str, ...] = ()
         self.assumed: dict[str, None] = {}
         self.nominated_pods = NominatedPods(state, queue.nominator, pods)
+        self.sampling = sampling
         self._pick = pick
         self._events = ClusterEvents(self)
 
@@ -117,7 +121,7 @@ class Scheduler:
             return self._skipped(queued, profile, now_ns)
         cycle_state = CycleState(now_ns)
         plan = self.plans.plan_for(profile, pod)
-        result = schedule_pod(plan, pod, cycle_state, self.nominated_pods, self._pick)
+        result = schedule_pod(plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling)
         if result.row < 0:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
         node_name = self.state.nodes.names[result.row] or ""
@@ -261,16 +265,6 @@ class Scheduler:
             nominating = NominatingInfo(NominatingMode.OVERRIDE, found.nominated_node_name)
         self.queue.fail(queued, now_ns, unschedulable_plugins=frozenset(rejecting), nominating=nominating)
         actions: list[Action] = []
-        if found is not None:
-            for key in found.victims:
-                victim = self.pods.get(key)
-                if victim is not None:
-                    actions.append(Evict(victim, pod, found.nominated_node_name or ""))
-            for key in found.nominations_to_clear:
-                other = self.pods.get(key)
-                if other is not None:
-                    self.queue.unnominate(other)
-                    actions.append(Nominate(other, ""))
         note = failure.message
         if len(note) > MAX_EVENT_NOTE:
             note = note[: MAX_EVENT_NOTE - 4] + " ..."
@@ -279,7 +273,38 @@ class Scheduler:
         actions.append(SetCondition(pod, reason, failure.message))
         if nominating is not None and nominating.node_name != pod.status.nominated_node_name:
             actions.append(Nominate(pod, nominating.node_name))
+        if found is not None and found.nominated_node_name:
+            actions += self._actuate_preemption(pod, found, now_ns)
         return actions
+
+    def _actuate_preemption(self, preemptor: Pod, found: PostFilterResult, now_ns: int) -> list[Action]:
+        """Make room: nominations of lower priority end, victims go. One that only waits for a permit is refused it instead."""
+        node_name = found.nominated_node_name or ""
+        actions: list[Action] = []
+        for key in found.nominations_to_clear:
+            other = self.pods.get(key)
+            if other is not None:
+                self.queue.unnominate(other)
+                actions.append(Nominate(other, ""))
+        for key in found.victims:
+            victim = self.pods.get(key)
+            if victim is None or victim.metadata.deletion_timestamp is not None:
+                continue
+            note = f"Preempted by pod {uid_of(preemptor)} on node {node_name}"
+            if self.waiting_pods.get(key) is not None:
+                actions += self.reject_waiting_pod(key, error("waiting on permit for pod: preempted"), now_ns)
+                note += " (in kube-scheduler memory)."
+            else:
+                actions.append(Evict(victim, preemptor, node_name))
+            actions.append(Emit(victim, "Normal", "Preempted", "Preempting", note))
+        return actions
+
+    def preemption_failed(self, pod: Pod, now_ns: int) -> None:
+        """Note that the host could not carry out the evictions for a pod: it no longer waits for them, and is tried again."""
+        profile = self.profiles.get(pod.spec.scheduler_name)
+        for plugin in profile.pre_enqueue if profile is not None else ():
+            plugin.stop_waiting(pod)
+        self.queue.activate([pod], now_ns)
 
     def _rolled_back(
         self,

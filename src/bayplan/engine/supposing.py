@@ -7,7 +7,7 @@ and one that they would crowd out must not take their place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.part import FilterPart
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import FilterPlugin, Plugin, Reads
-from bayplan.state.arrays import Codes, Index, Ints
+from bayplan.state.arrays import Codes, Index
 from bayplan.state.hypothetical import HypotheticalRows
 from bayplan.state.pod_info import PodInfo
 
@@ -29,7 +29,7 @@ def supposed_parts(plan: Plan) -> list[tuple[int, FilterPart]] | None:
     """
     parts = []
     for number, part in enumerate(plan.filter_parts):
-        counts_pods, can_suppose = _traits(type(part.plugin))
+        counts_pods, can_suppose = _traits(part.plugin)
         if counts_pods:
             return None
         if not part.static:
@@ -39,12 +39,19 @@ def supposed_parts(plan: Plan) -> list[tuple[int, FilterPart]] | None:
     return parts
 
 
-@cache
-def _traits(kind: type[FilterPlugin[object]]) -> tuple[bool, bool]:
+def _traits(plugin: FilterPlugin[Any]) -> tuple[bool, bool]:
     """Return whether params of such a plugin may change with pods, and whether it can be asked about supposed usage."""
-    counts_pods = kind.params_after_changes is not FilterPlugin.params_after_changes
-    counts_pods |= kind.observe is not Plugin.observe
-    return counts_pods, kind.scalar and not kind.reads & (Reads.OBJECTS | Reads.PORTS)
+    kind = type(plugin)
+    known = _TRAITS.get(kind)
+    if known is None:
+        counts_pods = kind.params_after_changes is not FilterPlugin.params_after_changes
+        counts_pods |= kind.observe is not Plugin.observe
+        known = _TRAITS[kind] = (counts_pods, kind.scalar and not kind.reads & (Reads.OBJECTS | Reads.PORTS))
+    return known
+
+
+_TRAITS: dict[type, tuple[bool, bool]] = {}
+"""By class: what they say of a class never changes."""
 
 
 def filter_supposing(

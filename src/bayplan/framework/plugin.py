@@ -131,6 +131,9 @@ class PreEnqueuePlugin(Plugin[S]):
         """Return SUCCESS, or the status with which the pod is kept out."""
         raise TypeError(f"{type(self).__name__} lacks pre_enqueue()")
 
+    def stop_waiting(self, pod: Pod) -> None:
+        """Let a pod go that is kept out for something the host was asked to do, and could not."""
+
 
 class QueueSortPlugin(Plugin[S]):
     """Orders the active queue."""

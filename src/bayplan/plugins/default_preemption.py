@@ -53,8 +53,9 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         if status.reasons:
             status = Status(status.code, (f"preemption: {status.message}",))
         if self._asynchronous and found is not None and found.victims:
-            evicted = [key for key in found.victims if self._stays(key)]
+            evicted = [key for key in found.victims if not self._is_terminating(key)]
             if evicted:
+                # Other victims may be gone before the last one has been asked to leave.
                 self._last_victims[_uid_of(pod)] = evicted[-1]
             else:
                 # All are leaving already: upstream starts nothing, and clears no nominations either.
@@ -78,13 +79,18 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         del self._last_victims[uid]
         return False
 
-    def preemption_failed(self, pod: Pod) -> None:
+    def stop_waiting(self, pod: Pod) -> None:
         """Stop waiting for the evictions for a pod: the host could not carry them out."""
         self._last_victims.pop(_uid_of(pod), None)
 
     def _stays(self, key: str) -> bool:
         victim = self._dry_runs.newest(key)
-        return victim is not None and victim.metadata.deletion_timestamp is None
+        # A victim that is not bound yet is sent back to the queue at once.
+        return victim is not None and bool(victim.spec.node_name) and victim.metadata.deletion_timestamp is None
+
+    def _is_terminating(self, key: str) -> bool:
+        victim = self._dry_runs.newest(key)
+        return victim is None or victim.metadata.deletion_timestamp is not None
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register pods that leave: they end the wait in `pre_enqueue`. Whether to try again is for the filters to say."""

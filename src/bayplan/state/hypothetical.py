@@ -28,21 +28,29 @@ class HypotheticalRows(Rows):
         self._allowed_pods: Ints | None = None
 
     def allocatable(self, resource: int) -> Ints:
+        """Return what nodes offer of a resource; gathered once."""
         found = self._allocatable.get(resource)
         if found is None:
-            found = self._allocatable[resource] = self.state.nodes.allocatable[resource].take(self._all)
+            found = self._allocatable[resource] = self.state.nodes.allocatable[resource][self._all]
         return found
 
     def allowed_pods(self) -> Ints:
+        """Return the number of pods that each node allows; gathered once."""
         if self._allowed_pods is None:
-            self._allowed_pods = self.state.nodes.allowed_pods.take(self._all)
+            self._allowed_pods = self.state.nodes.allowed_pods[self._all]
         return self._allowed_pods
 
     def requested(self, resource: int) -> Ints:
-        return self.usage[FIRST_RESOURCE + resource]
+        """Return the supposed requests for a resource."""
+        column: Ints = self.usage[FIRST_RESOURCE + resource]
+        return column
 
     def non_zero_requested(self, resource: int) -> Ints:
-        return self.usage[NON_ZERO_CPU + resource]
+        """Return the supposed requests for scoring of cpu (0) or memory (1)."""
+        column: Ints = self.usage[NON_ZERO_CPU + resource]
+        return column
 
     def pod_count(self) -> Ints:
-        return self.usage[POD_COUNT]
+        """Return the supposed number of pods."""
+        column: Ints = self.usage[POD_COUNT]
+        return column
