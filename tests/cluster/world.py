@@ -13,7 +13,9 @@ from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.store import ChangeEvent
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import find_untolerated_taint
 
 SECOND = 1_000_000_000
 Json = dict[str, Any]
@@ -84,13 +86,14 @@ class World:
         return self.cluster.advance(self.now_ns) if wakeup is not None and wakeup <= self.now_ns else []
 
     def _bind(self, pod: Pod) -> list[ChangeEvent]:
-        names = [item.metadata.name for item in self.store.nodes.values() if not item.spec.unschedulable]
+        names = [name for name, item in self.store.nodes.items() if _admits(item, pod)]
         name = target_node(pod) or (names[next(self._next_node) % len(names)] if names else "")
-        return self.cluster.bind(pod.key, name, self.now_ns) if name in self.store.nodes else []
+        return self.cluster.bind(pod.key, name, self.now_ns) if name in names else []
 
     def run_until(self, seconds: float) -> None:
         """Let time pass, event by event."""
         end_ns = int(seconds * SECOND)
+        self.settle()
         while (wakeup := self.cluster.next_wakeup()) is not None and wakeup <= end_ns:
             self.now_ns = max(self.now_ns, wakeup)
             self.settle()
@@ -122,6 +125,16 @@ class World:
     def deleted(self, kind: type[KubernetesObject]) -> list[str]:
         """Return the names of the objects of a kind in the order in which they went."""
         return [item.object.metadata.name for item in self.events if item.kind is kind and item.type == "DELETED"]
+
+
+def _admits(item: Node, pod: Pod) -> bool:
+    taint = find_untolerated_taint(
+        item.spec.taints,
+        pod.spec.tolerations,
+        comparison_operators=False,
+        matters=lambda taint: taint.effect != "PreferNoSchedule",
+    )
+    return taint is None
 
 
 def node(name: str, **spec: Any) -> Json:

@@ -117,11 +117,13 @@ class ControllerManager:
         """Queue what an event makes necessary: of another kind than pods, or of a pod that is gone."""
         item = event.object
         kind = event.kind
-        if item.metadata.owner_references:
-            self._tell_owners(event, item)
+        # The object's own controller goes first: a ReplicaSet that was made smaller gives up its pods before its
+        # Deployment takes the room for new ones.
         own = self._by_kind.get(kind)
         if own is not None and _asks_for_something_new(event):
             self._add(own, item.key)
+        if item.metadata.owner_references:
+            self._tell_owners(event, item)
         if kind is PriorityClass:
             self._admission.forget()
             for work in self._failed:

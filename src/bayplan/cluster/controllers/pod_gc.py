@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import with_condition
-from bayplan.cluster.store import DELETED, ChangeEvent
+from bayplan.cluster.store import DELETED, ChangeEvent, Kind
 from bayplan.cluster.timestamps import SECOND_NS, format_time
 from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.node import Node
@@ -32,7 +32,7 @@ class PodGarbageCollector(Controller):
     """
 
     kind = Node
-    watches = (Node,)
+    watches: tuple[Kind, ...] = (Node,)
 
     def __init__(self, tools: ControllerTools, *, terminated_pod_threshold: int = 0) -> None:
         super().__init__(tools)

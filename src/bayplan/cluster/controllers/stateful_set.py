@@ -22,11 +22,12 @@ from bayplan.cluster.controllers.revisions import REVISION_LABEL, Revision, Revi
 from bayplan.cluster.controllers.stateful_pods import StatefulPods, first_ordinal, ordinal_of
 from bayplan.cluster.naming import revision_name
 from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_finished, is_ready
-from bayplan.cluster.pod_maker import PreparedTemplate
+from bayplan.cluster.pod_maker import PreparedTemplate, controller_reference
 from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.timestamps import SECOND_NS
 from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import SelectorError, compile_label_selector
 from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
 
 
@@ -276,12 +277,27 @@ class _Run:
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def _pod(self, ordinal: int) -> Pod | None:
-        """Return the set's pod of an ordinal; a stranger of that name is nobody's business and counts as none."""
+        """Return the set's pod of an ordinal. A pod of that name that nobody controls is adopted if its labels match.
+
+        Names are taken once, so a set that is made anew over the orphans of an older one has no other way to its pods.
+        """
         pod = self._controller.store.pods.get(f"{self._pod_prefix}{ordinal}")
         if pod is None:
             return None
-        controller = pod.metadata.controller()
-        return pod if controller is not None and controller.uid == self._uid else None
+        metadata = pod.metadata
+        controller = metadata.controller()
+        if controller is not None:
+            return pod if controller.uid == self._uid else None
+        if metadata.deletion_timestamp is not None or not self._selects(metadata.labels):
+            return None
+        owners = (*metadata.owner_references, controller_reference(self._item))
+        return self._controller.store.update(replace(pod, metadata=replace(metadata, owner_references=owners)))
+
+    def _selects(self, labels: dict[str, str]) -> bool:
+        try:
+            return compile_label_selector(self._item.spec.selector).matches(labels)
+        except SelectorError:
+            return False
 
     def _available(self, pod: Pod) -> bool:
         seconds = self._item.spec.min_ready_seconds

@@ -1,0 +1,49 @@
+"""Pod garbage collection: nodes that are gone, finished pods that are too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.objects.node import Node
+from tests.cluster.world import World, as_pod, pod
+
+
+def test_pods_of_a_node_that_is_gone_fail_and_go() -> None:
+    world = World(nodes=1, termination_scale=1.0)
+    world.apply(pod("p", nodeName="node-0"))
+    world.delete(Node, "node-0")
+    world.settle()
+    failed, gone = world.events[-2:]
+    assert (failed.type, gone.type) == ("MODIFIED", "DELETED")
+    status = as_pod(failed.new).status
+    assert status.phase == "Failed"
+    assert [(item.reason, item.message) for item in status.conditions if item.type == "DisruptionTarget"] == [
+        ("DeletionByPodGC", "PodGC: node no longer exists")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "want"),
+    [
+        pytest.param(0, ["a", "b", "c", "d"], id="no threshold keeps all"),
+        pytest.param(4, ["a", "b", "c", "d"], id="not too many"),
+        pytest.param(2, ["c", "d"], id="the oldest go"),
+    ],
+)
+def test_finished_pods(threshold: int, want: list[str]) -> None:
+    world = World(nodes=1, terminated_pod_threshold=threshold)
+    for number, name in enumerate("abcd"):
+        world.run_until(number)
+        world.apply(pod(name, annotations={"bayplan.io/run-time": "10s"}))
+        world.settle()
+    world.run_until(60)
+    assert world.names() == want
+    assert world.phases() == {"Succeeded": len(want)}
+
+
+def test_running_pods_do_not_count() -> None:
+    world = World(nodes=1, terminated_pod_threshold=1)
+    world.apply(pod("a"), pod("b"), pod("c", annotations={"bayplan.io/run-time": "1s"}))
+    world.settle()
+    world.run_until(100)
+    assert world.names() == ["a", "b", "c"]

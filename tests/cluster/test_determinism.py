@@ -1,0 +1,66 @@
+"""One seed and one sequence of calls give one sequence of events, byte for byte, under any hash seed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.cluster.store import ChangeEvent
+from bayplan.objects.node import Node
+from tests.cluster.world import World, job, node, pod, template, workload
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def busy_world(seed: int) -> World:
+    """Run a bit of everything for ten minutes."""
+    world = World(nodes=5, seed=seed, start_delay_s=1, termination_scale=0.1)
+    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    cron = workload("CronJob", "tick", schedule="* * * * *", jobTemplate={"spec": {"template": template()}})
+    world.apply(
+        workload("Deployment", "web", replicas=7),
+        workload("StatefulSet", "db", replicas=3, volumeClaimTemplates=claims),
+        workload("DaemonSet", "agent"),
+        job("calc", run_time="20s", completions=9, parallelism=4, completionMode="Indexed"),
+        cron,
+        *(pod(f"plain-{number}", annotations={"bayplan.io/run-time": f"{number}s"}) for number in range(20)),
+    )
+    world.run_until(120)
+    world.apply(workload("Deployment", "web", replicas=9, image="app:2"), workload("DaemonSet", "agent", image="app:2"))
+    world.run_until(240)
+    world.delete(Node, "node-1")
+    world.apply(node("late", labels={"zone": "a"}), node("node-2", taints=[{"key": "mine", "effect": "NoExecute"}]))
+    world.run_until(600)
+    return world
+
+
+def digest(events: list[ChangeEvent]) -> str:
+    total = hashlib.sha256()
+    for event in events:
+        total.update(f"{event.type} {event.kind.__name__} {event.resource_version}\n".encode())
+        total.update(msgspec.json.encode(event.object))
+    return total.hexdigest()
+
+
+def test_one_seed_gives_one_sequence_of_events() -> None:
+    first = busy_world(3)
+    assert len(first.events) > 300
+    assert digest(first.events) == digest(busy_world(3).events)
+    assert digest(first.events) != digest(busy_world(4).events)
+    assert first.cluster.failures() == {}
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "12345"])
+def test_the_hash_seed_does_not_matter(hash_seed: str) -> None:
+    program = "from tests.cluster.test_determinism import busy_world, digest; print(digest(busy_world(3).events))"
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    out = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == digest(busy_world(3).events)
