@@ -293,6 +293,29 @@ def test_the_garbage_collector_is_left_as_it_was(enabled: bool, tmp_path: Path) 
 
 # --- the gathered data ------------------------------------------------------------------------------------------------
 
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("vgs: []", "no object of Kubernetes, it has neither apiVersion nor kind; left aside"),
+        ("{apiGroup: v1, kind: Node}", "no object of Kubernetes, it has no apiVersion; left aside"),
+    ],
+)
+def test_what_is_no_object_is_left_aside_in_a_folder_and_refused_when_named(
+    tmp_path: Path, text: str, want: str
+) -> None:
+    (tmp_path / "other.yaml").write_text(text)
+    (tmp_path / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: []}}")
+    for paths in ([str(tmp_path)], [str(tmp_path / "*.yaml")]):
+        manifest = load(paths)
+        assert [each.metadata.name for each in manifest.pods] == ["p"]
+        assert [(each.kind, each.problem) for each in manifest.warnings] == [(WarningKind.NO_OBJECT, want)]
+    with pytest.raises(InputError, match="expected an object with apiVersion and kind"):
+        load([str(tmp_path / "other.yaml")])
+    with pytest.raises(InputError, match="no object of Kubernetes"):
+        load([str(tmp_path)], strict=True)
+
+
 NO_MANIFESTS = (
     "generator.yaml",
     "rangespec.yaml",

@@ -21,10 +21,17 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file to read; `name` is how errors call it. `path` is None for standard input."""
+    """A file to read.
+
+    Attributes:
+        name: how errors call it.
+        path: None for standard input.
+        found: whether it was found in a folder or by a pattern; else the user named it.
+    """
 
     name: str
     path: Path | None
+    found: bool = False
 
     @property
     def suffix(self) -> str:
@@ -60,7 +67,7 @@ def find_files(paths: Sequence[str]) -> list[InputFile]:
             for match in matches:
                 if os.path.isdir(match):
                     continue
-                files.append(InputFile(match, Path(match)))
+                files.append(InputFile(match, Path(match), found=True))
         else:
             raise InputError(text, wanted="a file or folder", got="nothing of that name", hint=_similar(path))
     return files
@@ -75,7 +82,7 @@ def _files_below(folder: Path) -> list[InputFile]:
     ]
     if not found:
         raise InputError(str(folder), wanted=f"a folder with {', '.join(MANIFEST_SUFFIXES)} files", got="none")
-    return [InputFile(name, Path(name)) for name in sorted(found, key=lambda name: name.split(os.sep))]
+    return [InputFile(name, Path(name), found=True) for name in sorted(found, key=lambda name: name.split(os.sep))]
 
 
 def _similar(path: Path) -> str:

@@ -21,6 +21,7 @@ class WarningKind(StrEnum):
     """What a warning is about. The value is how reports call it."""
 
     UNKNOWN_KIND = "unknown kind"
+    NO_OBJECT = "no object"
     UNKNOWN_FIELD = "unknown field"
     DUPLICATE_FIELD = "duplicate field"
     DUPLICATE_OBJECT = "duplicate object"

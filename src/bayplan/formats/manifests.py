@@ -3,7 +3,8 @@
 What stops a load (InputError with file, line, object, JSON path): broken YAML or JSON, a field of the wrong type, a bad
 quantity, a file without documents, an object without kind or name. What is noticed and counted (see `WarningKind`), and
 refused with `strict=True`: kinds and fields that Kubernetes does not have, fields and objects that stand twice (the
-last one counts), pods bound to nodes that aren't there. Notes, never refused: kinds without a part in scheduling,
+last one counts), pods bound to nodes that aren't there, and, where a file was found in a folder and not named itself,
+documents that are no objects of Kubernetes. Notes, never refused: kinds without a part in scheduling,
 kinds told from an object's shape or from the list it was in, generated names.
 """
 
@@ -78,6 +79,7 @@ def load_files(
     with _collector_paused():
         for file in files:
             loader.manifest.files.append(file.name)
+            loader.found = file.found
             before = loader.documents
             for document in read_documents(read_bytes(file, stdin=stdin), file.name, suffix=file.suffix):
                 loader.take(document)
@@ -108,12 +110,17 @@ def _collector_paused() -> Iterator[None]:
 _INDEX = re.compile(r"\[\d+\]")
 
 
+class _NoObject(InputError):
+    """A document that is not an object of Kubernetes: it does not say of which kind it is."""
+
+
 class _Loader:
     """Takes documents one by one and gathers a manifest."""
 
     def __init__(self, *, strict: bool) -> None:
         self.manifest = Manifest()
         self.documents = 0
+        self.found = False
         self._strict = strict
         self._by_name: dict[tuple[str, str, str, str], LoadedObject] = {}
         self._typed_lists: set[tuple[str, str]] = set()
@@ -131,7 +138,16 @@ class _Loader:
         for where, name in document.duplicates:
             problem = f"the field {name!r} stands twice in one object; the last one counts"
             self._warn(WarningKind.DUPLICATE_FIELD, where, describe(value), problem)
-        value = self._with_kind(document, value)
+        try:
+            value = self._with_kind(document, value)
+        except _NoObject as problem:
+            # Folders of manifests hold other things too: values of templates, configurations of other programs.
+            if not self.found:
+                raise
+            lacking = "neither apiVersion nor kind" if problem.got == "neither" else problem.got
+            text = f"no object of Kubernetes, it has {lacking}; left aside"
+            self._warn(WarningKind.NO_OBJECT, str(document.source), describe(value), text)
+            return
         api_version, kind = str(value["apiVersion"]), str(value["kind"])
         if kind.endswith("List") and value.get("items", value) in ([], None):
             return
@@ -179,7 +195,7 @@ class _Loader:
             versions = [row.api_version for row in KINDS if row.kind == kind]
             hint = f"'apiVersion: {versions[0]}'" if versions else ""
             wanted = "an object with apiVersion and kind"
-            raise self._refusal(document, f"{what} $.{missing}", wanted=wanted, got=f"no {missing}", hint=hint)
+            raise self._no_object(document, f"{what} $.{missing}", wanted=wanted, got=f"no {missing}", hint=hint)
         if document.list_type is not None:
             list_version, list_kind = document.list_type
             inferred = (list_version, list_kind.removesuffix("List"))
@@ -191,7 +207,7 @@ class _Loader:
             recognised = shapes.recognise(value)
             if recognised is None:
                 hint = "apiVersion and kind, as in 'apiVersion: v1' and 'kind: Pod'"
-                raise self._refusal(
+                raise self._no_object(
                     document, what, wanted="an object with apiVersion and kind", got="neither", hint=hint
                 )
             inferred = recognised
@@ -284,6 +300,9 @@ class _Loader:
         if self._strict and not kind.is_note:
             raise InputError(what, where=where, got=problem, hint=hint)
         self.manifest.warnings.append(LoadWarning(kind=kind, where=where, what=what, problem=problem, hint=hint))
+
+    def _no_object(self, document: Document, what: str, *, wanted: str, got: str, hint: str) -> InputError:
+        return _NoObject(what, where=document.where("$"), wanted=wanted, got=got, hint=hint)
 
     def _refusal(self, document: Document, what: str, *, wanted: str, got: str, hint: str = "") -> InputError:
         _, _, path = what.partition(" $")
