@@ -9,6 +9,7 @@ import numpy as np
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import Crowd
+from bayplan.engine.overrides import NO_OVERRIDES, Overrides
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
 from bayplan.engine.select_host import Pick, tie_set
@@ -74,7 +75,7 @@ class ScheduleResult:
         self.sample_span = (0, 0)
         self.failure: Status | None = None
         self.diagnosis: Diagnosis | None = None
-        self.overrides: dict[int, tuple[int, int]] = {}
+        self.overrides: Overrides = NO_OVERRIDES
         self.table: ScoreTable | None = None
 
 
@@ -119,7 +120,8 @@ def schedule_pod(
         return result
     if result.feasible_nodes == 0:
         result.diagnosis = diagnose(plan, result)
-        result.failure = Status(Code.UNSCHEDULABLE, (result.diagnosis.message(),))
+        # The words are the diagnosis's, once PostFilter has had its say.
+        result.failure = Status(Code.UNSCHEDULABLE)
         cycle_state.write(PLAN, plan)
         return result
     if result.feasible_nodes == 1:
@@ -168,12 +170,10 @@ def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ScheduleResult) -> Bo
     rows, first, verdicts = rows[failing], first[failing], verdicts[failing]
     own_first, own_verdicts = plan.first_failures_of(rows)
     changed = np.flatnonzero((own_first != first) | (own_verdicts != verdicts))
-    for row, number, verdict in zip(
-        rows[changed].tolist(), first[changed].tolist(), verdicts[changed].tolist(), strict=True
-    ):
-        result.overrides[row] = (number, verdict)
-        if verdict_code(verdict) is Code.ERROR and result.failure is None:
-            result.failure = plan.filter_error(number, verdict)
+    result.overrides = Overrides(rows[changed], first[changed], verdicts[changed])
+    wrong = np.flatnonzero(verdicts >= ERROR_BIT)
+    if len(wrong):
+        result.failure = plan.filter_error(int(first[wrong[0]]), int(verdicts[wrong[0]]))
     shut = rows[changed][own_first[changed] < 0]
     if not len(shut):
         return plan.feasible
@@ -185,8 +185,7 @@ def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ScheduleResult) -> Bo
 def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = None) -> Status | None:
     """Return the Error that ends the cycle: that of the first row of `visited`, or of the first node by name; or None."""
     first, verdicts = plan.first_failures()
-    for row, (number, verdict) in result.overrides.items():
-        first[row], verdicts[row] = number, verdict
+    result.overrides.apply(first, verdicts)
     wrong = (verdicts >= ERROR_BIT) & plan.examined()
     if visited is None:
         names = plan.state.nodes.names
@@ -284,8 +283,7 @@ def score_sample(plan: Plan, feasible: Bools, sample: Index, result: ScheduleRes
 def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
     """Return why a pod that passed PreFilter fits nowhere."""
     first, verdicts = plan.first_failures()
-    for row, (number, verdict) in result.overrides.items():
-        first[row], verdicts[row] = number, verdict
+    result.overrides.apply(first, verdicts)
     examined = plan.examined()
     rejecting: dict[str, None] = {}
     outside: dict[int, Status] = {}

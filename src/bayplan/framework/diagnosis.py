@@ -142,5 +142,5 @@ class PostFilterResult:
     nominated_node_name: str | None = None
     victims: tuple[str, ...] = ()
     candidates: Collection[Candidate] = ()
-    equals: tuple[str, ...] = ()
+    equals: Collection[str] = ()
     nominations_to_clear: tuple[str, ...] = ()

@@ -194,11 +194,9 @@ class Lockstep:
         top = slots - 1 - victims[::-1].argmax(axis=0)
         places = np.arange(len(rows))
         sums = np.where(victims, priorities + PRIORITY_OFFSET, 0).sum(axis=0)
-        # The table makes new lists where rows change, so that these stay as they are.
-        lists = [table.pods[row] for row in rows.tolist()]
 
         def victims_at(place: int) -> list[PodInfo]:
-            pods = lists[place]
+            pods = table.pods[int(rows[place])]
             return [pods[slot] for slot in victims[:, place].nonzero()[0][::-1].tolist()]
 
         return Shortlist(

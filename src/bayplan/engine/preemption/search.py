@@ -48,7 +48,8 @@ def search_in_lockstep(plan: Plan, lockstep: Lockstep, rows: Index, priority: in
     outcomes: list[tuple[Outcome, Index]] = []
     safe = violating = start = 0
     while start < len(rows):
-        block = rows[start : start + max(wanted - safe - violating, SMALLEST_BLOCK)]
+        missing = wanted - safe - violating
+        block = rows[start : start + max(missing + missing // 4, SMALLEST_BLOCK)]
         start += len(block)
         outcome = lockstep.run(block, priority)
         outcomes.append((outcome, block))

@@ -15,7 +15,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Candidate, Diagnosis, PostFilterResult, told_reasons
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.dry_runs import DryRuns
-from bayplan.framework.preemption.shortlist import Candidates, Shortlist
+from bayplan.framework.preemption.shortlist import Candidates, NodeNames, Shortlist
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Index
@@ -141,7 +141,7 @@ class Evaluator:
             nominated_node_name=name,
             victims=tuple(info.key for info in shortlist.victims_at(place)),
             candidates=Candidates(shortlist, names),
-            equals=tuple(sorted(names[other] or "" for other in shortlist.rows[best].tolist())),
+            equals=NodeNames(shortlist.rows[best], names),
             nominations_to_clear=tuple(f"{other.metadata.namespace}/{other.metadata.name}" for other in lower),
         )
 

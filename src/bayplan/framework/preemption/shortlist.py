@@ -28,7 +28,7 @@ class Shortlist:
         sums: int64, priorities of all victims, each with `PRIORITY_OFFSET`.
         counts: int64, how many victims.
         starts: int64, when the longest running of the victims with the highest priority started.
-        victims_at: returns the victims of a candidate by its place, the most important first.
+        victims_at: returns the victims of a candidate by its place, the most important first. To be asked before the cluster changes.
         refusals: why other nodes are no candidates, with how many nodes there are of each; complete where there is no candidate.
     """
 
@@ -66,7 +66,6 @@ class Shortlist:
 
     def at_places(self, places: Index, refusals: Sequence[tuple[Status, int]] = ()) -> Shortlist:
         """Return the candidates at some places, in that order."""
-        numbers: list[int] = places.tolist()
         return Shortlist(
             self.rows[places],
             self.violations[places],
@@ -74,7 +73,7 @@ class Shortlist:
             self.sums[places],
             self.counts[places],
             self.starts[places],
-            lambda place: self.victims_at(numbers[place]),
+            lambda place: self.victims_at(int(places[place])),
             refusals,
         )
 
@@ -103,11 +102,13 @@ def joined(shortlists: Sequence[Shortlist]) -> Shortlist:
     """Return the candidates of several shortlists (at least one), one after the other."""
     if len(shortlists) == 1:
         return shortlists[0]
-    owners = [(shortlist, place) for shortlist in shortlists for place in range(len(shortlist))]
 
     def victims_at(place: int) -> Sequence[PodInfo]:
-        shortlist, own_place = owners[place]
-        return shortlist.victims_at(own_place)
+        for shortlist in shortlists:
+            if place < len(shortlist):
+                return shortlist.victims_at(place)
+            place -= len(shortlist)
+        raise IndexError(place)
 
     return Shortlist(
         np.concatenate([shortlist.rows for shortlist in shortlists]),
@@ -123,22 +124,46 @@ def joined(shortlists: Sequence[Shortlist]) -> Shortlist:
 class Candidates(Collection[Candidate]):
     """A shortlist as candidates with names, each made when it is asked for: most are never looked at.
 
+    To be read before the cluster changes.
+
     Args:
         shortlist: the candidates.
-        names: node names by row, as they are now.
+        names: node names by row.
     """
 
     def __init__(self, shortlist: Shortlist, names: Sequence[str | None]) -> None:
         self._shortlist = shortlist
-        self._names = [names[row] or "" for row in shortlist.rows.tolist()]
+        self._names = names
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._shortlist)
 
     def __iter__(self) -> Iterator[Candidate]:
-        for place, name in enumerate(self._names):
+        for place, row in enumerate(self._shortlist.rows.tolist()):
             victims = tuple(info.key for info in self._shortlist.victims_at(place))
-            yield Candidate(name, victims, int(self._shortlist.violations[place]))
+            yield Candidate(self._names[row] or "", victims, int(self._shortlist.violations[place]))
 
     def __contains__(self, item: object) -> bool:
         return any(candidate == item for candidate in self)
+
+
+class NodeNames(Collection[str]):
+    """Rows as node names in alphabetical order, looked up when they are asked for. To be read before nodes change.
+
+    Args:
+        rows: intp.
+        names: node names by row.
+    """
+
+    def __init__(self, rows: Index, names: Sequence[str | None]) -> None:
+        self._rows = rows
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._names[row] or "" for row in self._rows.tolist()))
+
+    def __contains__(self, item: object) -> bool:
+        return any(name == item for name in self)
