@@ -21,8 +21,15 @@ from bayplan.analysis.stored_records import StoredRecords
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Decision, rebuild
 from bayplan.engine.records import RecordLevel
+from bayplan.framework.node_info import NodeInfo
+from bayplan.framework.per_node_plugin import PerNodePlugin, PerNodeSpec
+from bayplan.framework.plugin import Params
+from bayplan.objects.pod import Pod
 from bayplan.sim.result import SimulationResult
-from tests.analysis.runs import busy_run
+from bayplan.state.arrays import Ints
+from bayplan.state.views import Rows
+from bayplan.testing.builders import make_node
+from tests.analysis.runs import busy_run, node, pod, run
 from tests.engine.sampled_cycles import sampled_cycles
 
 
@@ -85,6 +92,38 @@ def test_searches_that_end_early_are_read_as_they_were(tmp_path: Path) -> None:
         decision = records.decision(number)
         assert decision.examined.sum() < 300
         assert_same(rebuild(record, stored.frame(record.frame)), decision)
+
+
+class OwnScale(PerNodePlugin):
+    """Normalises by row: what its contract asks for, but not by the raw score alone."""
+
+    name = "OwnScale"
+
+    def score_node(self, pod: Pod, node: NodeInfo) -> int:
+        return 7 if "zone" in node.name else 3
+
+    def normalize(self, spec: PerNodeSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        return raw + rows.row_numbers() % 5
+
+
+@pytest.mark.parametrize("plugins", [[], [OwnScale]], ids=["PodTopologySpread", "a plugin of somebody"])
+def test_scores_that_depend_on_more_than_the_raw_one_are_read_as_they_were(
+    plugins: list[type[PerNodePlugin]], tmp_path: Path
+) -> None:
+    labels = {"app": "web"}
+    constraint = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": labels}}
+    spread = [constraint | {"topologyKey": f"topology.kubernetes.io/{key}"} for key in ("zone", "region")]
+    nodes = [
+        node(f"zone-{number}", zone="abc"[number % 3]).label({"topology.kubernetes.io/region": "r"})
+        for number in range(7)
+    ]
+    nodes += [make_node(f"plain-{number}").capacity(cpu="4", memory="8Gi") for number in range(4)]
+    pods = [pod(f"web-{number}").label(labels).spec(topologySpreadConstraints=spread).obj() for number in range(12)]
+    result = run(*(each.obj() for each in nodes), *pods, plugins=plugins)
+    export(result, tmp_path / "r")
+    directory = open_result(tmp_path / "r")
+    for number in range(len(result.records)):
+        assert_same(directory.decision(number), result.records.decision(number))
 
 
 def test_a_result_of_summaries_has_no_records_and_says_so(tmp_path: Path) -> None:

@@ -150,12 +150,12 @@ def test_without_nodes_there_is_nothing_to_say_about_them() -> None:
     assert decision.record.outcome is Outcome.UNSCHEDULABLE
 
 
-def test_a_profile_without_score_plugins_gives_every_feasible_node_one_point() -> None:
+def test_a_profile_without_score_plugins_takes_the_first_node_that_fits() -> None:
     decision = schedule(scheduler_of(three_nodes(), scores=False), make_pod("first").req(cpu="100m").obj())
     assert decision.scorers == ()
-    assert decision.total.tolist() == [1, 1, 1]
-    assert decision.record.total == 1
-    assert decision.ties == ("n0", "n1", "n2")
+    assert decision.feasible.tolist() == [True, False, False]
+    assert decision.examined.tolist() == [True, False, False]
+    assert (decision.ties, decision.record.node) == (("n0",), "n0")
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,16 @@ from bayplan.framework.plugin import Params
 from bayplan.framework.status import Status
 from bayplan.state.arrays import Index, Ints
 
+NOTHING: Ints = np.zeros(0, dtype=np.int64)
+
+MOST_COMPARED = 256
+"""For so many distinct raw scores is looked whether a normalised score depends on the raw one alone."""
+
 NOT_NORMALIZED = -1
 """Stands where a plugin's scores are taken as they are."""
+
+BY_ROW = -2
+"""Stands, while writing, for tables that each frame has of its own."""
 
 
 def write_records(records: Records, directory: Path) -> None:
@@ -66,7 +74,7 @@ class _RecordWriter:
             self._keyframes[id(keyframe)],
             frame.changes,
             frame.scored,
-            [self._normalization(keyframe, part, scale) for part, scale in enumerate(frame.scales)],
+            [self._normalization(frame, keyframe, part, scale) for part, scale in enumerate(frame.scales)],
             [{"row": row, "filter": part, "verdict": verdict} for row, part, verdict in frame.overrides],
             None if frame.ties is None else list(frame.ties),
             _status(frame.pre_filter),
@@ -82,8 +90,6 @@ class _RecordWriter:
         node_set = self._node_set(keyframe.names, keyframe.order)
         entry = (number, node_set, examined, _status(keyframe.absent), keyframe.floor, rows)
         self._writers["keyframes"].add(entry, elements=len(rows) + len(examined or ()))
-        width = len(keyframe.verdicts) + len(keyframe.raw)
-        changes = np.array(keyframe.values, dtype=np.int64).reshape(len(rows), width)
         parts: list[tuple[str, int, str, int | None, Any]] = [
             (FILTER, part, name, None, keyframe.verdicts[part]) for part, name in enumerate(keyframe.filter_names)
         ]
@@ -92,7 +98,8 @@ class _RecordWriter:
             for part, (name, weight) in enumerate(keyframe.scorer_weights)
         ]
         for place, (kind, part, name, worth, values) in enumerate(parts):
-            changed = np.ascontiguousarray(changes[:, place])
+            changed = keyframe.changes_of(place, len(rows))
+            changed = NOTHING if changed is None else changed
             row = (number, kind, part, name, worth, values.astype(np.int64), changed)
             self._writers["parts"].add(row, elements=len(values) + len(changed))
             if kind == FILTER:
@@ -120,21 +127,35 @@ class _RecordWriter:
         self._last = (names, order, number)
         return number
 
-    def _normalization(self, keyframe: Keyframe, part: int, scale: Params | None) -> int:
-        """Return the number of the table from raw to normalised scores; what a plugin leaves alone needs none."""
+    def _normalization(self, frame: Frame, keyframe: Keyframe, part: int, scale: Params | None) -> int:
+        """Return the number of the table of normalised scores; what a plugin leaves alone needs none.
+
+        A table goes from raw to normalised scores, and serves all frames with the same scale. Where a plugin looks at more
+        than the raw score (a node without a topology label scores 0), the table has the scores of all rows, for this frame.
+        """
         if scale is None:
             return NOT_NORMALIZED
         key = (id(keyframe), part, scale)
         number = self._normalizations.get(key)
-        if number is None:
-            raw = self._raw_values(keyframe, part)
-            normalized = np.asarray(keyframe.normalize(part, scale, raw), dtype=np.int64)
-            number = NOT_NORMALIZED
-            if not np.array_equal(raw, normalized):
-                number = self._written
-                self._written += 1
-                self._writers["normalizations"].add((number, raw, normalized), elements=2 * len(raw))
-            self._normalizations[key] = number
+        if number is not None:
+            return self._by_row(frame, keyframe, part, scale) if number == BY_ROW else number
+        raw = self._raw_values(keyframe, part)
+        if not _is_elementwise(keyframe, part, scale, raw):
+            self._normalizations[key] = BY_ROW
+            return self._by_row(frame, keyframe, part, scale)
+        normalized = np.asarray(keyframe.normalize(part, scale, raw), dtype=np.int64)
+        number = NOT_NORMALIZED if np.array_equal(raw, normalized) else self._add_table(raw, normalized)
+        self._normalizations[key] = number
+        return number
+
+    def _by_row(self, frame: Frame, keyframe: Keyframe, part: int, scale: Params) -> int:
+        raw = keyframe.values_until(frame.changes)[1][part]
+        return self._add_table(None, np.asarray(keyframe.normalize(part, scale, raw), dtype=np.int64))
+
+    def _add_table(self, raw: Ints | None, normalized: Ints) -> int:
+        number = self._written
+        self._written += 1
+        self._writers["normalizations"].add((number, raw, normalized), elements=2 * len(normalized))
         return number
 
     def _raw_values(self, keyframe: Keyframe, part: int) -> Ints:
@@ -142,10 +163,20 @@ class _RecordWriter:
         key = (id(keyframe), part)
         known = self._values.get(key)
         if known is None:
-            width, place = len(keyframe.verdicts) + len(keyframe.raw), len(keyframe.verdicts) + part
-            changes = np.array(keyframe.values[place::width], dtype=np.int64)
-            known = self._values[key] = np.union1d(keyframe.raw[part].astype(np.int64), changes)
+            changes = keyframe.changes_of(len(keyframe.verdicts) + part, len(keyframe.rows))
+            whole = keyframe.raw[part].astype(np.int64)
+            known = self._values[key] = np.unique(whole) if changes is None else np.union1d(whole, changes)
         return known
+
+
+def _is_elementwise(keyframe: Keyframe, part: int, scale: Params, raw: Ints) -> bool:
+    """Return whether equal raw scores have equal normalised scores on all rows."""
+    rows = len(keyframe.names)
+    for value in raw[:: max(1, len(raw) // MOST_COMPARED)].tolist():
+        same = np.asarray(keyframe.normalize(part, scale, np.full(rows, value, dtype=np.int64)))
+        if len(same) and not (same == same[0]).all():
+            return False
+    return True
 
 
 def _status(status: Status | None) -> dict[str, object] | None:

@@ -14,8 +14,9 @@ release of PyArrow). Times are nanoseconds of virtual time since 1970; amounts a
   - ``frames.parquet``: one row a recorded cycle: its keyframe, how many of its changes count, tie set, overrides.
   - ``keyframes.parquet``: which nodes the rows are, which of them filters looked at, the rows that changed later.
   - ``parts.parquet``: per keyframe and plugin the verdicts or raw scores of all rows (one value stands for as many
-    equal ones), then those of the changes.
-  - ``reasons.parquet``: what the verdicts mean. ``normalizations.parquet``: normalised scores by raw scores.
+    equal ones), then those of the changes; none where placements can't change them.
+  - ``reasons.parquet``: what the verdicts mean. ``normalizations.parquet``: normalised scores by raw scores; by row where
+    the raw score alone does not tell.
   - ``node_sets.parquet``: node names by row, and at which place a search comes by them.
 
 Empty texts stand for what is not there; null is used where a number or a list is missing.

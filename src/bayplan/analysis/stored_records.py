@@ -73,7 +73,7 @@ class StoredKeyframe:
         if scale is None:
             return raw
         known, normalized = self._records.normalization(int(str(scale[0])))
-        return normalized[np.searchsorted(known, raw)]
+        return normalized if known is None else normalized[np.searchsorted(known, raw)]
 
     def values_until(self, changes: int) -> tuple[Codes, Ints]:
         """See `bayplan.engine.keyframe.Keyframe`."""
@@ -85,7 +85,8 @@ class StoredKeyframe:
         for number, part in enumerate(parts):
             values[number] = part["values"]
             # The last change of a row counts; NumPy assigns in order.
-            values[number, rows] = part["changes"][:changes]
+            if len(part["changes"]):
+                values[number, rows] = part["changes"][:changes]
         return values
 
 
@@ -127,11 +128,12 @@ class StoredRecords:
             for row in rows
         }
 
-    def normalization(self, number: int) -> tuple[Ints, Ints]:
-        """Return raw scores, ascending, and the normalised score of each."""
+    def normalization(self, number: int) -> tuple[Ints | None, Ints]:
+        """Return raw scores, ascending, and the normalised score of each; or None and the normalised scores of all rows."""
         row = self._normalizations.slice(number, 1)
+        by_row = row.column("raw").null_count
         raw, normalized = (row.column(name).combine_chunks().flatten().to_numpy() for name in ("raw", "normalized"))
-        return raw, normalized
+        return None if by_row else raw, normalized
 
     def _keyframe(self, number: int) -> StoredKeyframe:
         known = self._kept.get(number)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from bayplan.engine.cycle import absent_status
 from bayplan.engine.full_pass import ScoreTable
+from bayplan.engine.part import FEW_ROWS, Part
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
 from bayplan.framework.status import Status, verdict_code
@@ -30,11 +32,13 @@ class Keyframe:
         filters: per filter part its plugin, its spec and the params that its reasons need.
         scorers: per score part its plugin, its spec and its weight.
         floor: what a feasible node scores before any plugin is asked: 1 where the profile has no score plugin.
-        rows: rows that changed later, in order; values: for each of them the verdicts of all filters, then all raw scores.
+        dynamic: the parts that placements can change, by number: filters first, then scorers.
+        rows: rows that changed later, in order. values: for each of them the values of the dynamic parts.
     """
 
     __slots__ = (
         "absent",
+        "dynamic",
         "examined",
         "filters",
         "floor",
@@ -61,6 +65,7 @@ class Keyframe:
         self.floor = 0
         self.scorers: list[tuple[ScorePlugin[Any], Any, int]] = []
         self.raw: list[Any] = []
+        self.dynamic: list[int] = []
         self.rows = array("q")
         self.values = array("q")
 
@@ -71,6 +76,7 @@ class Keyframe:
         self.absent = absent_status(plan)
         self.verdicts = [_narrow(part.values[:count]) for part in plan.filter_parts]
         self.filters = [(part.plugin, part.spec, part.params) for part in plan.filter_parts]
+        self.dynamic = [number for number, part in enumerate(plan.filter_parts) if not part.static]
 
     def take_scores(self, plan: Plan) -> None:
         """Copy the raw scores of a plan."""
@@ -79,6 +85,8 @@ class Keyframe:
         weighted = zip(plan.score_parts, plan.weights, strict=True)
         self.scorers = [(part.plugin, part.spec, weight) for part, weight in weighted]
         self.raw = [_narrow(part.values[: len(self.names)]) for part in plan.score_parts]
+        first = len(self.filters)
+        self.dynamic += [first + number for number, part in enumerate(plan.score_parts) if not part.static]
 
     def take_table(self, plan: Plan, table: ScoreTable) -> None:
         """Copy raw scores that are not the plan's own."""
@@ -86,6 +94,29 @@ class Keyframe:
         self.floor = 0 if plan.profile.score else 1
         self.scorers = [(scores.plugin, scores.spec, scores.weight) for scores in table.scores.values()]
         self.raw = [_narrow(scores.raw) for scores in table.scores.values()]
+
+    def take_changes(self, plan: Plan, rows: Collection[int]) -> None:
+        """Note the values that rows of the plan have now."""
+        parts: list[Part] = [*plan.filter_parts, *plan.score_parts] if self.scored else [*plan.filter_parts]
+        columns = [parts[number].values for number in self.dynamic]
+        if len(rows) <= FEW_ROWS:
+            for row in rows:
+                self.rows.append(row)
+                self.values.extend([column.item(row) for column in columns])
+            return
+        index = np.fromiter(rows, dtype=np.int64, count=len(rows))
+        self.rows.frombytes(index.tobytes())
+        values = np.empty((len(index), len(columns)), dtype=np.int64)
+        for place, column in enumerate(columns):
+            values[:, place] = column[index]
+        self.values.frombytes(values.tobytes())
+
+    def changes_of(self, number: int, changes: int) -> Ints | None:
+        """Return the values that a part's rows changed to, one for each of the first changes; None where none is kept."""
+        if number not in self.dynamic:
+            return None
+        width = len(self.dynamic)
+        return np.array(self.values[self.dynamic.index(number) : changes * width : width], dtype=np.int64)
 
     @property
     def filter_names(self) -> tuple[str, ...]:
@@ -118,13 +149,16 @@ class Keyframe:
             codes[number] = verdicts
         for number, scores in enumerate(self.raw):
             raw[number] = scores
-        if changes:
-            width = filters + len(self.raw)
+        if changes and self.dynamic:
+            width = len(self.dynamic)
             rows = np.array(self.rows[:changes], dtype=np.intp)
             values = np.array(self.values[: changes * width], dtype=np.int64).reshape(-1, width)
-            # The last change of a row counts; NumPy assigns in order.
-            codes[:, rows] = values[:, :filters].T
-            raw[:, rows] = values[:, filters:].T
+            for place, number in enumerate(self.dynamic):
+                # The last change of a row counts; NumPy assigns in order.
+                if number < filters:
+                    codes[number, rows] = values[:, place]
+                else:
+                    raw[number - filters, rows] = values[:, place]
         return codes, raw
 
     @property

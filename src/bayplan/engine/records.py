@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
@@ -132,12 +131,7 @@ class Records:
             if scored:
                 keyframe.take_scores(plan)
         elif rows:
-            columns: list[Any] = [part.values for part in plan.filter_parts]
-            if keyframe.scored:
-                columns += [part.values for part in plan.score_parts]
-            for row in rows:
-                keyframe.rows.append(row)
-                keyframe.values.extend([column.item(row) for column in columns])
+            keyframe.take_changes(plan, rows)
             if keyframe.scored and not scored:
                 # Scores of these rows were not brought up to date, nor are they read here: the next cycle records them again.
                 plan.keep_changes(rows)
