@@ -1,0 +1,91 @@
+"""Real clusters, manifests and traces through the whole program: a result for each, and everything accounted for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bayplan.app.simulation import SimulationOptions, simulate
+from bayplan.base.errors import InputError
+from bayplan.examples import example_path
+from bayplan.sim.result import PodFate, SimulationResult
+from tests.shared import shared_path
+
+CLUSTERS = (
+    "alibaba+open-simulator",
+    "argoproj+argo-cd",
+    "hkust-adsl+kubernetes-scheduler-simulator",
+    "kubernetes-sigs+kwok",
+    "openshift+insights-operator",
+    "replicatedhq+troubleshoot",
+)
+
+INVALID = "pod-with-node-affinity.invalid-4672b9c9.yaml"
+"""The one gathered manifest that the API server would refuse."""
+
+
+def account(result: SimulationResult) -> None:
+    """Check that every pod, every decision and every request is accounted for."""
+    result.state.check_invariants()
+    result.cluster.store.check_invariants()
+    fates = Counter(each.fate for each in result.pods)
+    there = {each.key: each for each in result.pods if each.fate not in (PodFate.DELETED,)}
+    assert sum(fates.values()) == len(result.pods)
+    assert {key for key in result.cluster.store.pods if key not in there} == set()
+    counters = result.counters
+    assert counters.decisions == len(result.records)
+    assert counters.decisions == counters.scheduled + counters.unschedulable + counters.errors + counters.skipped
+    assert counters.scheduled == sum(1 for each in result.pods if each.node and not each.imported)
+    for usage in result.usage:
+        assert 0 <= usage.requested <= usage.peak_requested
+        if usage.zone is None and usage.resource not in ("cpu", "memory", "pods"):
+            # Nobody can be given more of an extended resource than there is; imported pods may overcommit the others.
+            assert usage.peak_requested <= usage.peak_allocatable
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_cluster_dump_gives_a_result(name: str) -> None:
+    result = simulate(SimulationOptions(paths=[str(shared_path("data", "clusters", name))], check=True))
+    account(result)
+    assert len(result.pods) + len(result.nodes) > 0
+
+
+def test_the_gathered_manifests_give_a_result_each_and_together() -> None:
+    nodes = sorted(str(path) for path in example_path().glob("0-nodes-*.yaml"))
+    files = sorted(path for path in shared_path("data", "manifests").rglob("*") if path.is_file())
+    refused = []
+    for path in files:
+        try:
+            result = simulate(SimulationOptions(paths=[*nodes, _as_pattern(path)]))
+        except InputError:
+            refused.append(path.name)
+            continue
+        account(result)
+    assert (len(files), refused) == (177, [INVALID])
+    together = simulate(
+        SimulationOptions(paths=[*nodes, *(_as_pattern(path) for path in files if path.name != INVALID)])
+    )
+    account(together)
+    assert together.counters.scheduled > 100
+
+
+def _as_pattern(path: Path) -> str:
+    """Return a pattern for one file: what is found, not named, may hold what is no object."""
+    return f"{path.parent}/[{path.name[0]}]{path.name[1:]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", ["all_node", "gpu_node"])
+def test_openb_is_replayed_whole(nodes: str) -> None:
+    folder = shared_path("data", "openb")
+    paths = [str(folder / f"openb_node_list_{nodes}.csv"), str(folder / "openb_pod_list_default.csv")]
+    result = simulate(SimulationOptions(paths=paths))
+    account(result)
+    # 896 of the 897 tasks that were never scheduled are deleted by the trace; one task has no end.
+    assert Counter(each.fate for each in result.pods) == {
+        PodFate.SUCCEEDED: 7255,
+        PodFate.DELETED: 896,
+        PodFate.PLACED: 1,
+    }
