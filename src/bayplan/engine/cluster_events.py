@@ -12,16 +12,15 @@ from bayplan.engine.queued_pod import key_of
 from bayplan.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
+    EVENT_RESOURCE_BY_TYPE,
     NODE_ADD,
     NODE_DELETE,
     ActionType,
     ClusterEvent,
-    EventResource,
     node_update_events,
     pod_update_events,
 )
 from bayplan.framework.status import Code, Status
-from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -31,20 +30,6 @@ if TYPE_CHECKING:
 
 FINISHED = ("Succeeded", "Failed")
 """Phases of pods that the scheduler does not watch: to it they don't exist."""
-
-RESOURCES = {
-    "PersistentVolume": EventResource.PERSISTENT_VOLUME,
-    "PersistentVolumeClaim": EventResource.PERSISTENT_VOLUME_CLAIM,
-    "CSINode": EventResource.CSI_NODE,
-    "CSIDriver": EventResource.CSI_DRIVER,
-    "CSIStorageCapacity": EventResource.CSI_STORAGE_CAPACITY,
-    "StorageClass": EventResource.STORAGE_CLASS,
-    "VolumeAttachment": EventResource.VOLUME_ATTACHMENT,
-    "ResourceClaim": EventResource.RESOURCE_CLAIM,
-    "ResourceSlice": EventResource.RESOURCE_SLICE,
-    "DeviceClass": EventResource.DEVICE_CLASS,
-}
-"""Other kinds whose changes can make pods schedulable."""
 
 
 class ClusterEvents:
@@ -203,12 +188,12 @@ class ClusterEvents:
             return
         metadata = item.metadata
         key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-        catalog = self._scheduler.state.catalog
+        state = self._scheduler.state
         if new is None:
-            catalog.remove(type(item), key)
+            state.remove_object(type(item), key)
         else:
-            catalog.put(key, new)
-        resource = RESOURCES.get(kind_of(type(item)).kind)
+            state.put_object(key, new)
+        resource = EVENT_RESOURCE_BY_TYPE.get(type(item))
         if resource is not None:
             action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
             self._scheduler.queue.move_all(ClusterEvent(resource, action), old, new, now_ns)

@@ -386,7 +386,7 @@ class Plan:
         """Return whether normalising over the nodes that are feasible now gives what it gave when scores were last fused."""
         if not self._pre_scores.static or self.feasible_count == 0:
             return False
-        return not any(self._scale_moved(number) for number in range(len(self.scales)))
+        return not any(self._scale_moved(number) for number in range(len(self.scales)) if not self._is_uniform(number))
 
     def _scale_moved(self, number: int) -> bool:
         scale = self.scales[number]
@@ -394,7 +394,7 @@ class Plan:
 
     def totals_hold_for(self, sample: Bools) -> bool:
         """Return whether totals of some feasible nodes (bool[capacity]) would be the same if only these were feasible."""
-        if not self._pre_scores.static:
+        if not self._pre_scores.would_answer_alike(sample[: self.state.nodes.count]):
             return False
         for number, scale in enumerate(self.scales):
             if scale is not None and not self._is_uniform(number) and scale != self.scale_of(number, sample):

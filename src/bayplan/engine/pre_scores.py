@@ -58,6 +58,16 @@ class PreScores:
             self._outcome = self._fold()
         return self._outcome
 
+    def would_answer_alike(self, feasible: Bools) -> bool:
+        """Return whether every plugin would answer as in the last run if these nodes were the feasible ones."""
+        return all(
+            answer is known or answer == known
+            for known, answer in (
+                (self._answers[number], plugin.pre_score(spec, self._state, feasible))
+                for number, (plugin, spec) in ((number, self._plugins[number]) for number in self._dynamic)
+            )
+        )
+
     def _fold(self) -> PreScoreOutcome:
         outcome = PreScoreOutcome()
         for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):

@@ -69,6 +69,8 @@ class SpreadConstraints:
         self.inclusion_policies = gates.enabled("NodeInclusionPolicyInPodTopologySpread")
         self._match_label_keys = gates.enabled("MatchLabelKeysInPodTopologySpread")
         self._catalog = catalog
+        self._writes = -1
+        self._version: tuple[int, ...] = ()
 
     def needs_catalog(self, pod: Pod) -> bool:
         """Return whether the pod's constraints depend on services and workloads."""
@@ -76,8 +78,11 @@ class SpreadConstraints:
 
     def version(self) -> tuple[int, ...]:
         """Return what moves when default constraints may have changed."""
-        kinds = (Service, ReplicationController, ReplicaSet, StatefulSet)
-        return tuple(self._catalog.version(kind) for kind in kinds)
+        if self._writes != self._catalog.writes:
+            self._writes = self._catalog.writes
+            kinds = (Service, ReplicationController, ReplicaSet, StatefulSet)
+            self._version = tuple(self._catalog.version(kind) for kind in kinds)
+        return self._version
 
     def of(self, pod: Pod, action: str) -> tuple[SpreadConstraint, ...]:
         """Return the pod's constraints that are hard, or soft.

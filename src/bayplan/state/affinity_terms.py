@@ -107,15 +107,13 @@ def pod_terms(pod: Pod) -> PodTerms:
         except SelectorError as problem:
             found[kind] = ()
             errors.append(str(problem))
-    return PodTerms(*(found[kind] for kind in _ORDER), error=", ".join(errors))
-
-
-_ORDER = (
-    TermKind.REQUIRED_AFFINITY,
-    TermKind.REQUIRED_ANTI_AFFINITY,
-    TermKind.PREFERRED_AFFINITY,
-    TermKind.PREFERRED_ANTI_AFFINITY,
-)
+    return PodTerms(
+        found[TermKind.REQUIRED_AFFINITY],
+        found[TermKind.REQUIRED_ANTI_AFFINITY],
+        found[TermKind.PREFERRED_AFFINITY],
+        found[TermKind.PREFERRED_ANTI_AFFINITY],
+        ", ".join(errors),
+    )
 
 
 def _compile(kind: TermKind, term: PodAffinityTerm, weight: int, namespace: str) -> AffinityTerm:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.base.errors import InvariantError
 from bayplan.objects.node import Node
@@ -242,6 +243,21 @@ class ClusterState:
         if info.footprint.host_ports:
             self.host_ports.add(row, tuple(ports))
             self.ports_log.append(row)
+
+    # Other objects.
+
+    def put_object(self, key: str, item: Struct) -> None:
+        """Add or replace an object of the catalog, by ``namespace/name`` or ``name``."""
+        old = self.catalog.put(key, item)
+        self._undo(
+            lambda: _ignore(self.catalog.put(key, old) if old is not None else self.catalog.remove(type(item), key))
+        )
+
+    def remove_object(self, kind: type[Struct], key: str) -> None:
+        """Remove an object of the catalog, where it is there."""
+        old = self.catalog.remove(kind, key)
+        if old is not None:
+            self._undo(lambda: _ignore(self.catalog.put(key, old)))
 
     # Sizes of numbers.
 

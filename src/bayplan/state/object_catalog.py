@@ -14,11 +14,15 @@ class ObjectCatalog:
     """Objects by type, then by ``namespace/name`` (``name`` alone for those of the cluster), in the order in which they came.
 
     `version` of a type moves with every write, so that whoever compiled something from objects of that type can tell.
+
+    Attributes:
+        writes: moves with every write of any type; as long as it stands still, so do all versions.
     """
 
-    __slots__ = ("_objects", "_versions")
+    __slots__ = ("_objects", "_versions", "writes")
 
     def __init__(self) -> None:
+        self.writes = 0
         self._objects: dict[type[msgspec.Struct], dict[str, msgspec.Struct]] = {}
         self._versions: dict[type[msgspec.Struct], int] = {}
 
@@ -29,12 +33,14 @@ class ObjectCatalog:
         old = objects.get(key)
         objects[key] = item
         self._versions[kind] = self._versions.get(kind, 0) + 1
+        self.writes += 1
         return old
 
     def remove(self, kind: type[T], key: str) -> T | None:
         """Remove an object; return it, or None where it was not there."""
         old = self._objects.get(kind, {}).pop(key, None)
         self._versions[kind] = self._versions.get(kind, 0) + 1
+        self.writes += 1
         return old if isinstance(old, kind) else None
 
     def get(self, kind: type[T], key: str) -> T | None:
@@ -57,4 +63,5 @@ class ObjectCatalog:
         other = ObjectCatalog()
         other._objects = {kind: dict(objects) for kind, objects in self._objects.items()}
         other._versions = dict(self._versions)
+        other.writes = self.writes
         return other
