@@ -270,6 +270,17 @@ def test_a_hint_error_needs_no_wording_but_an_answer_does() -> None:
     assert [each.part for each in compare(case, answer).differences] == ["events"]
 
 
+def test_a_change_without_events_is_recorded_as_nothing_and_may_be_answered_so() -> None:
+    case = RecordedCase("hints", "hints/x/1", "hints", "", "f:1", {"plugin": "X"}, {"id": "hints/x/1", "error": None})
+    answer = answered(case)
+    assert compare(case, answer).differences == []
+    put(answer.body, ("events",), [])
+    assert compare(case, answer).differences == []
+    put(answer.body, ("events",), [{"hints": [], "answer": "NotRegistered"}])
+    assert [each.part for each in compare(case, answer).differences] == ["events"]
+    assert list(compare(case, answer).parts) == ["error", "events/X", "events"]
+
+
 DECODING_ERRORS: list[tuple[str, str, str, bool]] = [
     ("the same line", "yaml: line 3: mapping values are not allowed", "cfg.yaml: line 3: unexpected ':'", True),
     ("another line", "yaml: line 3: mapping values are not allowed", "cfg.yaml: line 33: unexpected ':'", False),

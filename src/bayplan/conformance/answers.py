@@ -20,6 +20,7 @@ ANSWERERS: dict[str, tuple[str, str]] = {
     "cycles": ("bayplan.conformance.cycles", "answer_cycle_case"),
     "queue": ("bayplan.conformance.queue", "answer_queue_case"),
     "config": ("bayplan.conformance.config", "answer_config_case"),
+    "hints": ("bayplan.conformance.hints", "answer_hint_case"),
 }
 """Kind of case to the module and the function that answer it."""
 

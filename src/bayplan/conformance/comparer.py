@@ -284,6 +284,7 @@ def _compare_whole(comparison: Comparison, case: RecordedCase, want: JsonObject,
             right = left
         if part == "events" and case.kind == "hints":
             left, right = _loosened_hints(left), _loosened_hints(right)
+            comparison.count(f"{part}/{case.case.get('plugin')}", _same(left, right))
         comparison.record(part, differ(part, left, right))
 
 
@@ -304,7 +305,12 @@ def same_decoding_error(want: Json, got: Json) -> bool:
 
 
 def _loosened_hints(events: Json) -> Json:
-    """Return the events of a hint case with errors as true or false: only whether there is one counts."""
+    """Return the events of a hint case with errors as true or false: only whether there is one counts.
+
+    A change without events is recorded as none at all.
+    """
+    if events is None:
+        return []
     if not isinstance(events, list):
         return events
     return [
@@ -325,6 +331,8 @@ def _count_all_as_different(comparison: Comparison, case: RecordedCase) -> None:
         if part in _BY_PLUGIN and isinstance(value, dict):
             for plugin in sorted(value):
                 comparison.count(f"{part}/{plugin}", False)
+        elif part == "events" and case.kind == "hints":
+            comparison.count(f"{part}/{case.case.get('plugin')}", False)
 
 
 def _recorded_parts(case: RecordedCase) -> Iterator[tuple[str, Json]]:
