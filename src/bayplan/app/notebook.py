@@ -8,7 +8,8 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
-from bayplan.engine.actions import Action, Bind, Evict
+from bayplan.cluster.volume_controller import volume_writes
+from bayplan.engine.actions import Action, Bind, Evict, Update
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
@@ -164,6 +165,11 @@ class Cluster:
                 pod = self.scheduler.pods[key_of(action.pod)]
                 bound = replace(pod, spec=replace(pod.spec, node_name=action.node_name))
                 self._carry_out(self.scheduler.handle(pod, bound, 0))
+            elif isinstance(action, Update):
+                catalog = self.state.catalog
+                node = self.state.nodes.nodes[self.state.nodes.row_of[action.node_name]]
+                for item in volume_writes(action.item, catalog, node):
+                    self._carry_out(self.scheduler.handle(catalog.get(type(item), item.key), item, 0))
             elif isinstance(action, Evict):
                 victim = self.scheduler.pods.get(key_of(action.pod))
                 if victim is not None:

@@ -44,6 +44,7 @@ from bayplan.cluster.pod_maker import PodMaker
 from bayplan.cluster.pod_status import bound_status, with_condition
 from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
 from bayplan.cluster.timestamps import format_time
+from bayplan.cluster.volume_controller import volume_writes
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodCondition
 
@@ -169,6 +170,26 @@ class VirtualCluster:
         if not known or not self._starts_at_once:
             pod = replace(pod, status=bound_status(pod, format_time(now_ns)))
         self.store.update(self._kubelet.take(pod, now_ns) if known else pod)
+        return self._close(now_ns)
+
+    def write_volume(self, item: KubernetesObject, node_name: str, now_ns: int) -> list[ChangeEvent]:
+        """Write a volume or claim as the scheduler wants it for a pod; claims get bound at once (see `volume_writes`).
+
+        Args:
+            item: a volume with the claim that it is meant for, or a claim with the node that was selected for it.
+            node_name: that node.
+            now_ns: when.
+
+        Returns:
+            The events of all writes; none when the object is gone.
+        """
+        if self.store.get(type(item), item.key) is None:
+            return []
+        for changed in volume_writes(item, self.store, self.store.nodes.get(node_name)):
+            if self.store.get(type(changed), changed.key) is None:
+                self.store.add(changed, now_ns)
+            else:
+                self.store.update(changed)
         return self._close(now_ns)
 
     def evict(

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 
@@ -14,6 +15,14 @@ class Bind(Struct, frozen=True, gc=False):
 
     pod: Pod
     node_name: str
+
+
+class Update(Struct, frozen=True, gc=False):
+    """Write a new version of an object that a pod needs on a node, before the pod is bound there."""
+
+    pod: Pod
+    node_name: str
+    item: KubernetesObject
 
 
 class Nominate(Struct, frozen=True, gc=False):
@@ -49,4 +58,4 @@ class Emit(Struct, frozen=True, gc=False):
     note: str
 
 
-Action: TypeAlias = Bind | Nominate | Evict | SetCondition | Emit
+Action: TypeAlias = Bind | Update | Nominate | Evict | SetCondition | Emit

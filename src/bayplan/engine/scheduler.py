@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from msgspec import Struct
 
-from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
+from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
 from bayplan.engine.node_sampling import NodeSampling
@@ -183,11 +183,13 @@ class Scheduler:
         self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
     ) -> Sequence[Action]:
         pod = queued.pod
+        updates: list[Action] = []
         for binder in profile.pre_bind:
             status = binder.pre_bind(cycle_state, pod, node_name)
             if not status.ok:
                 failed = _rejected_or_error(status, binder.name, "PreBind")
                 return self._rolled_back(queued, profile, cycle_state, node_name, failed, now_ns).actions
+            updates += [Update(pod, node_name, item) for item in binder.updates(cycle_state)]
         status = error("no bind plugin bound the pod")
         for bind_plugin in profile.bind:
             status = bind_plugin.bind(cycle_state, pod, node_name)
@@ -198,7 +200,7 @@ class Scheduler:
         self.queue.done(queued.uid)
         for told in profile.post_bind:
             told.post_bind(cycle_state, pod, node_name)
-        return (Bind(pod, node_name),)
+        return (*updates, Bind(pod, node_name)) if updates else (Bind(pod, node_name),)
 
     # A pod is not scheduled.
 

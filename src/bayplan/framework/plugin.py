@@ -17,6 +17,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ANY_EVENT, ClusterEvent, QueueingHint
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.status import Status
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -275,6 +276,10 @@ class PreBindPlugin(Plugin[S]):
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Return SUCCESS, or why the pod can't be bound."""
         raise TypeError(f"{type(self).__name__} lacks pre_bind()")
+
+    def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
+        """Return the objects that the host must write before it binds the pod; asked after `pre_bind` succeeded."""
+        return ()
 
 
 class BindPlugin(Plugin[S]):

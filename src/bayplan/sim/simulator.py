@@ -15,7 +15,7 @@ from typing import NamedTuple
 from bayplan.base.errors import InputError
 from bayplan.cluster.cluster import VirtualCluster
 from bayplan.cluster.store import ChangeEvent
-from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
+from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Outcome
@@ -335,6 +335,8 @@ class Simulator:
                 changes = cluster.bind(key, action.node_name, now_ns)
                 if not changes:
                     self.scheduler.forget(key)
+            elif isinstance(action, Update):
+                changes = cluster.write_volume(action.item, action.node_name, now_ns)
             elif isinstance(action, Emit):
                 self._events.take(action, now_ns)
                 continue

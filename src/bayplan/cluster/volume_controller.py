@@ -1,0 +1,135 @@
+"""What becomes of a volume or claim that the scheduler wrote for a pod: the claim is bound, its volume made where there is none.
+
+A real cluster has a volume controller and provisioners for this; here it happens at once. Claims that should be bound without any
+pod (of classes that don't wait for the first consumer) are not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.objects.meta import KubernetesObject, ObjectMeta, ObjectReference
+from bayplan.objects.node import Node
+from bayplan.objects.storage import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    StorageClass,
+    VolumeNodeAffinity,
+)
+from bayplan.objects.volumes import CSIPersistentVolumeSource
+from bayplan.plugins.csi_migration import DRIVERS
+from bayplan.plugins.pod_claims import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    STORAGE,
+    class_of_claim,
+)
+
+T = TypeVar("T", bound=KubernetesObject)
+
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+
+
+class Objects(Protocol):
+    """Where objects are looked up: a store or a catalog."""
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object by its key, or None."""
+        ...
+
+
+def volume_writes(item: KubernetesObject, objects: Objects, node: Node | None = None) -> list[KubernetesObject]:
+    """Return what is written when the scheduler writes a volume or a claim: it, and all that follows, in order.
+
+    The versions are new ones; their numbers are for the store to give.
+
+    Args:
+        item: a volume that is meant for a claim now, or a claim with a selected node.
+        objects: the cluster.
+        node: the selected node; a volume that is made for a claim can be reached from where its driver says for that node.
+    """
+    if isinstance(item, PersistentVolume):
+        reference = item.spec.claim_ref
+        key = f"{reference.namespace}/{reference.name}" if reference is not None else ""
+        claim = objects.get(PersistentVolumeClaim, key)
+        volume = replace(item, metadata=_new_version(item.metadata), status=PersistentVolumeStatus(phase="Bound"))
+        return [volume] if claim is None else [volume, _bound(claim, volume)]
+    if not isinstance(item, PersistentVolumeClaim):
+        return [item]
+    storage_class = objects.get(StorageClass, class_of_claim(item))
+    if storage_class is None or item.spec.volume_name or SELECTED_NODE not in item.metadata.annotations:
+        return [replace(item, metadata=_new_version(item.metadata))]
+    volume = _provisioned(item, storage_class, objects, node)
+    return [volume, _bound(item, volume)]
+
+
+def _bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
+    """Return a claim with its volume."""
+    metadata = _new_version(claim.metadata)
+    annotations = {**metadata.annotations, BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}
+    return replace(
+        claim,
+        metadata=replace(metadata, annotations=annotations),
+        spec=replace(claim.spec, volume_name=volume.metadata.name),
+        status=replace(
+            claim.status, phase="Bound", access_modes=volume.spec.access_modes, capacity=volume.spec.capacity
+        ),
+    )
+
+
+def _provisioned(
+    claim: PersistentVolumeClaim, storage_class: StorageClass, objects: Objects, node: Node | None
+) -> PersistentVolume:
+    """Return the volume that a class's driver makes for a claim."""
+    metadata, spec = claim.metadata, claim.spec
+    driver = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
+    name = f"pvc-{metadata.uid or f'{metadata.namespace}-{metadata.name}'}"
+    reference = ObjectReference(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+    )
+    requested = spec.resources.requests.get(STORAGE)
+    return PersistentVolume(
+        metadata=ObjectMeta(name=name, annotations={PROVISIONED_BY: driver}),
+        spec=PersistentVolumeSpec(
+            capacity={} if requested is None else {STORAGE: requested},
+            csi=CSIPersistentVolumeSource(driver=driver, volume_handle=name),
+            access_modes=spec.access_modes,
+            claim_ref=reference,
+            persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",
+            storage_class_name=storage_class.metadata.name,
+            volume_mode=spec.volume_mode,
+            node_affinity=_reachable_from(node, driver, objects) if node is not None else None,
+            volume_attributes_class_name=spec.volume_attributes_class_name,
+        ),
+        status=PersistentVolumeStatus(phase="Bound"),
+    )
+
+
+def _reachable_from(node: Node, driver: str, objects: Objects) -> VolumeNodeAffinity | None:
+    """Return from where a volume can be reached that a driver makes for a node: the node's values of its topology keys."""
+    csi_node = objects.get(CSINode, node.metadata.name)
+    drivers = csi_node.spec.drivers if csi_node is not None else ()
+    keys = next((item.topology_keys for item in drivers if item.name == driver), ())
+    labels = node.metadata.labels
+    requirements = tuple(
+        NodeSelectorRequirement(key=key, operator="In", values=(labels[key],)) for key in keys if key in labels
+    )
+    if not requirements:
+        return None
+    term = NodeSelectorTerm(match_expressions=requirements)
+    return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
+
+
+def _new_version(metadata: ObjectMeta) -> ObjectMeta:
+    return replace(metadata, resource_version="")
