@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from bayplan.base.errors import PluginError
 from bayplan.framework.configuration.extension_points import in_tree_extension_points
@@ -28,7 +29,7 @@ class Registry:
     def __iter__(self) -> Iterator[str]:
         return iter(self.plugins)
 
-    def with_plugins(self, *plugins: type[Plugin[object]]) -> Registry:
+    def with_plugins(self, *plugins: type[Plugin[Any]]) -> Registry:
         """Return a registry that holds these plugins too.
 
         Raises:
@@ -36,7 +37,8 @@ class Registry:
         """
         merged = dict(self.plugins)
         for plugin in plugins:
-            name = plugin.name or plugin.__name__
+            # A name is the class's own: one that derives from another plugin is another plugin.
+            name = vars(plugin).get("name") or plugin.__name__
             if name in merged:
                 raise PluginError(f"a plugin named {name} already exists", hint="another `name` in the class")
             if not plugin.extension_points():
@@ -44,8 +46,7 @@ class Registry:
                     f"plugin {name} implements no extension point",
                     wanted="a subclass of bayplan.PerNodePlugin or of one of the extension points",
                 )
-            if not plugin.name:
-                plugin.name = name
+            plugin.name = name
             merged[name] = plugin
         return Registry(merged)
 

@@ -1,0 +1,140 @@
+"""The text of a failure: how many nodes had which reason, as upstream's FitError tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from bayplan.framework.diagnosis import Diagnosis, told_reasons
+from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT, Code, Status, error, unresolvable, verdict_code
+
+TEXTS = {
+    1: ("Insufficient cpu",),
+    2: ("Too many pods",),
+    3: ("Insufficient cpu", "Insufficient memory"),
+    4: ("had taint",),
+}
+
+
+def explain(number: int, verdict: int) -> Status:
+    return Status(verdict_code(verdict), TEXTS[verdict & 0xFF], ("Taints", "Fit")[number])
+
+
+def make(
+    verdicts: Sequence[tuple[int, int] | None],
+    *,
+    nodes: int | None = None,
+    absent: Status | None = None,
+    pre_filter: Status | None = None,
+    overrides: dict[int, Status] | None = None,
+    post_filter: str = "",
+) -> Diagnosis:
+    """Return a diagnosis of rows with (filter, verdict); None: PreFilter left that node out."""
+    return Diagnosis(
+        num_all_nodes=len(verdicts) if nodes is None else nodes,
+        pre_filter_status=pre_filter,
+        examined=np.array([verdict is not None for verdict in verdicts], dtype=np.bool_),
+        first=np.array([-1 if verdict is None else verdict[0] for verdict in verdicts], dtype=np.intp),
+        verdicts=np.array([0 if verdict is None else verdict[1] for verdict in verdicts], dtype=np.uint16),
+        filters=("Taints", "Fit"),
+        explain=explain,
+        absent_status=absent,
+        overrides=overrides or {},
+        post_filter_message=post_filter,
+    )
+
+
+CPU, PODS, TWO, TAINT = (1, 1), (1, 2), (1, 3), (0, 4 | UNRESOLVABLE_BIT)
+NARROWED = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]")
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "want"),
+    [
+        pytest.param(make([CPU]), "0/1 nodes are available: 1 Insufficient cpu.", id="one node"),
+        pytest.param(
+            make([CPU, TAINT, CPU]),
+            "0/3 nodes are available: 1 had taint, 2 Insufficient cpu.",
+            id="equal reasons are counted",
+        ),
+        pytest.param(
+            make([TWO, CPU]),
+            "0/2 nodes are available: 1 Insufficient memory, 2 Insufficient cpu.",
+            id="each reason of a node counts by itself",
+        ),
+        pytest.param(
+            make([CPU] * 10 + [PODS] * 9),
+            "0/19 nodes are available: 10 Insufficient cpu, 9 Too many pods.",
+            id="sorted as texts, so that 10 comes before 9",
+        ),
+        pytest.param(
+            make([CPU, None, None], absent=NARROWED),
+            "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity].",
+            id="nodes that PreFilter left out are told by its reason",
+        ),
+        pytest.param(
+            make([CPU, None], absent=NARROWED, overrides={1: Status(Code.UNSCHEDULABLE, ("by an extender",))}),
+            "0/2 nodes are available: 1 Insufficient cpu, 1 by an extender.",
+            id="a status of its own is told instead",
+        ),
+        pytest.param(
+            make([CPU, TAINT], overrides={0: Status(Code.UNSCHEDULABLE, ("by an extender",))}),
+            "0/2 nodes are available: 1 by an extender, 1 had taint.",
+            id="also where a filter had said something",
+        ),
+        pytest.param(
+            make([CPU, CPU], pre_filter=unresolvable("a claim is missing", "so is another")),
+            "0/2 nodes are available: a claim is missing, so is another.",
+            id="a rejection by PreFilter is told without numbers",
+        ),
+        pytest.param(
+            make([CPU], pre_filter=unresolvable()), "0/1 nodes are available:", id="a rejection without words"
+        ),
+        pytest.param(
+            make([CPU], post_filter="preemption: 0/1 nodes are available: 1 No victims."),
+            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No victims.",
+            id="what PostFilter says comes last",
+        ),
+        pytest.param(
+            make([CPU], pre_filter=unresolvable("no"), post_filter="not found"),
+            "0/1 nodes are available: no. not found",
+            id="also after a rejection by PreFilter",
+        ),
+    ],
+)
+def test_messages(diagnosis: Diagnosis, want: str) -> None:
+    assert diagnosis.message() == want
+
+
+def test_reasons_without_nodes_tell_nothing() -> None:
+    assert told_reasons({}) == ""
+    assert told_reasons({"b": 1, "a": 1}) == " 1 a, 1 b."
+
+
+def test_the_status_of_a_node() -> None:
+    diagnosis = make([CPU, TAINT, None, (-1, 0)], absent=NARROWED, overrides={0: error("e")})
+    assert [diagnosis.status_of(row) for row in range(4)] == [error("e"), explain(*TAINT), NARROWED, None]
+    rejected = make([CPU], pre_filter=unresolvable("no"))
+    assert rejected.status_of(0) == unresolvable("no")
+
+
+@pytest.mark.parametrize(
+    ("code", "want"),
+    [
+        pytest.param(Code.UNSCHEDULABLE, [True, False, False, False, False], id="unschedulable"),
+        pytest.param(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, [False, True, True, False, False], id="nothing helps"),
+        pytest.param(Code.ERROR, [False, False, False, True, True], id="error"),
+        pytest.param(Code.SUCCESS, [False] * 5, id="no other code stands in verdicts"),
+    ],
+)
+def test_rows_by_code(code: Code, want: list[bool]) -> None:
+    diagnosis = make([CPU, TAINT, None, (0, ERROR_BIT | 4), PODS], absent=NARROWED, overrides={4: error("e")})
+    assert diagnosis.rows_with(code).tolist() == want
+
+
+def test_rows_by_code_after_a_rejection_by_pre_filter() -> None:
+    diagnosis = make([CPU, CPU], pre_filter=unresolvable("no"))
+    assert diagnosis.rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist() == [True, True]
+    assert diagnosis.rows_with(Code.UNSCHEDULABLE).tolist() == [False, False]

@@ -1,0 +1,249 @@
+"""The easy door: plain Python per node, with the same verdicts, scores and texts as the fast one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import pytest
+
+from bayplan.app.notebook import Cluster
+from bayplan.base.errors import PluginError
+from bayplan.engine.records import Decision
+from bayplan.framework.node_info import NodeInfo
+from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.framework.plugin import Plugin, Reads
+from bayplan.framework.status import MAX_PLUGIN_CODE, SUCCESS, Code, Status, error, unresolvable, unschedulable
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.testing import make_node, make_pod
+
+
+class OnlyOwnTeam(PerNodePlugin):
+    name = "OnlyOwnTeam"
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | Status | None:
+        team = node.labels.get("team")
+        return None if team == pod.metadata.labels.get("team") else f"node(s) belong to {team}"
+
+
+class LikesBig(PerNodePlugin):
+    name = "LikesBig"
+
+    def score_node(self, pod: Pod, node: NodeInfo) -> int:
+        return node.allocatable("cpu") // 100
+
+
+class Answers(PerNodePlugin):
+    """Gives the answer that the node's label names."""
+
+    name = "Answers"
+    table: dict[str, object] = {  # noqa: RUF012  A table of a test.
+        "ok": None,
+        "success": SUCCESS,
+        "text": "node(s) were refused",
+        "no": unschedulable("node(s) had no room", "node(s) had no time"),
+        "never": unresolvable("node(s) will never do"),
+        "bug": error("it broke"),
+        "nonsense": 7,
+        "false": False,
+    }
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | Status | None:
+        return self.table[node.labels["answer"]]  # type: ignore[return-value]
+
+
+def nodes(**labels: str) -> list[Node]:
+    found = [make_node(name).capacity(cpu="4").label(team=value, answer=value) for name, value in labels.items()]
+    return [node.obj() for node in found]
+
+
+def decide(plugin: type[Plugin[Any]], *objects: Node, pod: Pod | None = None) -> Decision:
+    (decision,) = Cluster(objects, plugins=[plugin]).schedule(pod if pod is not None else make_pod("p").obj())
+    return decision
+
+
+@pytest.mark.parametrize(
+    ("plugin", "want"),
+    [
+        pytest.param(OnlyOwnTeam, ("filter",), id="filter_node makes a filter"),
+        pytest.param(LikesBig, ("score",), id="score_node makes a score"),
+        pytest.param(
+            type("Does", (PerNodePlugin,), {"filter_node": OnlyOwnTeam.filter_node, "score_node": LikesBig.score_node}),
+            ("filter", "score"),
+            id="both make both",
+        ),
+        pytest.param(PerNodePlugin, (), id="neither makes nothing"),
+    ],
+)
+def test_a_plugin_stands_where_its_methods_say(plugin: type[PerNodePlugin], want: tuple[str, ...]) -> None:
+    assert plugin.extension_points() == want
+
+
+def test_a_filter_rejects_with_its_reason() -> None:
+    decision = decide(OnlyOwnTeam, *nodes(a="red", b="blue"), pod=make_pod("p").label(team="blue").obj())
+    assert decision.record.node == "b"
+    failure = decision.first_failure(0)
+    assert failure == Status(Code.UNSCHEDULABLE, ("node(s) belong to red",), "OnlyOwnTeam")
+    assert "OnlyOwnTeam" not in decision.scorers
+
+
+def test_a_score_is_taken_as_it_is() -> None:
+    objects = [make_node(name).capacity(cpu=cpu).obj() for name, cpu in (("a", "1"), ("b", "9"))]
+    decision = decide(LikesBig, *objects)
+    number = decision.scorers.index("LikesBig")
+    assert decision.raw[number].tolist() == decision.normalized[number].tolist() == [10, 90]
+    assert "LikesBig" not in decision.filters
+
+
+def test_scores_outside_of_0_to_100_fail_the_cycle() -> None:
+    objects = [make_node(name).capacity(cpu=cpu).obj() for name, cpu in (("a", "11"), ("b", "12"))]
+    decision = decide(LikesBig, *objects)
+    assert decision.record.message == (
+        'applying score defaultWeights on Score plugins: plugin "LikesBig" returns an invalid score 110, '
+        "it should in the range of [0, 100] after normalizing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        pytest.param("text", (Code.UNSCHEDULABLE, ("node(s) were refused",)), id="a text rejects"),
+        pytest.param(
+            "no", (Code.UNSCHEDULABLE, ("node(s) had no room", "node(s) had no time")), id="a status keeps its reasons"
+        ),
+        pytest.param(
+            "never", (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) will never do",)), id="what can't be resolved"
+        ),
+    ],
+)
+def test_answers_of_a_filter_that_reject(answer: str, want: tuple[Code, tuple[str, ...]]) -> None:
+    failure = decide(Answers, *nodes(a=answer, b="ok")).first_failure(0)
+    assert failure is not None
+    assert (failure.code, failure.reasons) == want
+
+
+@pytest.mark.parametrize("answer", ["ok", "success"])
+def test_answers_of_a_filter_that_pass(answer: str) -> None:
+    assert decide(Answers, *nodes(a=answer)).record.node == "a"
+
+
+def test_an_error_ends_the_cycle_even_where_other_nodes_fit() -> None:
+    decision = decide(Answers, *nodes(a="ok", b="bug"))
+    assert decision.record.node == ""
+    assert decision.record.message == 'running "Answers" filter plugin: it broke'
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        pytest.param("nonsense", "expected None, a text or a Status, got 7", id="a number"),
+        pytest.param("false", "expected None, a text or a Status, got False", id="a bool"),
+    ],
+)
+def test_answers_that_are_none_are_refused(answer: str, want: str) -> None:
+    with pytest.raises(PluginError) as refused:
+        decide(Answers, *nodes(a=answer))
+    assert str(refused.value) == f"Answers.filter_node: {want}"
+
+
+class Chatty(PerNodePlugin):
+    """Never gives the same reason twice."""
+
+    name = "Chatty"
+    said = 0
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | Status | None:
+        type(self).said += 1
+        return f"reason {self.said}"
+
+
+def test_too_many_reasons_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.framework.per_node_plugin.MAX_PLUGIN_CODE", 5)
+    assert MAX_PLUGIN_CODE > 5
+    cluster = Cluster(nodes(a="x"), plugins=[Chatty])
+    pods = [make_pod(f"p{number}").obj() for number in range(9)]
+    with pytest.raises(PluginError, match="Chatty has given 5 different reasons; try fewer texts"):
+        cluster.schedule(*pods)
+
+
+class Counting(PerNodePlugin):
+    name = "Counting"
+    asked: list[tuple[str, str]] = []  # noqa: RUF012  A test's notes.
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | Status | None:
+        self.asked.append((pod.metadata.name, node.name))
+        return None if pod.metadata.annotations.get("node", node.name) == node.name else "node(s) were not meant"
+
+
+class CountingNodes(Counting):
+    name = "CountingNodes"
+    reads = Reads.NODES
+    asked: list[tuple[str, str]] = []  # noqa: RUF012  A test's notes.
+
+
+class CountingSigned(CountingNodes):
+    name = "CountingSigned"
+    asked: list[tuple[str, str]] = []  # noqa: RUF012  A test's notes.
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        return pod.metadata.annotations.get("node")
+
+
+def asked_of(plugin: type[Counting], *pods: Pod) -> list[tuple[str, str]]:
+    plugin.asked.clear()
+    cluster = Cluster(nodes(a="x", b="y"), plugins=[plugin])
+    for pod in pods:
+        cluster.schedule(pod)
+    return plugin.asked
+
+
+def test_pods_that_differ_in_metadata_alone_get_their_own_answers() -> None:
+    cluster = Cluster(nodes(a="x", b="y"), plugins=[Counting])
+    for name, node in (("p", "b"), ("q", "a"), ("r", "b")):
+        cluster.schedule(make_pod(name).annotation(node=node).obj())
+    assert [cluster.node_of(name) for name in "pqr"] == ["b", "a", "b"]
+
+
+def test_a_plugin_that_declares_nothing_is_asked_in_every_cycle_of_the_same_pod() -> None:
+    cluster = Cluster(nodes(a="x"), plugins=[Counting])
+    Counting.asked.clear()
+    for _ in range(3):
+        cluster.schedule(make_pod("p").obj())
+        cluster.remove("p")
+    assert Counting.asked == [("p", "a")] * 3
+
+
+def test_answers_that_follow_from_nodes_alone_are_kept() -> None:
+    cluster = Cluster(nodes(a="x"), plugins=[CountingNodes])
+    CountingNodes.asked.clear()
+    for _ in range(3):
+        cluster.schedule(make_pod("p").obj())
+        cluster.remove("p")
+    assert CountingNodes.asked == [("p", "a")]
+
+
+def test_kept_answers_are_asked_again_where_a_node_changed() -> None:
+    cluster = Cluster(
+        [make_node(f"n{number:02}").capacity(cpu="4").obj() for number in range(20)], plugins=[CountingSigned]
+    )
+    cluster.schedule(make_pod("p").obj())
+    CountingSigned.asked.clear()
+    cluster.add(make_node("n07").capacity(cpu="4").label(disk="ssd").obj())
+    cluster.schedule(make_pod("q").obj())
+    assert CountingSigned.asked == [("p", "n07")]
+
+
+def test_a_signature_of_less_shares_answers_between_pods() -> None:
+    pods = [make_pod(name).annotation(node=node).obj() for name, node in (("p", "b"), ("q", "a"), ("r", "b"))]
+    assert asked_of(CountingNodes, *pods) == [(name, node) for name in "pqr" for node in "ab"]
+    assert asked_of(CountingSigned, *pods) == [(name, node) for name in "pq" for node in "ab"]
+    assert Counting.asked is not CountingSigned.asked
+
+
+def test_freed_rows_are_not_asked_about() -> None:
+    cluster = Cluster(nodes(a="x", b="y"), plugins=[Counting])
+    cluster.remove("a")
+    Counting.asked.clear()
+    cluster.schedule(make_pod("p").obj())
+    assert Counting.asked == [("p", "b")]

@@ -1,0 +1,85 @@
+"""The registry: names are taken once, and a plugin must do something."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.base.errors import PluginError
+from bayplan.framework.node_info import NodeInfo
+from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.framework.registry import Registry
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from tests.framework.plugins import Both, Filters, Idle, Scores, make_handle
+
+
+def test_a_registry_tells_and_makes_its_plugins() -> None:
+    registry = Registry({}).with_plugins(Filters, Both)
+    assert list(registry) == ["Filters", "Both"]
+    assert "Both" in registry
+    assert "Scores" not in registry
+    handle = make_handle()
+    plugin = registry.make("Both", {"a": 1}, handle)
+    assert isinstance(plugin, Both)
+    assert plugin.arguments == {"a": 1}
+    assert plugin.handle is handle
+
+
+def test_adding_leaves_the_old_registry_alone() -> None:
+    old = Registry({}).with_plugins(Filters)
+    assert "Scores" in old.with_plugins(Scores)
+    assert "Scores" not in old
+
+
+def test_extension_points_come_in_the_order_of_a_cycle() -> None:
+    registry = Registry({}).with_plugins(Both)
+    assert registry.extension_points_of("Both") == ("pre_filter", "filter", "score", "reserve")
+    assert registry.extension_points_for_configuration("Both") == ("pre_filter", "filter", "score", "reserve")
+
+
+def test_configurations_know_in_tree_plugins_whether_they_are_there_or_not() -> None:
+    registry = Registry({})
+    assert "filter" in (registry.extension_points_for_configuration("NodeResourcesFit") or ())
+    assert registry.extension_points_for_configuration("Unheard") is None
+
+
+def test_a_name_that_another_plugin_has_is_refused() -> None:
+    class Twin(Filters):
+        name = "NodeResourcesFit"
+
+    with pytest.raises(PluginError, match="a plugin named NodeResourcesFit already exists; try another `name`"):
+        in_tree_registry().with_plugins(Twin)
+    with pytest.raises(PluginError, match="a plugin named Filters already exists"):
+        Registry({}).with_plugins(Filters, Filters)
+
+
+class PlainPerNode(PerNodePlugin):
+    pass
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        pytest.param(Idle, id="a plugin of no extension point"),
+        pytest.param(PlainPerNode, id="a per-node plugin that overrides nothing"),
+    ],
+)
+def test_a_plugin_that_does_nothing_is_refused(plugin: type[Idle]) -> None:
+    with pytest.raises(PluginError, match="implements no extension point: expected a subclass"):
+        Registry({}).with_plugins(plugin)
+
+
+def test_a_class_without_a_name_gets_that_of_the_class_and_its_subclass_its_own() -> None:
+    class Nameless(PerNodePlugin):
+        def score_node(self, pod: Pod, node: NodeInfo) -> int:
+            return 1
+
+    registry = Registry({}).with_plugins(Nameless)
+    assert Nameless.name == "Nameless"
+    assert registry.make("Nameless", None, make_handle()).name == "Nameless"
+
+    class Refined(Nameless):
+        def score_node(self, pod: Pod, node: NodeInfo) -> int:
+            return 2
+
+    assert "Refined" in registry.with_plugins(Refined)
