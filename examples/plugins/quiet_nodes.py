@@ -1,6 +1,6 @@
 """A custom plugin in twenty lines: rendering stays off nodes that serve the shop, and everybody prefers quiet nodes.
 
-    bayplan simulate PATH... --plugin examples/plugins/quiet_nodes.py:QuietNodes=2
+bayplan simulate PATH... --plugin examples/plugins/quiet_nodes.py:QuietNodes=2
 """
 
 from bayplan import NodeInfo, PerNodePlugin

@@ -12,7 +12,9 @@ from bayplan.cli.simulation_options import DAY_NS, parse_duration
 from bayplan.examples import example_path
 
 SECOND = 1_000_000_000
-NODE = "{apiVersion: v1, kind: Node, metadata: {name: node}, status: {allocatable: {cpu: '4', memory: 8Gi, pods: '9'}}}\n"
+NODE = (
+    "{apiVersion: v1, kind: Node, metadata: {name: node}, status: {allocatable: {cpu: '4', memory: 8Gi, pods: '9'}}}\n"
+)
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}\n"
 
 
