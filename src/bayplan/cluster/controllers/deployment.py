@@ -11,9 +11,11 @@ https://kubernetes.io/docs/concepts/workloads/controllers/deployment/
 
 from __future__ import annotations
 
+from operator import is_
+
 from msgspec.structs import replace
 
-from bayplan.cluster.controllers.controller import Controller
+from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.rollout_arithmetic import (
     DESIRED_REPLICAS_ANNOTATION,
     MAX_REPLICAS_ANNOTATION,
@@ -53,13 +55,18 @@ class DeploymentController(Controller):
 
     kind = Deployment
 
+    def __init__(self, tools: ControllerTools) -> None:
+        super().__init__(tools)
+        self._at_rest: dict[str, list[object]] = {}
+
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Take one step of a rollout or of scaling, then write the status."""
         deployment = self.store.get(Deployment, key)
         if deployment is None:
+            self._forget_gone()
             return None
-        if deployment.metadata.deletion_timestamp is None:
-            sets = self._sets(deployment)
+        sets = self._sets(deployment)
+        if deployment.metadata.deletion_timestamp is None and not self._is_at_rest(deployment, sets):
             if deployment.spec.paused or _is_scaling(deployment, sets):
                 self._rescale(deployment, sets, now_ns)
             elif is_rolling_update(deployment):
@@ -67,8 +74,40 @@ class DeploymentController(Controller):
             else:
                 self._recreate(deployment, sets, now_ns)
             deployment = self.store.get(Deployment, key) or deployment
-        self._write_status(deployment, now_ns)
+            sets = self._sets(deployment)
+            self._note_rest(deployment, sets)
+        self._write_status(deployment, sets, now_ns)
         return None
+
+    # --- rest ---------------------------------------------------------------------------------------------------------
+
+    def _is_at_rest(self, deployment: Deployment, sets: list[ReplicaSet]) -> bool:
+        """Say whether a finished rollout is just as it was when it was finished, so that only the status can differ.
+
+        The pods of a large Deployment are bound one after the other, and each brings the Deployment here.
+        """
+        known = self._at_rest.get(deployment.metadata.uid)
+        if known is None:
+            return False
+        parts = _parts(deployment, sets)
+        return len(parts) == len(known) and all(map(is_, parts, known))
+
+    def _note_rest(self, deployment: Deployment, sets: list[ReplicaSet]) -> None:
+        new = _find_new(deployment, sets)
+        finished = (
+            new is not None
+            and not deployment.spec.paused
+            and set_replicas(new) == desired_replicas(deployment)
+            and not any(set_replicas(item) for item in sets if item is not new)
+        )
+        if finished:
+            self._at_rest[deployment.metadata.uid] = _parts(deployment, sets)
+        else:
+            self._at_rest.pop(deployment.metadata.uid, None)
+
+    def _forget_gone(self) -> None:
+        stored = {item.metadata.uid for item in self.store.all(Deployment)}
+        self._at_rest = {uid: parts for uid, parts in self._at_rest.items() if uid in stored}
 
     def _sets(self, deployment: Deployment) -> list[ReplicaSet]:
         """Return the ReplicaSets that a Deployment controls, oldest first."""
@@ -185,7 +224,7 @@ class DeploymentController(Controller):
         self, deployment: Deployment, sets: list[ReplicaSet], now_ns: int, *, create: bool
     ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
         """Return the ReplicaSet whose template is the Deployment's, made if need be, and all others, oldest first."""
-        new = next((item for item in sets if _same_template(item.spec.template, deployment.spec.template)), None)
+        new = _find_new(deployment, sets)
         old = [item for item in sets if item is not new]
         revision = max(map(_revision, old), default=0) + 1
         if new is None:
@@ -267,9 +306,8 @@ class DeploymentController(Controller):
 
     # --- status -------------------------------------------------------------------------------------------------------
 
-    def _write_status(self, deployment: Deployment, now_ns: int) -> None:
-        sets = self._sets(deployment)
-        new = next((item for item in sets if _same_template(item.spec.template, deployment.spec.template)), None)
+    def _write_status(self, deployment: Deployment, sets: list[ReplicaSet], now_ns: int) -> None:
+        new = _find_new(deployment, sets)
         available = sum(item.status.available_replicas for item in sets)
         least = desired_replicas(deployment) - rollout_limits(deployment)[1]
         status = replace(
@@ -288,6 +326,20 @@ class DeploymentController(Controller):
             changed = self.store.update(replace(deployment, status=status))
             if _is_complete(changed) and not changed.spec.paused and changed.metadata.deletion_timestamp is None:
                 self._clean_up(changed, [item for item in sets if item is not new], now_ns)
+
+
+def _parts(deployment: Deployment, sets: list[ReplicaSet]) -> list[object]:
+    """Return what a rollout depends on beside the status of its ReplicaSets."""
+    parts: list[object] = [deployment.spec, deployment.metadata.annotations]
+    for item in sets:
+        parts += (item.spec, item.metadata.annotations)
+    return parts
+
+
+def _find_new(deployment: Deployment, sets: list[ReplicaSet]) -> ReplicaSet | None:
+    """Return the oldest ReplicaSet that has the Deployment's template, or None."""
+    template = deployment.spec.template
+    return next((item for item in sets if _same_template(item.spec.template, template)), None)
 
 
 def _is_controlled_by(item: ReplicaSet, uid: str) -> bool:

@@ -299,17 +299,18 @@ class _Run:
     def _manage(self, suspended: bool) -> None:
         """Create what is missing, or delete what is too much; a suspended Job has no pods."""
         owned = self._store.owned_pods(self._uid)
-        active = list(owned.active.values())
-        wanted = 0 if suspended else self._wanted(len(active))
-        if len(active) > wanted:
-            surplus = active if wanted == 0 else rank_active(active)[: len(active) - wanted]
+        active = len(owned.active)
+        wanted = 0 if suspended else self._wanted(active)
+        if active > wanted:
+            pods = list(owned.active.values())
+            surplus = pods if wanted == 0 else rank_active(pods)[: active - wanted]
             for pod in surplus:
                 # Without its finalizer it is not counted as failed.
                 self._deletion.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
                 self._deletion.delete(self._store.pods[object_key(pod.metadata)], self._now_ns)
             return
         leaving = len(owned.terminating) if self._replaces_failed_only() else 0
-        missing = wanted - leaving - len(active)
+        missing = wanted - leaving - active
         if missing <= 0:
             return
         if not self._per_index:
