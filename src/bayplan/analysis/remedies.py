@@ -125,12 +125,15 @@ def _room(source: RunSource, number: int, reasons: dict[str, tuple[str, ...]], p
             too_small.setdefault(beyond[0], []).append(name)
         else:
             groups.setdefault(tuple(short), {})[name] = short
-    found = [_shortfall(resources, nodes, requests) for resources, nodes in groups.items()]
+    shortfalls = [_shortfall(resources, nodes, requests) for resources, nodes in groups.items()]
+    found = [remedy for _, remedy in sorted(shortfalls, key=lambda each: each[0])]
     return found + [_larger_node(source, resource, nodes, requests) for resource, nodes in too_small.items()]
 
 
-def _shortfall(resources: tuple[str, ...], nodes: dict[str, dict[str, int]], requests: dict[str, int]) -> Remedy:
-    """Return what is short on the node that is nearest to having room; such nodes would have it if they were empty."""
+def _shortfall(
+    resources: tuple[str, ...], nodes: dict[str, dict[str, int]], requests: dict[str, int]
+) -> tuple[tuple[float, str], Remedy]:
+    """Return what is short on the node that is nearest to having room, and how near it is; empty, they all would have it."""
 
     def distance(name: str) -> tuple[float, str]:
         return (sum(nodes[name][resource] / requests[resource] for resource in resources), name)
@@ -141,7 +144,7 @@ def _shortfall(resources: tuple[str, ...], nodes: dict[str, dict[str, int]], req
         text += f", the nearest of {format_count(len(nodes), 'node')} that lack only that"
     if any(resource != PODS for resource in resources):
         text += f" (the pod asks for {_amounts(resources, requests)})"
-    return Remedy(plugin=FIT, text=text, nodes=[nearest])
+    return distance(nearest), Remedy(plugin=FIT, text=text, nodes=[nearest])
 
 
 def _larger_node(source: RunSource, resource: str, nodes: list[str], requests: dict[str, int]) -> Remedy:
@@ -154,7 +157,7 @@ def _larger_node(source: RunSource, resource: str, nodes: list[str], requests: d
 
 
 def _amounts(resources: Sequence[str], amounts: dict[str, int]) -> str:
-    return " and ".join(f"{format_amount(resource, amounts[resource])} {resource}" for resource in resources)
+    return ", ".join(f"{format_amount(resource, amounts[resource])} {resource}" for resource in resources)
 
 
 def _resource_of(reason: str) -> str:

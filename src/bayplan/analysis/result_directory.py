@@ -26,6 +26,9 @@ from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.requests import Amounts
 from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
 
+NAMES_OF_FIELDS = {"pod": "key"}
+"""Columns of ``pods.parquet`` whose fields in `PodTimeline` have other names."""
+
 
 def open_result(path: Path | str) -> ResultDirectory:
     """Open a result directory.
@@ -123,9 +126,10 @@ class ResultDirectory:
     @cached_property
     def pods(self) -> Sequence[PodTimeline]:
         """Return the time lines of all pods, in the order of arrival; each with its pod's name, namespace and spec."""
-        columns = self.table("pods").to_pydict()
-        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        return [self._timeline(row) for row in rows]
+        table = self.table("pods").drop_columns(["requests"])
+        names = [NAMES_OF_FIELDS.get(name, name) for name in table.column_names]
+        columns = [column.to_pylist() for column in table.columns]
+        return [self._timeline(dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
 
     def message_of(self, pod: PodTimeline) -> str:
         """Return why a pod has no node, or what its last failed attempt said; "" where there is nothing to say."""
@@ -133,23 +137,23 @@ class ResultDirectory:
 
     def requests_of(self, pod: PodTimeline) -> Amounts:
         """Return what a pod takes of its node, in units of the state."""
-        return self._requests[pod.uid]
+        rows, requests = self._requests
+        return dict(requests[rows[pod.uid]].as_py())
 
     @cached_property
-    def _requests(self) -> dict[str, Amounts]:
-        table = self.table("pods").select(["uid", "requests"]).to_pydict()
-        return {uid: dict(requests) for uid, requests in zip(table["uid"], table["requests"], strict=True)}
+    def _requests(self) -> tuple[dict[str, int], Any]:
+        table = self.table("pods")
+        rows = {uid: row for row, uid in enumerate(table.column("uid").to_pylist())}
+        return rows, table.column("requests").combine_chunks()
 
     def _timeline(self, row: dict[str, Any]) -> PodTimeline:
         template = row.pop("template")
-        key = row.pop("pod")
-        del row["requests"]
-        pod = None
+        row["fate"] = PodFate(row["fate"])
         if template is not None:
-            namespace, _, name = key.rpartition("/")
+            namespace, _, name = row["key"].rpartition("/")
             metadata = ObjectMeta(name=name, namespace=namespace, uid=row["uid"])
-            pod = Pod(metadata=metadata, spec=self._templates[template])
-        return PodTimeline(key=key, fate=PodFate(row.pop("fate")), pod=pod, **row)
+            row["pod"] = Pod(metadata=metadata, spec=self._templates[template])
+        return PodTimeline(**row)
 
     @cached_property
     def _templates(self) -> list[PodSpec]:

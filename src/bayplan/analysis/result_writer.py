@@ -20,7 +20,7 @@ from bayplan.engine.records import RecordLevel
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeStatus
 from bayplan.objects.pod import Pod
-from bayplan.objects.requests import accounted_requests
+from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
 from bayplan.sim.result import SimulationResult
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
@@ -57,10 +57,11 @@ def _decisions(result: SimulationResult) -> Iterator[Row]:
 
 
 def _pods(result: SimulationResult, templates: _Templates) -> Iterator[Row]:
-    gates = result.state.request_gates
+    gates, known = result.state.request_gates, dict[int, Amounts]()
     for pod in result.pods:
         message = waiting_message(pod, result.scheduler) if pod.fate in WAITING else pod.message
-        requests = accounted_requests(pod.pod, gates).requests if pod.pod is not None else {}
+        template = templates.number_of(pod.pod)
+        requests = _requests(pod.pod, template, known, gates)
         yield (
             pod.key,
             pod.uid,
@@ -78,8 +79,21 @@ def _pods(result: SimulationResult, templates: _Templates) -> Iterator[Row]:
             message,
             pod.fate.value,
             list(requests.items()),
-            templates.number_of(pod.pod),
+            template,
         )
+
+
+def _requests(pod: Pod | None, template: int | None, known: dict[int, Amounts], gates: RequestGates) -> Amounts:
+    """Return what a pod takes of its node; the same for all pods of a template, unless one is being resized."""
+    if pod is None or template is None:
+        return {}
+    status = pod.status
+    if status.resources is not None or status.container_statuses or status.init_container_statuses:
+        return accounted_requests(pod, gates).requests
+    requests = known.get(template)
+    if requests is None:
+        requests = known[template] = accounted_requests(pod, gates).requests
+    return requests
 
 
 class _Templates:
