@@ -13,9 +13,15 @@ from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.plugins.pod_claims import class_of_claim, class_of_volume, storage_amount
 from bayplan.plugins.volume_binding.reachable_rows import ReachableRows
 from bayplan.plugins.volume_binding.solution import NOTHING, StaticChoice
-from bayplan.state.arrays import Index, Ints
+from bayplan.state.arrays import Bools, Index, Ints
 
 FILESYSTEM = "Filesystem"
+BATCH = 1 << 16
+"""So many rows of volumes are looked at together before it is asked whether any is left."""
+
+
+Taken: TypeAlias = tuple[dict[str, int], Ints]
+"""The volumes that a claim takes somewhere, by name their positions, and its picks."""
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -68,15 +74,9 @@ def choose_volume(
         undecided[here] = False
         reached = np.intersect1d(here, _rows_of(fitting[number], reachable), assume_unique=True)
         picks[reached] = number
-    left = int(np.count_nonzero(undecided))
-    for number in free:
-        if not left:
-            break
-        rows = _rows_of(fitting[number], reachable)
-        rows = _not_taken(fitting[number], rows[undecided[rows]], taken)
-        picks[rows] = number
-        undecided[rows] = False
-        left -= len(rows)
+    start = 0
+    while start < len(free) and undecided.any():
+        start += _take_in_order(free[start:], fitting, reachable, taken, undecided, picks)
     return StaticChoice(claim, fitting, picks)
 
 
@@ -107,8 +107,30 @@ def _rows_of(volume: PersistentVolume, reachable: ReachableRows) -> Index:
     return reachable.by_affinity(affinity.required if affinity is not None else None)
 
 
-Taken: TypeAlias = tuple[dict[str, int], Ints]
-"""The volumes that a claim takes somewhere, by name their positions, and its picks."""
+def _take_in_order(
+    numbers: Sequence[int],
+    volumes: Sequence[PersistentVolume],
+    reachable: ReachableRows,
+    taken: Sequence[Taken],
+    undecided: Bools,
+    picks: Ints,
+) -> int:
+    """Give each undecided row the first volume that it can reach, as far as one batch goes; return how many were looked at."""
+    batch: list[Index] = []
+    size = 0
+    for number in numbers:
+        batch.append(_not_taken(volumes[number], _rows_of(volumes[number], reachable), taken))
+        size += len(batch[-1])
+        if size > BATCH:
+            break
+    rows = np.concatenate(batch)
+    choices = np.repeat(np.array(numbers[: len(batch)], dtype=np.int64), [len(part) for part in batch])
+    here = undecided[rows]
+    # The last write to a row stays, so that backwards the first volume of a row is the one that it gets.
+    rows, choices = rows[here][::-1], choices[here][::-1]
+    picks[rows] = choices
+    undecided[rows] = False
+    return len(batch)
 
 
 def _taken_by(choice: StaticChoice) -> Taken:

@@ -31,15 +31,23 @@ class ReachableRows:
         self._cluster = cluster
         self._position = -1
         self._rows: dict[Hashable, Index] = {}
+        # By address; the entry holds the affinity, so that no address is used anew while it is here.
+        self._by_affinity: dict[int, tuple[NodeSelector, Index]] = {}
 
     def by_affinity(self, affinity: NodeSelector | None) -> Index:
         """Return intp, the rows that a volume's node affinity allows; only labels count, and terms with mistakes match nothing."""
         if affinity is None:
             return self._kept(None, ())
+        if self._cluster.node_log.end == self._position:
+            known = self._by_affinity.get(id(affinity))
+            if known is not None:
+                return known[1]
         selector = compile_node_selector(affinity)
         terms = [term for term in selector.terms if not term.errors]
         key = ("affinity", tuple(term.labels.key if term.labels is not None else () for term in terms))
-        return self._kept(key, [term.labels.requirements if term.labels is not None else () for term in terms])
+        rows = self._kept(key, [term.labels.requirements if term.labels is not None else () for term in terms])
+        self._by_affinity[id(affinity)] = affinity, rows
+        return rows
 
     def by_topologies(self, terms: tuple[TopologySelectorTerm, ...]) -> Index:
         """Return intp, the rows that match one of a class's allowed topologies; all where it has none."""
@@ -68,6 +76,7 @@ class ReachableRows:
         if position != self._position:
             self._position = position
             self._rows = {}
+            self._by_affinity = {}
         rows = self._rows.get(key)
         if rows is None:
             rows = self._rows[key] = self._find(None if key is None else terms)
