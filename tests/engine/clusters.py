@@ -81,11 +81,11 @@ def random_pod(random: Random, name: str, templates: int = 12) -> Pod:
             }
         ]
     if shape.random() < 0.4:
-        term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": str(shape.randrange(3))}}}
+        other = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": str(shape.randrange(3))}}}
         kind = shape.choice(("podAffinity", "podAntiAffinity"))
-        rule: dict[str, object] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        rule: dict[str, object] = {"requiredDuringSchedulingIgnoredDuringExecution": [other]}
         if shape.random() < 0.5:
-            rule = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "podAffinityTerm": term}]}
+            rule = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "podAffinityTerm": other}]}
         affinity = spec.setdefault("affinity", {})
         assert isinstance(affinity, dict)
         affinity[kind] = rule

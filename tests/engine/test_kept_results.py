@@ -6,9 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from bayplan.plugins.registry import in_tree_registry
 from msgspec.structs import replace
-from tests.engine.clusters import random_node, random_pod
 
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.full_pass import filter_over, score_over
@@ -18,6 +16,8 @@ from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from tests.engine.clusters import random_node, random_pod
 
 
 def make(level: RecordLevel) -> Scheduler:
@@ -86,7 +86,7 @@ def test_full_records_rebuild_what_the_plugins_said_at_the_time(seed: int) -> No
     scheduler = make(RecordLevel.FULL)
     for number in range(random.choice((4, 40))):
         scheduler.handle(None, random_node(random, f"n{number:02}"), 0)
-    wanted = []
+    wanted: list[tuple[str, dict[str, int]] | None] = []
     for step in range(80):
         pod = random_pod(random, f"p{step}")
         probe = make_probe(scheduler, pod)
@@ -97,16 +97,16 @@ def test_full_records_rebuild_what_the_plugins_said_at_the_time(seed: int) -> No
             wanted.append(None)
         change_something(random, scheduler, step)
     compared = 0
-    for number, probe in enumerate(wanted):
+    for number, expected in enumerate(wanted):
         record = scheduler.records[number]
         decision = scheduler.records.decision(number)
         assert decision.feasible.sum() == record.feasible_nodes
         if record.outcome is Outcome.SCHEDULED:
             assert record.node in decision.ties
             assert len(decision.ties) == record.ties
-        if probe is not None and record.pod == probe[0]:
+        if expected is not None and record.pod == expected[0]:
             compared += 1
-            _, totals = probe
+            _, totals = expected
             assert {name: int(total) for name, total in zip(decision.names, decision.total, strict=True)} == totals or (
                 record.feasible_nodes < 2
             )

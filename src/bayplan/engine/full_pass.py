@@ -1,4 +1,4 @@
-"""Evaluate filters and scores in full, keeping nothing: the reference for the kept results of a plan, and the way for what plans don't keep.
+"""Evaluate filters and scores in full, keeping nothing: the reference for what plans keep, and the way for what they don't.
 
 That is: scores over a set of feasible nodes that is not the plan's own (nominated pods, extenders), and the one feasible node
 that upstream does not score.

@@ -30,7 +30,8 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
     """A filter and score plugin written a node at a time.
 
     Override `filter_node`, `score_node`, or both. Called once for each node in every cycle: fine up to some thousand nodes;
-    declare `reads = Reads.NODES` where the answer depends on the pod and on what describes the node alone, and each pair is asked once.
+    declare `reads = Reads.NODES` where the answer depends on the pod and on what describes the node alone, and each pair is
+    asked once.
     """
 
     def __init__(self, arguments: object, handle: Handle) -> None:
@@ -48,7 +49,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         return tuple(point for point in super().extension_points() if not plain.get(point, False))
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | Status | None:
-        """Return None where the node can hold the pod, else the reason (a Status where preemption can't help: `unresolvable(...)`)."""
+        """Return None where the node can hold the pod, else the reason; `unresolvable(reason)` where preemption can't help."""
         return None
 
     def score_node(self, pod: Pod, node: NodeInfo) -> int:

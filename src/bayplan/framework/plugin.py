@@ -38,8 +38,8 @@ class Reads(Flag):
     """Which columns a rule reads; what it does not declare must not influence it.
 
     NODES: what describes nodes (labels, taints, allocatable, images, cordons). USAGE: requests, pod counts. PORTS: host
-    ports in use. OBJECTS: the catalog, counters, other nodes: anything else. A rule that reads OBJECTS is evaluated in full in every cycle,
-    unless its params tell all that it reads there.
+    ports in use. OBJECTS: anything else that is not told by params (the catalog, other nodes); a rule that reads such is
+    evaluated in full in every cycle.
     """
 
     NOTHING = 0
