@@ -13,18 +13,23 @@ T = TypeVar("T", bound=msgspec.Struct)
 class ObjectCatalog:
     """Objects by type, then by ``namespace/name`` (``name`` alone for those of the cluster), in the order in which they came.
 
-    `version` of a type moves with every write, so that whoever compiled something from objects of that type can tell.
+    `version` of a type moves with every write, so that whoever compiled something from objects of that type can tell;
+    `written` tells which ones.
 
     Attributes:
         writes: moves with every write of any type; as long as it stands still, so do all versions.
     """
 
-    __slots__ = ("_objects", "_versions", "writes")
+    __slots__ = ("_objects", "_versions", "_written", "writes")
+
+    REMEMBERED = 1 << 15
+    """How many writes of a type are remembered at least; twice as many at most."""
 
     def __init__(self) -> None:
         self.writes = 0
         self._objects: dict[type[msgspec.Struct], dict[str, msgspec.Struct]] = {}
         self._versions: dict[type[msgspec.Struct], int] = {}
+        self._written: dict[type[msgspec.Struct], list[str]] = {}
 
     def put(self, key: str, item: msgspec.Struct) -> msgspec.Struct | None:
         """Add or replace an object; return the one that was there."""
@@ -32,16 +37,22 @@ class ObjectCatalog:
         objects = self._objects.setdefault(kind, {})
         old = objects.get(key)
         objects[key] = item
-        self._versions[kind] = self._versions.get(kind, 0) + 1
-        self.writes += 1
+        self._note(kind, key)
         return old
 
     def remove(self, kind: type[T], key: str) -> T | None:
         """Remove an object; return it, or None where it was not there."""
         old = self._objects.get(kind, {}).pop(key, None)
+        self._note(kind, key)
+        return old if isinstance(old, kind) else None
+
+    def _note(self, kind: type[msgspec.Struct], key: str) -> None:
         self._versions[kind] = self._versions.get(kind, 0) + 1
         self.writes += 1
-        return old if isinstance(old, kind) else None
+        written = self._written.setdefault(kind, [])
+        written.append(key)
+        if len(written) >= 2 * self.REMEMBERED:
+            del written[: self.REMEMBERED]
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Return an object, or None."""
@@ -58,10 +69,19 @@ class ObjectCatalog:
         """Return a number that moves whenever an object of this type is written."""
         return self._versions.get(kind, 0)
 
+    def written(self, kind: type[msgspec.Struct], version: int) -> list[str] | None:
+        """Return the keys of the objects of one type that were written since a version, or None where that is too long ago."""
+        count = self.version(kind) - version
+        written = self._written.get(kind, [])
+        if count > len(written):
+            return None
+        return written[len(written) - count :]
+
     def copy(self) -> ObjectCatalog:
         """Return an independent copy; the objects themselves, which never change, are shared."""
         other = ObjectCatalog()
         other._objects = {kind: dict(objects) for kind, objects in self._objects.items()}
         other._versions = dict(self._versions)
+        other._written = {kind: list(written) for kind, written in self._written.items()}
         other.writes = self.writes
         return other

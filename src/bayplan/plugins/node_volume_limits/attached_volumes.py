@@ -6,6 +6,7 @@ Columns are followed lazily, like `VolumeUse`: whoever asks pays for the rows an
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.objects.storage import (
     CSINode,
@@ -21,6 +22,10 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.volume_use import VolumeUse
 
 NO_LIMIT = 1 << 62
+READ = (PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment)
+"""The objects by which the volumes of pods, and those that are attached, are told."""
+
+CLAIM, VOLUME = "claim:", "volume:"
 
 
 class AttachedVolumes:
@@ -39,10 +44,13 @@ class AttachedVolumes:
         self._use = VolumeUse(cluster)
         self._by_pods: dict[int, dict[str, str]] = {}
         self._attached: dict[int, dict[str, str]] = {}
+        self._attached_volumes: dict[str, None] = {}
         self._counted: dict[int, dict[str, int]] = {}
-        self._claims_seen: object = None
-        self._nodes_seen: object = None
-        self._attachments_seen: object = None
+        self._versions: dict[type[Struct], int] = dict.fromkeys(READ, -1)
+        self._nodes_seen = (-1, -1, -1)
+        # Which rows read a claim, or a volume, through the pods on them: by key, with prefixes that keep both apart.
+        self._readers: dict[str, dict[int, None]] = {}
+        self._read_by: dict[int, tuple[str, ...]] = {}
         self.has_csi_node: Bools = np.zeros(0, dtype=np.bool_)
         self.limited: Bools = np.zeros(0, dtype=np.bool_)
         self.limits: dict[str, Ints] = {}
@@ -60,22 +68,36 @@ class AttachedVolumes:
         cluster, catalog = self._cluster, self._cluster.catalog
         stale: dict[int, None] = dict.fromkeys(self._use.follow())
         nodes_seen = (catalog.version(CSINode), cluster.node_log.end, cluster.nodes.capacity)
-        if nodes_seen != self._nodes_seen:
+        nodes_changed = nodes_seen != self._nodes_seen
+        if nodes_changed:
             self._nodes_seen = nodes_seen
             self._read_nodes()
             stale.update(dict.fromkeys((*self._use.pods_on, *self._counted)))
-        claims_seen = tuple(catalog.version(kind) for kind in (PersistentVolumeClaim, PersistentVolume, StorageClass))
-        if claims_seen != self._claims_seen:
-            self._claims_seen = claims_seen
-            stale.update(dict.fromkeys(self._use.pods_on))
-        attachments_seen = (catalog.version(VolumeAttachment), catalog.version(PersistentVolume), nodes_seen)
-        if attachments_seen != self._attachments_seen:
-            self._attachments_seen = attachments_seen
+        written = {kind: self._written(kind) for kind in READ}
+        if nodes_changed or written[VolumeAttachment] != [] or self._are_attached(written[PersistentVolume]):
             stale.update(dict.fromkeys(self._attached))
             self._read_attachments()
             stale.update(dict.fromkeys(self._attached))
+        claims, volumes = written[PersistentVolumeClaim], written[PersistentVolume]
+        if written[StorageClass] != [] or claims is None or volumes is None:
+            stale.update(dict.fromkeys(self._use.pods_on))
+        else:
+            for key in (*(CLAIM + claim for claim in claims), *(VOLUME + volume for volume in volumes)):
+                stale.update(self._readers.get(key, {}))
         for row in stale:
             self._look_at(row)
+
+    def _written(self, kind: type[Struct]) -> list[str] | None:
+        """Return which objects of a type were written since the last call, None for all."""
+        catalog, known = self._cluster.catalog, self._versions[kind]
+        self._versions[kind] = catalog.version(kind)
+        return catalog.written(kind, known) if known >= 0 else None
+
+    def _are_attached(self, volumes: list[str] | None) -> bool:
+        """Return whether one of some volumes (None: of all) is attached somewhere."""
+        if volumes is None:
+            return True
+        return bool(self._attached_volumes) and any(name in self._attached_volumes for name in volumes)
 
     def _read_nodes(self) -> None:
         """Read the limits of all nodes anew."""
@@ -106,11 +128,13 @@ class AttachedVolumes:
         """Read which volumes are attached to nodes, whether pods use them or not."""
         catalog, row_of = self._cluster.catalog, self._cluster.nodes.row_of
         self._attached = {}
+        self._attached_volumes = {}
         for attachment in catalog.all(VolumeAttachment):
             spec = attachment.spec
             row, name = row_of.get(spec.node_name), spec.source.persistent_volume_name
             if row is None or not spec.attacher or name is None:
                 continue
+            self._attached_volumes[name] = None
             volume = catalog.get(PersistentVolume, name)
             if volume is not None and volume.spec.csi is not None:
                 names = self._attached.setdefault(row, {})
@@ -120,13 +144,21 @@ class AttachedVolumes:
         """Work out the volumes of one node anew."""
         catalog, migrated = self._cluster.catalog, bool(self.has_csi_node[row])
         names: dict[str, str] = {}
+        read: dict[str, None] = {}
         self.errors.pop(row, None)
         for info in self._use.pods_on.get(row, ()):
-            of_pod = csi_names(pod_volumes(info.pod), catalog, migrated=migrated, new_pod=False)
+            volumes = pod_volumes(info.pod)
+            for volume in volumes.volumes:
+                if volume.claim is not None:
+                    key = f"{volumes.namespace}/{volume.claim}"
+                    claim = catalog.get(PersistentVolumeClaim, key)
+                    read[CLAIM + key] = None
+                    read[VOLUME + (claim.spec.volume_name if claim is not None else "")] = None
+            of_pod = csi_names(volumes, catalog, migrated=migrated, new_pod=False)
             if of_pod.error:
-                self.errors[row] = of_pod.error
-                break
+                self.errors.setdefault(row, of_pod.error)
             names.update(of_pod.drivers)
+        self._note_readers(row, read)
         before = self._by_pods.get(row, {})
         for name in before.keys() - names.keys():
             del self.rows_of[name][row]
@@ -147,3 +179,13 @@ class AttachedVolumes:
                 counts = self.counts[driver] = np.zeros(self._cluster.nodes.capacity, dtype=np.int64)
             counts[row] = count
         self._counted[row] = counted
+
+    def _note_readers(self, row: int, read: dict[str, None]) -> None:
+        for key in self._read_by.get(row, ()):
+            if key not in read:
+                del self._readers[key][row]
+                if not self._readers[key]:
+                    del self._readers[key]
+        for key in read:
+            self._readers.setdefault(key, {})[row] = None
+        self._read_by[row] = tuple(read)

@@ -27,6 +27,9 @@ class AssumedObjects(Generic[T]):
         self._assumed: dict[str, tuple[T, T]] = {}
         self.version = 0
 
+    def __len__(self) -> int:
+        return len(self._assumed)
+
     def get(self, key: str) -> T | None:
         """Return the object by its key, assumed or else as the cluster has it."""
         item = self._catalog.get(self._kind, key)

@@ -27,7 +27,7 @@ from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, un
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
-from bayplan.plugins.pod_claims import PodVolumes, class_of_volume, owner_of_ephemeral, pod_volumes
+from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes
 from bayplan.plugins.volume_binding.assumed_objects import AssumedObjects
 from bayplan.plugins.volume_binding.capacity_score import capacity_score
 from bayplan.plugins.volume_binding.hints import BindingHints
@@ -36,6 +36,7 @@ from bayplan.plugins.volume_binding.reservation import Reservation, claim_for_no
 from bayplan.plugins.volume_binding.solution import FIRST_ERROR, LAST_ERROR, REASONS, Decision, Solution
 from bayplan.plugins.volume_binding.solve import solve
 from bayplan.plugins.volume_binding.sorted_claims import SortedClaims, claims_error, sort_claims
+from bayplan.plugins.volume_binding.volumes_by_class import VolumesByClass
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
@@ -86,8 +87,7 @@ class VolumeBinding(
         self._claims = AssumedObjects(PersistentVolumeClaim, catalog)
         self._reachable = ReachableRows(handle.cluster)
         self._hints = BindingHints()
-        self._by_class: dict[str, list[PersistentVolume]] = {}
-        self._by_class_version = -1
+        self._by_class = VolumesByClass(catalog)
         self._texts: dict[str, int] = {}
         self._solutions: list[tuple[Params, int, Solution]] = []
         # Whether the profile runs PreFilter and Filter: upstream's state of a cycle is missing, or empty, where not.
@@ -157,15 +157,12 @@ class VolumeBinding(
         self._solutions = [(params, position, solution), *self._solutions[: KEPT_SOLUTIONS - 1]]
         return solution
 
-    def _volumes_of_class(self, name: str) -> list[PersistentVolume]:
-        catalog = self.handle.cluster.catalog
-        version = catalog.version(PersistentVolume)
-        if version != self._by_class_version:
-            self._by_class_version = version
-            self._by_class = {}
-            for volume in sorted(catalog.all(PersistentVolume), key=lambda item: item.metadata.name):
-                self._by_class.setdefault(class_of_volume(volume), []).append(volume)
-        return [self._volumes.latest(volume.metadata.name, volume) for volume in self._by_class.get(name, ())]
+    def _volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:
+        """Return the volumes of a class by name, assumed versions in their places."""
+        volumes = self._by_class.get(name)
+        if not len(self._volumes):
+            return volumes
+        return [self._volumes.latest(volume.metadata.name, volume) for volume in volumes]
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return what is wrong with the volumes on a node."""
