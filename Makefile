@@ -7,13 +7,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constr
 EXAMPLE := src/bayplan/examples/three-zones
 SIZE ?= small
 ARGS ?=
+ORACLE ?=
 
 # The first Python that is new enough. Evaluated only when the environment has to be made.
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format conformance bench docs-cli constraints wheel clean
+.PHONY: help run test lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,8 +34,20 @@ lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers
 format: $(VENV)/.ready-dev ## format the code and sort the imports
 	@$(BIN)/ruff check --fix --select I,RUF100 --quiet . ; $(BIN)/ruff format .
 
-conformance: $(VENV)/.ready ## compare with recorded answers: make conformance FILES="..." (default: all cycle cases)
-	@$(BIN)/python -m bayplan conformance $(or $(FILES),../shared/conformance/cycles/*) $(ARGS)
+conformance: $(VENV)/.ready ## compare with recorded answers: make conformance FILES="..." (default: all in conformance/)
+	@$(BIN)/python -m bayplan conformance $(or $(FILES),conformance/cycles conformance/queue conformance/hints conformance/config) $(ARGS)
+
+agreement: $(VENV)/.ready ## run all recorded cases; write conformance/agreement.json and the tables of docs/fidelity.md
+	@$(BIN)/python -m bayplan.conformance.agreement conformance
+	@$(BIN)/python -m bayplan.conformance.fidelity conformance docs/fidelity.md
+
+oracle: ## build the programs that ask the real scheduler into oracle/BIN (needs Go)
+	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); nothing but make fuzz needs it" >&2; exit 2; }
+	@cd oracle/current && go build -o ../BIN/ ./cmd/...
+
+fuzz: $(VENV)/.ready-dev ## ask the real scheduler and us about random clusters: make fuzz ARGS="--cases 5000 --seed 1"
+	@test -n "$(ORACLE)" || test -x oracle/BIN/cycle || $(MAKE) oracle
+	@$(BIN)/python -m fuzz $(if $(ORACLE),--oracle $(ORACLE)) $(ARGS)
 
 bench: $(VENV)/.ready-dev ## run the benchmarks: make bench SIZE=large ARGS="cycle"
 	@$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)
