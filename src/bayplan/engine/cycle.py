@@ -287,10 +287,12 @@ def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
     examined = plan.examined()
     rejecting: dict[str, None] = {}
     outside: dict[int, Status] = {}
-    if result.refused_row >= 0 and not examined[result.refused_row]:
-        # PreFilter left the nominated node out, but its status has been noted.
-        outside[result.refused_row] = plan.explain(*result.refusal)
-        rejecting[plan.filter_parts[result.refusal[0]].name] = None
+    refusing = plan.filter_parts[result.refusal[0]].name if result.refused_row >= 0 else ""
+    if refusing and plan.pre.node_names is not None:
+        rejecting[refusing] = None
+        if not examined[result.refused_row]:
+            # PreFilter left the nominated node out, but its status has been noted.
+            outside[result.refused_row] = plan.explain(*result.refusal)
     if plan.pre.node_names is not None:
         rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
     for number in np.unique(first[examined]).tolist():
@@ -304,17 +306,21 @@ def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
         verdicts=verdicts,
         filters=tuple(part.name for part in plan.filter_parts),
         explain=plan.explain,
-        absent_status=absent_status(plan),
+        absent_status=absent_status(plan, refusing),
         overrides=outside,
         unschedulable_plugins=tuple(rejecting),
     )
 
 
-def absent_status(plan: Plan) -> Status | None:
-    """Return the status of the nodes that PreFilter kept from the filters, or None where it kept none."""
+def absent_status(plan: Plan, refusing: str = "") -> Status | None:
+    """Return the status of the nodes that PreFilter kept from the filters, or None where it kept none.
+
+    It also names the filter that refused the pod's nominated node, if one did, as upstream does.
+    """
     if plan.pre.node_names is None:
         return None
-    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plan.pre.narrowed_by))}]")
+    names = {*plan.pre.narrowed_by, refusing} - {""}
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(names))}]")
 
 
 def diagnose_pre_filter(plan: Plan, status: Status) -> Diagnosis:

@@ -1,0 +1,199 @@
+"""Dry runs of preemption against a naive version of it, in both ways: node by node, and in lockstep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.engine.nominator import NominatingInfo, NominatingMode
+from bayplan.engine.plan import Plan
+from bayplan.engine.preemption.lockstep import Lockstep
+from bayplan.engine.preemption.search import search_in_lockstep, search_node_by_node
+from bayplan.engine.preemption.victim_table import VictimTable
+from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.supposing import supposed_parts
+from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
+from bayplan.framework.preemption.shortlist import Shortlist
+from bayplan.state.arrays import Index
+from bayplan.testing.builders import PodBuilder, make_pod
+from tests.engine.preemption_worlds import budget, node, preempt, preemptor, running, scheduler_of
+from tests.oracle.preemption import SmallBudget, SmallNode, SmallPod, best_nodes, victims
+
+APPS = st.sampled_from(("a", "b", ""))
+
+
+@st.composite
+def small_pods(draw: st.DrawFn, name: str) -> SmallPod:
+    """Draw a pod with a start time of its own, so that importance leaves nothing open."""
+    app = draw(APPS)
+    started = draw(st.integers(0, 3)) * 1_000 + sum(map(ord, name)) % 997
+    return SmallPod(name, draw(st.integers(-1, 4)), draw(st.integers(0, 4)), started, {"app": app} if app else {})
+
+
+@st.composite
+def small_clusters(draw: st.DrawFn) -> tuple[list[SmallNode], list[SmallBudget], SmallPod]:
+    """Draw nodes with pods, budgets and a pod that wants room."""
+    nodes = []
+    for number in range(draw(st.integers(1, 5))):
+        made = SmallNode(f"n{number}", draw(st.integers(1, 6)), draw(st.sampled_from((2, 4, 110))))
+        for place in range(draw(st.integers(0, 5))):
+            made.running.append(draw(small_pods(f"r{number}-{place}-{'x' * (number * 7 + place)}")))
+        for place in range(draw(st.integers(0, 2))):
+            made.nominated.append(draw(small_pods(f"nominee{number}-{place}")))
+        nodes.append(made)
+    budgets = [
+        SmallBudget(draw(st.sampled_from(({"app": "a"}, {"app": "b"}, {}))), draw(st.integers(0, 2)))
+        for _ in range(draw(st.integers(0, 3)))
+    ]
+    return nodes, budgets, SmallPod("vip", draw(st.integers(0, 5)), draw(st.integers(0, 5)))
+
+
+def _built(pod: SmallPod) -> PodBuilder:
+    builder = make_pod(pod.name).priority(pod.priority).label(dict(pod.labels))
+    return builder.req(cpu=str(pod.cpu)) if pod.cpu else builder
+
+
+def _scheduler(nodes: list[SmallNode], budgets: list[SmallBudget]) -> Scheduler:
+    scheduler = scheduler_of(
+        [
+            *(node(each.name, str(each.cpu), pods=str(each.pods)) for each in nodes),
+            *(budget(each.selects, each.allowed, f"b{number}") for number, each in enumerate(budgets)),
+        ]
+    )
+    for each in nodes:
+        for pod in each.running:
+            builder = _built(pod).node(each.name)
+            assert pod.started is not None
+            minutes, seconds = divmod(pod.started, 60)
+            builder.document()["status"]["startTime"] = f"2026-01-01T{minutes // 60:02}:{minutes % 60:02}:{seconds:02}Z"
+            scheduler.handle(None, builder.obj(), 0)
+        for pod in each.nominated:
+            nominee = _built(pod).obj()
+            scheduler.pods[nominee.key] = nominee
+            scheduler.queue.nominate(nominee, NominatingInfo(NominatingMode.OVERRIDE, each.name))
+    return scheduler
+
+
+def _plan(scheduler: Scheduler, pod: SmallPod) -> Plan:
+    typed = _built(pod).obj()
+    preempt(scheduler, typed)
+    return scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], typed)
+
+
+def _told(scheduler: Scheduler, shortlist: Shortlist) -> dict[str, tuple[list[str], int]]:
+    names = scheduler.state.nodes.names
+    return {
+        names[row] or "": (
+            [info.pod.metadata.name for info in shortlist.victims_at(place)],
+            int(shortlist.violations[place]),
+        )
+        for place, row in enumerate(shortlist.rows.tolist())
+    }
+
+
+def _in_lockstep(scheduler: Scheduler, plan: Plan, pod: SmallPod, rows: Index, wanted: int) -> Shortlist:
+    parts = supposed_parts(plan)
+    assert parts is not None
+    table = VictimTable(scheduler.state)
+    assert table.refresh()
+    crowd = scheduler.nominated_pods(_built(pod).obj())
+    lockstep = Lockstep(plan, parts, table, crowd, DisruptionBudgets(scheduler.state.catalog))
+    return search_in_lockstep(plan, lockstep, rows, pod.priority, wanted)
+
+
+def _node_by_node(scheduler: Scheduler, plan: Plan, pod: SmallPod, rows: Index, wanted: int) -> Shortlist:
+    crowd = scheduler.nominated_pods(_built(pod).obj())
+    budgets = DisruptionBudgets(scheduler.state.catalog)
+    return search_node_by_node(plan, rows, pod.priority, crowd, budgets, wanted)
+
+
+@settings(max_examples=150, deadline=None)
+@given(small_clusters())
+def test_both_ways_of_dry_running_find_what_the_naive_one_finds(
+    world: tuple[list[SmallNode], list[SmallBudget], SmallPod],
+) -> None:
+    nodes, budgets, pod = world
+    scheduler = _scheduler(nodes, budgets)
+    plan = _plan(scheduler, pod)
+    rows = np.array([scheduler.state.nodes.row_of[each.name] for each in nodes], dtype=np.intp)
+    want = {each.name: found for each in nodes if (found := victims(each, pod, budgets)) is not None}
+    by_node = _node_by_node(scheduler, plan, pod, rows, len(rows))
+    assert _told(scheduler, by_node) == want
+    stepped = _in_lockstep(scheduler, plan, pod, rows, len(rows))
+    assert _told(scheduler, stepped) == want
+    if want:
+        by_name = {other.name: other for each in nodes for other in each.running}
+        candidates = {name: ([by_name[each] for each in gone], count) for name, (gone, count) in want.items()}
+        for shortlist in (by_node, stepped):
+            names = [scheduler.state.nodes.names[row] for row in shortlist.rows[shortlist.best()].tolist()]
+            assert sorted(name or "" for name in names) == best_nodes(candidates)
+    else:
+        assert dict(by_node.refusals) == dict(stepped.refusals)
+    scheduler.state.check_invariants()
+
+
+@settings(max_examples=80, deadline=None)
+@given(small_clusters(), st.integers(1, 4))
+def test_both_ways_end_their_search_at_the_same_candidate(
+    world: tuple[list[SmallNode], list[SmallBudget], SmallPod], wanted: int
+) -> None:
+    nodes, budgets, pod = world
+    scheduler = _scheduler(nodes, budgets)
+    plan = _plan(scheduler, pod)
+    rows = np.array([scheduler.state.nodes.row_of[each.name] for each in nodes], dtype=np.intp)
+    by_node = _node_by_node(scheduler, plan, pod, rows, wanted)
+    stepped = _in_lockstep(scheduler, plan, pod, rows, wanted)
+    assert stepped.rows.tolist() == by_node.rows.tolist()
+    assert _told(scheduler, stepped) == _told(scheduler, by_node)
+    for column in ("violations", "highest", "sums", "counts", "starts"):
+        assert getattr(stepped, column).tolist() == getattr(by_node, column).tolist()
+
+
+def test_the_table_of_victims_follows_pods_that_come_go_and_start() -> None:
+    scheduler = scheduler_of([node("n1"), running("a", "1", 0), running("b", "1", 0)])
+    table = VictimTable(scheduler.state)
+    assert table.refresh()
+    assert [info.key for info in table.pods[0]] == ["default/b", "default/a"]
+    early = running("b", "1", 0, started="2020-01-01T00:00:00Z").obj()
+    scheduler.handle(scheduler.pods["default/b"], early, 1)
+    scheduler.handle(None, running("c", "1", -5).obj(), 2)
+    assert table.refresh()
+    assert [info.key for info in table.pods[0]] == ["default/c", "default/a", "default/b"]
+    scheduler.handle(scheduler.pods["default/a"], None, 3)
+    assert table.refresh()
+    assert [info.key for info in table.pods[0]] == ["default/c", "default/b"]
+    for number in range(12):
+        scheduler.handle(None, running(f"more{number}", "10m", number).obj(), 4)
+    assert table.refresh()
+    assert len(table.pods[0]) == 14
+    assert table.priorities[:14, 0].tolist() == sorted(table.priorities[:14, 0].tolist())
+
+
+def test_a_dry_run_leaves_the_order_of_pods_on_a_node_alone() -> None:
+    scheduler = scheduler_of([node("n1"), *(running(name, "1") for name in "abcd")])
+    before = list(scheduler.state.pods_on[0])
+    found = preempt(scheduler, preemptor("1").obj())
+    # Equals in priority and start: the one that came last is the last to be spared.
+    assert found.candidates == {"n1": ("default/d",)}
+    assert list(scheduler.state.pods_on[0]) == before
+
+
+@pytest.mark.parametrize(
+    ("percentage", "absolute", "nodes", "want"),
+    [
+        pytest.param(10, 100, 50, 50, id="a small cluster is looked at as a whole"),
+        pytest.param(10, 100, 5000, 500, id="a share of a large one"),
+        pytest.param(10, 100, 500, 100, id="never fewer than the absolute number"),
+        pytest.param(0, 1, 7, 1, id="one is enough"),
+        pytest.param(50, 1, 7, 3, id="shares are cut off"),
+    ],
+)
+def test_number_of_candidates(percentage: int, absolute: int, nodes: int, want: int) -> None:
+    arguments = {"minCandidateNodesPercentage": percentage, "minCandidateNodesAbsolute": absolute}
+    profile = {"schedulerName": "default-scheduler", "pluginConfig": [{"name": "DefaultPreemption", "args": arguments}]}
+    scheduler = scheduler_of([], config={"profiles": [profile]})
+    plugin = scheduler.profiles["default-scheduler"].plugins["DefaultPreemption"]
+    evaluator = getattr(plugin, "evaluator")  # noqa: B009 - the profile knows plugins by their base class only.
+    assert evaluator.number_of_candidates(nodes) == want

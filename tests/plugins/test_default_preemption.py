@@ -1,0 +1,421 @@
+"""DefaultPreemption: who may preempt whom, which victims go, which node is chosen, what is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.engine.nominator import NominatingInfo, NominatingMode
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
+from bayplan.framework.plugin import PostFilterPlugin
+from bayplan.framework.status import Code, Status, error, unschedulable
+from bayplan.objects.pod import Pod
+from bayplan.plugins.default_preemption import WAITING, DefaultPreemption
+from bayplan.testing.builders import NodeBuilder, PodBuilder
+from tests.engine.preemption_worlds import (
+    Preemption,
+    budget,
+    node,
+    preempt,
+    preemptor,
+    running,
+    scheduler_of,
+    terminating,
+)
+
+
+def plugin_of(scheduler: Scheduler) -> DefaultPreemption:
+    found = scheduler.profiles["default-scheduler"].plugins["DefaultPreemption"]
+    assert isinstance(found, DefaultPreemption)
+    return found
+
+
+def nominate(scheduler: Scheduler, builder: PodBuilder, node_name: str) -> Pod:
+    pod = builder.nominated(node_name).obj()
+    scheduler.pods[pod.key] = pod
+    scheduler.queue.nominate(pod)
+    return pod
+
+
+def reasons_of(found: Preemption) -> Sequence[str]:
+    assert found.status is not None
+    # DynamicResources has a say of its own before the text about preemption.
+    return [reason for reason in found.status.reasons if reason.startswith("preemption:")]
+
+
+# Victims.
+
+
+@pytest.mark.parametrize(
+    ("objects", "pod", "want"),
+    [
+        pytest.param([running("low", "3", 0)], preemptor(), ("default/low",), id="a pod of lower priority goes"),
+        pytest.param([running("equal", "3", 100)], preemptor(), None, id="one of equal priority stays"),
+        pytest.param([running("high", "3", 101)], preemptor(), None, id="one of higher priority stays"),
+        pytest.param(
+            [running("a", "1", 1), running("b", "1", 2), running("c", "1", 3), running("d", "1", 4)],
+            preemptor(),
+            ("default/b", "default/a"),
+            id="the least important go, the most important of them first",
+        ),
+        pytest.param(
+            [running("big", "3", 1), running("small", "1", 2)],
+            preemptor(),
+            ("default/big",),
+            id="a pod that need not go is spared",
+        ),
+        pytest.param(
+            [
+                running("old", "2", 0, started="2026-01-01T00:00:00Z"),
+                running("new", "2", 0, started="2026-01-01T01:00:00Z"),
+            ],
+            preemptor(),
+            ("default/new",),
+            id="of equal priority the one that ran longer stays",
+        ),
+        pytest.param(
+            [running("dated", "2", 0, started="2026-01-01T00:00:00Z"), running("undated", "2", 0)],
+            preemptor(),
+            ("default/undated",),
+            id="without a start time a pod counts as just started",
+        ),
+        pytest.param(
+            [running("critical", "3", -10)], preemptor(priority=-5), ("default/critical",), id="below 0 likewise"
+        ),
+    ],
+)
+def test_victims(objects: list[PodBuilder], pod: PodBuilder, want: tuple[str, ...] | None) -> None:
+    found = preempt(scheduler_of([node(), *objects]), pod.obj())
+    if want is None:
+        assert found.candidates == {}
+        assert reasons_of(found) == [
+            "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+        ]
+    else:
+        assert found.candidates == {"n1": want}
+        assert found.found is not None
+        assert found.found.nominated_node_name == "n1"
+        assert found.found.victims == want
+
+
+@pytest.mark.parametrize(
+    ("selector", "allowed", "labels", "want", "violations"),
+    [
+        pytest.param({"app": "db"}, 0, {"app": "db"}, ("default/free",), 0, id="a protected pod is spared first"),
+        pytest.param({"app": "db"}, 1, {"app": "db"}, ("default/db",), 0, id="within the budget it counts as others"),
+        pytest.param({}, 0, {"app": "db"}, ("default/db",), 0, id="an empty selector protects nobody"),
+        pytest.param(None, 0, {"app": "db"}, ("default/db",), 0, id="no selector protects nobody"),
+        pytest.param({"app": "db"}, 0, {}, ("default/db",), 0, id="a pod without labels is protected by no budget"),
+    ],
+)
+def test_rule_7_which_pods_a_budget_protects(
+    selector: dict[str, str] | None, allowed: int, labels: dict[str, str], want: tuple[str, ...], violations: int
+) -> None:
+    # The pod "free" is the more important of the two, and goes only to spare one that is protected.
+    objects = [running("free", "2", 2), running("db", "2", 1).label(labels), budget(selector, allowed)]
+    found = preempt(scheduler_of([node(), *objects]), preemptor().obj())
+    assert found.found is not None
+    assert [(each.victims, each.pdb_violations) for each in found.found.candidates] == [(want, violations)]
+
+
+def test_a_budget_is_violated_where_there_is_no_other_way() -> None:
+    objects = [node(), running("db", "3", 1).label(app="db"), budget({"app": "db"}, 0)]
+    found = preempt(scheduler_of(objects), preemptor().obj())
+    assert found.found is not None
+    assert [(each.victims, each.pdb_violations) for each in found.found.candidates] == [(("default/db",), 1)]
+
+
+def test_pods_that_are_known_to_be_on_their_way_out_cost_no_budget() -> None:
+    disrupted = budget({"app": "db"}, 0)
+    disrupted["status"] = {"disruptionsAllowed": 0, "disruptedPods": {"db": "2026-01-01T00:00:00Z"}}
+    objects = [node(), running("free", "2", 2), running("db", "2", 1).label(app="db"), disrupted]
+    assert preempt(scheduler_of(objects), preemptor().obj()).candidates == {"n1": ("default/db",)}
+
+
+# Nodes.
+
+
+@pytest.mark.parametrize(
+    ("objects", "pod", "want"),
+    [
+        pytest.param([node("n1", "1")], preemptor(), {}, id="a request above what the node has can't be helped"),
+        pytest.param(
+            [node("n1", "4", pods="1"), running("low", "1")],
+            preemptor(),
+            {"n1": ("default/low",)},
+            id="too many pods can be helped",
+        ),
+        pytest.param([node("n1").taint("t"), running("low", "3")], preemptor(), {}, id="a taint can't be helped"),
+        pytest.param([node("n1").unschedulable(), running("low", "3")], preemptor(), {}, id="a cordon can't be helped"),
+        pytest.param(
+            [node("n1"), running("low", "3")], preemptor().node_selector(disk="ssd"), {}, id="a label can't be helped"
+        ),
+        pytest.param(
+            [node("n1"), running("low", "1").host_port(80)],
+            preemptor().host_port(80),
+            {"n1": ("default/low",)},
+            id="a port can be helped",
+        ),
+    ],
+)
+def test_rule_3_only_what_is_unschedulable_and_no_more_can_be_helped(
+    objects: list[NodeBuilder | PodBuilder], pod: PodBuilder, want: dict[str, tuple[str, ...]]
+) -> None:
+    found = preempt(scheduler_of(objects), pod.obj())
+    assert found.candidates == want
+    if not want:
+        text = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        assert reasons_of(found) == [text]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "want"),
+    [
+        pytest.param(
+            [running("a", "4", 0).label(app="db")],
+            [running("b", "4", 50, "n2")],
+            ["n2"],
+            id="fewest violations of budgets come first, whatever the priorities",
+        ),
+        pytest.param([running("a", "4", 5)], [running("b", "4", 4, "n2")], ["n2"], id="then the lowest top priority"),
+        pytest.param(
+            [running("a", "2", 5), running("a2", "2", 5)],
+            [running("b", "2", 5, "n2"), running("b2", "2", 4, "n2")],
+            ["n2"],
+            id="then the lowest sum of priorities",
+        ),
+        pytest.param(
+            [running("a", "2", -3), running("a2", "2", -3)],
+            [running("b", "4", -3, "n2")],
+            ["n2"],
+            id="more victims weigh more below 0, too",
+        ),
+        pytest.param(
+            [running("a", "4", 5, started="2026-01-01T00:00:00Z")],
+            [running("b", "4", 5, "n2", started="2026-01-01T00:00:01Z")],
+            ["n2"],
+            id="then the latest start of the most important victims",
+        ),
+        pytest.param(
+            [running("a", "4", 5)], [running("b", "4", 5, "n2")], ["n1", "n2"], id="else they are equally good"
+        ),
+    ],
+)
+def test_which_candidate_is_best(first: list[PodBuilder], second: list[PodBuilder], want: list[str]) -> None:
+    objects = [node("n1"), node("n2"), *first, *second, budget({"app": "db"}, 0)]
+    found = preempt(scheduler_of(objects), preemptor("4").obj()).found
+    assert found is not None
+    assert list(found.equals) == want
+    assert found.nominated_node_name == want[0]
+
+
+# Who may.
+
+
+def test_a_policy_of_never_keeps_a_pod_from_preempting() -> None:
+    found = preempt(scheduler_of([node(), running("low", "3")]), preemptor().spec(preemptionPolicy="Never").obj())
+    assert found.found is None
+    assert reasons_of(found) == ["preemption: not eligible due to preemptionPolicy=Never."]
+
+
+@pytest.mark.parametrize(
+    ("victim", "eligible"),
+    [
+        pytest.param(
+            terminating(running("low", "3"), by_preemption=True), False, id="a victim of preemption is waited for"
+        ),
+        pytest.param(terminating(running("low", "3")), True, id="a pod that was deleted otherwise is not"),
+        pytest.param(
+            terminating(running("low", "3", 100), by_preemption=True), True, id="nor one that the pod can't preempt"
+        ),
+        pytest.param(running("low", "3"), True, id="nor one that is not leaving"),
+    ],
+)
+def test_a_nominated_pod_waits_for_victims_that_are_leaving(victim: PodBuilder, eligible: bool) -> None:
+    scheduler = scheduler_of([node(), victim])
+    found = preempt(scheduler, nominate(scheduler, preemptor(), "n1"))
+    refused = ["preemption: not eligible due to a terminating pod on the nominated node."]
+    assert (reasons_of(found) != refused) is eligible
+
+
+def test_a_nominated_node_that_will_never_do_is_not_waited_for() -> None:
+    victim = terminating(running("leaving", "3"), by_preemption=True)
+    scheduler = scheduler_of([node("n1").taint("t"), victim, node("n2"), running("low", "3", on="n2")])
+    found = preempt(scheduler, nominate(scheduler, preemptor(), "n1"))
+    assert found.candidates == {"n2": ("default/low",)}
+
+
+# The nomination.
+
+
+def test_rule_4_a_search_that_finds_nothing_clears_the_nomination() -> None:
+    scheduler = scheduler_of([node(), running("high", "3", 1000)])
+    found = preempt(scheduler, nominate(scheduler, preemptor(), "n1")).found
+    assert found is not None
+    assert found.nominated_node_name == ""
+
+
+@pytest.mark.parametrize(
+    ("victim", "policy"),
+    [
+        pytest.param(running("low", "3"), "Never", id="a pod that never preempts keeps it"),
+        pytest.param(terminating(running("low", "3"), by_preemption=True), None, id="so does one that waits"),
+    ],
+)
+def test_rule_4_without_a_search_the_nomination_stays(victim: PodBuilder, policy: str | None) -> None:
+    scheduler = scheduler_of([node(), victim])
+    pod = preemptor() if policy is None else preemptor().spec(preemptionPolicy=policy)
+    assert preempt(scheduler, nominate(scheduler, pod, "n1")).found is None
+
+
+@pytest.mark.parametrize(
+    ("victim", "asynchronous", "want"),
+    [
+        pytest.param(running("low", "3"), True, ("default/nominee",), id="nominations of lower priority end"),
+        pytest.param(running("low", "3"), False, ("default/nominee",), id="without the gate as well"),
+        pytest.param(
+            terminating(running("low", "3")), True, (), id="not where all victims are leaving and evictions run aside"
+        ),
+        pytest.param(
+            terminating(running("low", "3")), False, ("default/nominee",), id="but without the gate even then"
+        ),
+    ],
+)
+def test_rule_5_which_nominations_end(victim: PodBuilder, asynchronous: bool, want: tuple[str, ...]) -> None:
+    scheduler = scheduler_of([node(), victim], gates={"SchedulerAsyncPreemption": asynchronous})
+    nominate(scheduler, preemptor("1", 50, "nominee"), "n1")
+    nominate(scheduler, preemptor("1", 100, "peer"), "n1")
+    found = preempt(scheduler, preemptor().obj()).found
+    assert found is not None
+    assert found.nominations_to_clear == want
+
+
+def test_rule_6_nominated_pods_of_equal_priority_are_counted_in_by_dry_runs() -> None:
+    objects = [node(), running("a", "1", 1), running("b", "1", 2), running("c", "1", 3), running("d", "1", 4)]
+    alone = preempt(scheduler_of(objects), preemptor("1").obj())
+    assert alone.candidates == {"n1": ("default/a",)}
+    scheduler = scheduler_of(objects)
+    nominate(scheduler, preemptor("2", 100, "peer"), "n1")
+    assert preempt(scheduler, preemptor("1").obj()).candidates == {"n1": ("default/c", "default/b", "default/a")}
+    scheduler = scheduler_of(objects)
+    nominate(scheduler, preemptor("2", 99, "lesser"), "n1")
+    assert preempt(scheduler, preemptor("1").obj()).candidates == {"n1": ("default/a",)}
+
+
+# What is said.
+
+
+def test_messages_count_nodes_by_reason() -> None:
+    objects = [
+        node("n1"),
+        running("high", "3", 1000, "n1"),
+        node("n2"),
+        running("low", "1", 0, "n2"),
+        running("high2", "3", 1000, "n2"),
+        node("n3").taint("t"),
+    ]
+    found = preempt(scheduler_of(objects), preemptor().obj())
+    assert reasons_of(found) == [
+        "preemption: 0/3 nodes are available: 1 Insufficient cpu, 1 No preemption victims found for incoming pod, "
+        "1 Preemption is not helpful for scheduling."
+    ]
+
+
+class StubPostFilter(PostFilterPlugin[None]):
+    """A PostFilter that always says the same."""
+
+    name = "Stub"
+
+    def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
+        assert isinstance(self.arguments, Status)
+        return None, self.arguments
+
+
+def _with_stub_before(scheduler: Scheduler, status: Status) -> Scheduler:
+    profile = scheduler.profiles["default-scheduler"]
+    profile.post_filter = (StubPostFilter(status, profile.handle), plugin_of(scheduler))
+    return scheduler
+
+
+def test_rule_1_after_an_error_of_an_earlier_post_filter_nobody_preempts_and_the_nomination_stays() -> None:
+    scheduler = _with_stub_before(scheduler_of([node(), running("low", "3")]), error("not found"))
+    found = preempt(scheduler, nominate(scheduler, preemptor(), "n1"))
+    assert found.found is None
+    assert found.status is not None
+    assert found.status.code is Code.ERROR
+    assert found.message == "0/1 nodes are available: 1 Insufficient cpu. not found"
+
+
+def test_rule_2_texts_of_earlier_post_filters_come_first() -> None:
+    scheduler = _with_stub_before(scheduler_of([node(), running("high", "3", 1000)]), unschedulable("still waiting"))
+    assert preempt(scheduler, preemptor().obj()).message == (
+        "0/1 nodes are available: 1 Insufficient cpu. still waiting, preemption: 0/1 nodes are available: "
+        "1 No preemption victims found for incoming pod."
+    )
+
+
+# The gate.
+
+
+def test_a_pod_is_kept_out_until_the_last_victim_is_leaving() -> None:
+    scheduler = scheduler_of([node(), running("a", "2", 1), running("b", "2", 2)])
+    pod = preemptor("4").obj()
+    plugin = plugin_of(scheduler)
+    assert plugin.pre_enqueue(pod).ok
+    preempt(scheduler, pod)
+    assert plugin.pre_enqueue(pod) == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (WAITING,))
+    scheduler.handle(scheduler.pods["default/b"], None, 1)
+    assert not plugin.pre_enqueue(pod).ok
+    leaving = terminating(running("a", "2", 1)).obj()
+    scheduler.handle(scheduler.pods["default/a"], leaving, 2)
+    assert plugin.pre_enqueue(pod).ok
+
+
+def test_a_pod_whose_evictions_failed_is_let_go() -> None:
+    scheduler = scheduler_of([node(), running("low", "3")])
+    pod = preemptor().obj()
+    preempt(scheduler, pod)
+    assert not plugin_of(scheduler).pre_enqueue(pod).ok
+    scheduler.preemption_failed(pod, 1)
+    assert plugin_of(scheduler).pre_enqueue(pod).ok
+
+
+def test_without_the_gate_nobody_is_kept_out_and_no_event_is_registered() -> None:
+    scheduler = scheduler_of([node(), running("low", "3")], gates={"SchedulerAsyncPreemption": False})
+    pod = preemptor().obj()
+    preempt(scheduler, pod)
+    assert plugin_of(scheduler).pre_enqueue(pod).ok
+    assert plugin_of(scheduler).events_to_register() == ()
+
+
+def test_a_pod_that_is_gone_preempts_nobody() -> None:
+    scheduler = scheduler_of([node(), running("low", "3")])
+    pod = preemptor().obj()
+    found = preempt(scheduler, pod)
+    assert found.result.diagnosis is not None
+    del scheduler.pods[pod.key]
+    result, status = plugin_of(scheduler).post_filter(pod, found.result.diagnosis, CycleState())
+    assert result is None
+    assert status.reasons == ('preemption: pod "vip" not found',)
+
+
+def test_the_newest_version_of_the_pod_decides_whether_it_may_preempt() -> None:
+    scheduler = scheduler_of([node(), running("low", "3")])
+    pod = preemptor().obj()
+    found = preempt(scheduler, pod)
+    assert found.result.diagnosis is not None
+    scheduler.pods[pod.key] = replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
+    _, status = plugin_of(scheduler).post_filter(pod, found.result.diagnosis, CycleState())
+    assert status.reasons == ("preemption: not eligible due to preemptionPolicy=Never.",)
+
+
+def test_nominating_by_hand_is_what_the_status_says() -> None:
+    scheduler = scheduler_of([node()])
+    pod = preemptor().obj()
+    scheduler.pods[pod.key] = pod
+    scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, "n1"))
+    assert [other.key for other in scheduler.queue.nominator.on_node("n1")] == [pod.key]
