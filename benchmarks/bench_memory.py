@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import resource
 import sys
+import tracemalloc
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -17,14 +17,6 @@ from bayplan.objects.kinds import decode_json
 from bayplan.objects.pod import Pod
 from benchmarks import Figure
 from benchmarks.bench_engine import first_plugins_scheduler, make_nodes
-
-
-def resident_bytes() -> int:
-    """Return how much memory this process holds now."""
-    status = Path("/proc/self/statm")
-    if status.exists():
-        return int(status.read_text().split()[1]) * resource.getpagesize()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def bound_pod(number: int, node_name: str) -> Pod:
@@ -69,15 +61,17 @@ def figures(size: str) -> Iterator[Figure]:
     nodes = make_nodes(nodes_count)
     for node in nodes:
         scheduler.handle(None, node, 0)
-    gc.collect()
-    before = resident_bytes()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
     for number in range(pods_count):
         scheduler.handle(None, bound_pod(number, nodes[number % nodes_count].metadata.name), 0)
     gc.collect()
-    grown = resident_bytes() - before
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     yield Figure(
         name=f"{pods_count:,} bound pods with their objects",
         value=grown / pods_count,
         unit="bytes/pod",
-        note=f"{grown / 1e6:,.0f} MB for them all, {resident_bytes() / 1e6:,.0f} MB in all",
+        note=f"{grown / 1e6:,.0f} MB for them all; peak of the process, tracing included, {peak / 1e6:,.0f} MB",
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from bayplan.base.random_streams import RandomStreams
 from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.preemption.dry_runner import DryRunner
-from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.queue import PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import QueueOptions
 from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey, priority_sort
 from bayplan.engine.records import RecordLevel
@@ -13,7 +15,8 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import Pick, seeded_pick
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
 from bayplan.framework.configuration.loading import SchedulerConfiguration
-from bayplan.framework.events import registrations
+from bayplan.framework.configuration.profiles import ProfileConfiguration
+from bayplan.framework.events import HintTable, registrations
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle, QueueSortPlugin
 from bayplan.framework.profile import Profile
@@ -57,8 +60,6 @@ def assemble_scheduler(
     """
     # The columns come first: every plugin gets to know them through its handle.
     state = state if state is not None else ClusterState(request_gates(feature_gates))
-    # In-tree plugins that this version does not have yet are left out, and named in every report.
-    missing = [name for name in IN_TREE_EXTENSION_POINTS if name not in registry]
     # The queue asks for the newest version of a pod when one fails: the same pods that the event handlers keep.
     pods: dict[str, Pod] = {}
     streams = RandomStreams(seed)
@@ -70,32 +71,14 @@ def assemble_scheduler(
         draw=lambda count: int(offsets() * count),
         pick=pick if pick is not None else seeded_pick(streams.stream("preemption_node").random),
     )
-    profiles = {}
-    for profile in configuration.profiles:
-        handle = Handle(state, feature_gates, profile.scheduler_name, dry_runs)
-        profiles[profile.scheduler_name] = Profile(
-            profile.scheduler_name,
-            {
-                str(point): [(entry.name, entry.weight) for entry in entries if entry.name not in missing]
-                for point, entries in profile.plugins.items()
-            },
-            arguments=profile.plugin_arguments,
-            registry=registry,
-            handle=handle,
-            percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+    profiles = {
+        profile.scheduler_name: _profile(
+            profile, registry, Handle(state, feature_gates, profile.scheduler_name, dry_runs)
         )
-    # Events are registered by all plugins of a profile, so that the queue wakes whoever one of them rejected.
-    hints = {
-        name: registrations([(plugin.name, plugin.events_to_register()) for plugin in profile.plugins.values()])
-        for name, profile in profiles.items()
-    }
-    gates = {
-        name: [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue]
-        for name, profile in profiles.items()
+        for profile in configuration.profiles
     }
     queue = queue_type(
-        hints,
-        gates,
+        *_hints_and_gates(profiles),
         pods.get,
         sort_key=_sort_key(next(iter(profiles.values()))),
         options=QueueOptions(
@@ -117,11 +100,51 @@ def assemble_scheduler(
         record_level=record_level,
     )
     dry_runs.connect(queue.nominator, scheduler.nominated_pods)
+    scheduler.missing_plugins = _missing_plugins(configuration, registry)
+    return scheduler
+
+
+def _missing_plugins(configuration: SchedulerConfiguration, registry: Registry) -> tuple[str, ...]:
+    """Return the in-tree plugins that profiles ask for and that this version lacks; every report names them."""
     wanted = {
         entry.name for profile in configuration.profiles for entries in profile.plugins.values() for entry in entries
     }
-    scheduler.missing_plugins = tuple(name for name in missing if name in wanted)
-    return scheduler
+    return tuple(name for name in IN_TREE_EXTENSION_POINTS if name in wanted and name not in registry)
+
+
+def _profile(profile: ProfileConfiguration, registry: Registry, handle: Handle) -> Profile:
+    """Make the plugins of a profile; in-tree ones that this version lacks are left out."""
+    plugins = {
+        str(point): [
+            (entry.name, entry.weight)
+            for entry in entries
+            if entry.name in registry or entry.name not in IN_TREE_EXTENSION_POINTS
+        ]
+        for point, entries in profile.plugins.items()
+    }
+    return Profile(
+        profile.scheduler_name,
+        plugins,
+        arguments=profile.plugin_arguments,
+        registry=registry,
+        handle=handle,
+        percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+    )
+
+
+def _hints_and_gates(
+    profiles: Mapping[str, Profile],
+) -> tuple[HintTable, Mapping[str, Sequence[tuple[str, PreEnqueue]]]]:
+    """Return, by scheduler name, which events wake the pods that a plugin rejected, and which plugins can keep a pod out."""
+    hints = {
+        name: registrations([(plugin.name, plugin.events_to_register()) for plugin in profile.plugins.values()])
+        for name, profile in profiles.items()
+    }
+    gates = {
+        name: [(plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue]
+        for name, profile in profiles.items()
+    }
+    return hints, gates
 
 
 def request_gates(feature_gates: FeatureGates) -> RequestGates:
