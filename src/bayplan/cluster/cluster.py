@@ -29,6 +29,7 @@ from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.cron_job import CronJobController
 from bayplan.cluster.controllers.daemon_set import DaemonSetController
 from bayplan.cluster.controllers.deployment import DeploymentController
+from bayplan.cluster.controllers.disruption import DisruptionController
 from bayplan.cluster.controllers.garbage_collector import GarbageCollector
 from bayplan.cluster.controllers.job import JobController
 from bayplan.cluster.controllers.node_lifecycle import NodeLifecycleController
@@ -92,7 +93,7 @@ class VirtualCluster:
         self._manager = ControllerManager(
             self.store,
             _controllers(tools),
-            others=(node_lifecycle, pod_gc),
+            others=(node_lifecycle, pod_gc, DisruptionController(tools)),
             garbage_collector=GarbageCollector(tools),
             pod_gc=pod_gc,
             node_lifecycle=node_lifecycle,

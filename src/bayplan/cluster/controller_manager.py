@@ -59,6 +59,8 @@ class ControllerManager:
         self._store = store
         self._by_kind: dict[Kind, Controller] = {item.kind: item for item in controllers}
         self._by_owner: dict[str, Controller] = {item.kind.__name__: item for item in controllers}
+        self._others = tuple(others)
+        self._pod_watchers = [item for item in others if item.watches_pods]
         self._watchers: dict[Kind, list[Controller]] = {}
         for controller in (*controllers, *others):
             for kind in controller.watches:
@@ -94,7 +96,6 @@ class ControllerManager:
         journal = self._store.journal()
         nodes = self._store.nodes
         evicting = self._node_lifecycle.evicting
-        pod_watchers = self._watchers.get(Pod)
         for position in range(self._position, len(journal)):
             event = journal[position]
             item = event.new
@@ -107,8 +108,8 @@ class ControllerManager:
                         self._add(self._node_lifecycle, node_name)
                 if item.metadata.owner_references:
                     self._tell_owners(event, item)
-                if pod_watchers is not None:
-                    self._tell_watchers(event, pod_watchers)
+                if self._pod_watchers:
+                    self._tell_watchers(event, self._pod_watchers)
             else:
                 self._observe(event)
         self._position = len(journal)
@@ -128,7 +129,11 @@ class ControllerManager:
             self._admission.forget()
             for work in self._failed:
                 self._add(*work)
-        self._tell_watchers(event, self._watchers.get(kind, ()))
+        if kind is Pod:
+            self._tell_watchers(event, self._pod_watchers)
+        else:
+            self._tell_watchers(event, self._watchers.get(kind, ()))
+            self._pod_watchers = [item for item in self._others if item.watches_pods]
         if event.type == DELETED or item.metadata.finalizers:
             self._tell_watchers(event, (self._garbage_collector,))
 

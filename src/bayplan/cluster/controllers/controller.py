@@ -33,18 +33,24 @@ class Controller(ABC):
     Attributes:
         kind: the objects that it reconciles. It is called for a key of them when one changes, and when an object that
             one of them controls changes.
-        watches: further kinds whose events it wants to see, see `keys_for`.
+        watches: further kinds but pods whose events it wants to see, see `keys_for`.
+        watches_pods: whether it wants to see the events of all pods. Asked again after every event of another kind.
         follows_pods: whether it wants to see every event of a pod that one of its objects controls, see `pod_changed`.
     """
 
     kind: ClassVar[Kind]
-    watches: tuple[Kind, ...] = ()
+    watches: ClassVar[tuple[Kind, ...]] = ()
     follows_pods: ClassVar[bool] = False
 
     def __init__(self, tools: ControllerTools) -> None:
         self.store = tools.store
         self.deletion = tools.deletion
         self.pods = tools.pods
+
+    @property
+    def watches_pods(self) -> bool:
+        """Whether it wants to see the events of all pods."""
+        return False
 
     @abstractmethod
     def reconcile(self, key: str, now_ns: int) -> int | None:
@@ -63,7 +69,7 @@ class Controller(ABC):
         """
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the keys to reconcile after an event of a kind in `watches`."""
+        """Return the keys to reconcile after an event of a kind in `watches`, or of a pod."""
         raise AssertionError(f"{type(self).__name__} watches {event.kind.__name__} and does not say why")
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:

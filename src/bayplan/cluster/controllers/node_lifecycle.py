@@ -1,8 +1,9 @@
 """Node lifecycle: taints that say what is wrong with a node, and the eviction of pods that do not tolerate them.
 
-A node that is cordoned, not ready, unreachable, without network or under pressure gets the NoSchedule taint of that name;
-one that is not ready or unreachable also gets the NoExecute taint, and pods leave it when their toleration has run out
-(300 seconds, unless a pod says otherwise). A node without conditions, as manifests have it, is taken to be well.
+A node that is cordoned, not ready, unreachable, without network or under pressure gets the NoSchedule taint of that
+name; one that is not ready or unreachable also gets the NoExecute taint, and pods leave it when their toleration has
+run out (300 seconds, unless a pod says otherwise). A node without conditions, as manifests have it, is taken to be
+well.
 
 Left out: heartbeats (nothing turns a node unreachable by itself) and the slowing down of evictions when much of a zone
 is down. Source: pkg/controller/nodelifecycle and pkg/controller/tainteviction v1.36.3,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import with_condition
-from bayplan.cluster.store import DELETED, ChangeEvent, Kind
+from bayplan.cluster.store import DELETED, ChangeEvent
 from bayplan.cluster.timestamps import SECOND_NS, format_time
 from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.node import Node
@@ -32,15 +32,18 @@ class PodGarbageCollector(Controller):
     """
 
     kind = Node
-    watches: tuple[Kind, ...] = (Node,)
+    watches = (Node,)
 
     def __init__(self, tools: ControllerTools, *, terminated_pod_threshold: int = 0) -> None:
         super().__init__(tools)
         self._threshold = terminated_pod_threshold
         self._finished: dict[str, None] = {}
         self._next_check_ns = 0
-        if terminated_pod_threshold > 0:
-            self.watches = (Node, Pod)
+
+    @property
+    def watches_pods(self) -> bool:
+        """Whether finished pods are counted."""
+        return self._threshold > 0
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Look at a node that is gone; follow which pods are finished, and look at them when there are too many."""
