@@ -29,7 +29,7 @@ def test_plugins_stand_in_the_order_that_is_given_at_each_point() -> None:
 def test_a_plugin_at_several_points_is_one_object_with_its_arguments() -> None:
     profile = make({"pre_filter": [("Both", 0)], "filter": [("Both", 0)], "reserve": [("Both", 0)]}, Both={"x": 1})
     both = profile.plugins["Both"]
-    assert profile.pre_filter[0] is profile.filter[0] is profile.reserve[0] is both
+    assert {id(plugin) for plugin in (*profile.pre_filter, *profile.filter, *profile.reserve)} == {id(both)}
     assert both.arguments == {"x": 1}
     assert list(profile.plugins) == ["Both"]
     assert profile.pre_filter_names == {"Both"}

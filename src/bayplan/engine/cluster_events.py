@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from bayplan.engine.actions import Action
 from bayplan.engine.queued_pod import key_of
 from bayplan.framework.events import (
@@ -124,19 +126,24 @@ class ClusterEvents:
         if pod.spec.scheduler_name not in scheduler.profiles:
             return []
         scheduler.queue.delete(pod)
-        if key in scheduler.assumed:
+        if key in scheduler.assumed or scheduler.waiting_pods.get(key) is not None:
             return self._delete_assumed_pod(pod, now_ns)
         if pod.status.nominated_node_name:
             self._nomination_left(pod, now_ns)
         return []
 
     def _delete_assumed_pod(self, pod: Pod, now_ns: int) -> list[Action]:
-        """Stop a pod that has a node here but is not bound yet; one that waits for a permit gets none."""
+        """Free the node of a pod that is not bound yet; one that waits for a permit gets none."""
         scheduler, key = self._scheduler, key_of(pod)
-        if scheduler.waiting_pods.get(key) is not None:
-            status = Status(Code.UNSCHEDULABLE, ("assumed pod is deleted",))
-            return list(scheduler.reject_waiting_pod(key, status, now_ns))
-        return []
+        known, waiting = scheduler.state.pods.get(key), scheduler.waiting_pods.get(key)
+        name = waiting.node_name if waiting is not None else None
+        if known is not None:
+            name = scheduler.state.nodes.names[known.row]
+        if waiting is None:
+            scheduler.forget(key)
+        left = structs.replace(pod, spec=structs.replace(pod.spec, node_name=name or ""))
+        self.assigned_pod_left(left, now_ns)
+        return list(scheduler.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, ("removed",)), now_ns))
 
     def assigned_pod_left(self, pod: Pod, now_ns: int) -> list[Action]:
         """Wake the pods that a node's pod leaving may help."""

@@ -89,7 +89,7 @@ def _take(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFi
         if answer.code is Code.SKIP:
             outcome.skipped.add(plugin.name)
             return True
-        if answer.code.rejects:
+        if answer.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
             outcome.status = answer.by(plugin.name)
             return answer.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         outcome.status = error(f'running PreFilter plugin "{plugin.name}": {answer.message}').by(plugin.name)

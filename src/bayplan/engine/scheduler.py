@@ -5,10 +5,11 @@ It has no clock: every call says what time it is. `bayplan.engine.assemble` make
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
 from bayplan.engine.cluster_events import ClusterEvents
@@ -23,8 +24,10 @@ from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.engine.records import Outcome, RecordLevel, Records
 from bayplan.engine.select_host import Pick
 from bayplan.engine.waiting_pods import WaitingPod, WaitingPods
+from bayplan.framework.configuration.go_text import format_duration
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
+from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, told_reasons
+from bayplan.framework.events import ASSIGNED_POD_DELETE
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.meta import KubernetesObject
@@ -34,6 +37,9 @@ from bayplan.state.pod_info import PodInfo
 
 MAX_EVENT_NOTE = 1024
 """Longer notes of events are cut off by upstream, with three dots."""
+
+MAX_PERMIT_TIMEOUT_NS = 15 * 60 * 1_000_000_000
+"""No pod waits longer for a permit, whatever the plugin says."""
 
 
 class CycleReport(Struct, frozen=True, gc=False):
@@ -103,8 +109,9 @@ class Scheduler:
         self.queue.flush_backoff(now_ns)
         self.queue.flush_unschedulable(now_ns)
         actions: list[Action] = []
-        for key, _, plugin in self.waiting_pods.expired(now_ns):
-            text = f'rejected due to timeout after waiting for a permit from plugin "{plugin}"'
+        for key, waiting, plugin in self.waiting_pods.expired(now_ns):
+            waited = format_duration(waiting.timeouts[plugin])
+            text = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
             actions += self.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, (text,), plugin), now_ns)
         return actions
 
@@ -132,9 +139,7 @@ class Scheduler:
             return CycleReport(pod, Outcome.SCHEDULED, node_name, "", ())
         if not status.ok:
             return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns)
-        return CycleReport(
-            pod, Outcome.SCHEDULED, node_name, "", self._bind(queued, profile, cycle_state, node_name, now_ns)
-        )
+        return self._bind(queued, profile, cycle_state, node_name, now_ns)
 
     def _skip_pod_schedule(self, queued: QueuedPod) -> bool:
         return queued.pod.metadata.deletion_timestamp is not None or queued.key in self.assumed
@@ -167,40 +172,45 @@ class Scheduler:
             status = reserver.reserve(cycle_state, pod, node_name)
             if not status.ok:
                 return _rejected_or_error(status, reserver.name, "Reserve")
-        deadlines: dict[str, int] = {}
+        timeouts: dict[str, int] = {}
         for permitter in profile.permit:
             status, timeout_ns = permitter.permit(cycle_state, pod, node_name)
             if status.code is Code.WAIT:
-                deadlines[permitter.name] = now_ns + timeout_ns
+                timeouts[permitter.name] = min(timeout_ns, MAX_PERMIT_TIMEOUT_NS)
             elif not status.ok:
                 return _rejected_or_error(status, permitter.name, "Permit")
-        if deadlines:
-            self.waiting_pods.add(queued.key, WaitingPod(queued, pod, node_name, cycle_state, deadlines))
+        if timeouts:
+            deadlines = {plugin: now_ns + timeout_ns for plugin, timeout_ns in timeouts.items()}
+            self.waiting_pods.add(queued.key, WaitingPod(queued, pod, node_name, cycle_state, deadlines, timeouts))
             return Status(Code.WAIT)
         return SUCCESS
 
     def _bind(
         self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
-    ) -> Sequence[Action]:
+    ) -> CycleReport:
+        """Run the rest of the binding cycle; from here on the pod can fail, but not be found unschedulable."""
         pod = queued.pod
+        self.queue.done(queued.uid)
         updates: list[Action] = []
         for binder in profile.pre_bind:
             status = binder.pre_bind(cycle_state, pod, node_name)
             if not status.ok:
                 failed = _rejected_or_error(status, binder.name, "PreBind")
-                return self._rolled_back(queued, profile, cycle_state, node_name, failed, now_ns).actions
+                return self._binding_failed(queued, profile, cycle_state, node_name, failed, now_ns)
             updates += [Update(pod, node_name, item) for item in binder.updates(cycle_state)]
         status = error("no bind plugin bound the pod")
         for bind_plugin in profile.bind:
             status = bind_plugin.bind(cycle_state, pod, node_name)
             if status.code is not Code.SKIP:
+                if not status.ok:
+                    status = _rejected_or_error(status, bind_plugin.name, "Bind")
                 break
         if not status.ok:
-            return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns).actions
-        self.queue.done(queued.uid)
+            return self._binding_failed(queued, profile, cycle_state, node_name, status, now_ns)
         for told in profile.post_bind:
             told.post_bind(cycle_state, pod, node_name)
-        return (*updates, Bind(pod, node_name)) if updates else (Bind(pod, node_name),)
+        bind = Bind(pod, node_name)
+        return CycleReport(pod, Outcome.SCHEDULED, node_name, "", (*updates, bind) if updates else (bind,))
 
     # A pod is not scheduled.
 
@@ -219,9 +229,7 @@ class Scheduler:
         if result.diagnosis is not None:
             if profile.post_filter:
                 found, _ = self.run_post_filter_plugins(profile, queued.pod, result.diagnosis, cycle_state)
-            # Counting reasons over all nodes is the dearest part of a failure, so it is done again only where it has to be.
-            if result.diagnosis.post_filter_message or result.diagnosis.pre_filter_status is not None:
-                failure = replace(failure, reasons=(result.diagnosis.message(),))
+            failure = replace(failure, reasons=(result.diagnosis.message(),))
         outcome = Outcome.UNSCHEDULABLE if failure.code.rejects else Outcome.ERROR
         nominated = (found.nominated_node_name or "") if found is not None else ""
         victims = tuple(found.victims) if found is not None else ()
@@ -260,12 +268,23 @@ class Scheduler:
         rejecting: Sequence[str],
         found: PostFilterResult | None,
         now_ns: int,
+        pending: Sequence[str] = (),
     ) -> list[Action]:
-        pod = queued.pod
         nominating = None
         if found is not None and found.nominated_node_name is not None:
             nominating = NominatingInfo(NominatingMode.OVERRIDE, found.nominated_node_name)
-        self.queue.fail(queued, now_ns, unschedulable_plugins=frozenset(rejecting), nominating=nominating)
+        known = self.pods.get(queued.key)
+        self.queue.fail(
+            queued,
+            now_ns,
+            unschedulable_plugins=frozenset(rejecting),
+            pending_plugins=frozenset(pending),
+            nominating=nominating,
+        )
+        if known is not None and not known.spec.node_name and uid_of(known) != queued.uid:
+            # Another pod of the same name has come in between; nothing is said about it.
+            return []
+        pod = queued.pod
         actions: list[Action] = []
         note = failure.message
         if len(note) > MAX_EVENT_NOTE:
@@ -317,18 +336,56 @@ class Scheduler:
         status: Status,
         now_ns: int,
     ) -> CycleReport:
-        """Take an assumed pod off its node again, after Reserve, Permit, PreBind or Bind failed."""
+        """Take an assumed pod off its node again, after Reserve or Permit failed. To others it never was there."""
+        self._unreserve_and_forget(queued, profile, cycle_state, node_name)
+        return self._given_back(queued, status, now_ns, rejected=status.code.rejects)
+
+    def _binding_failed(
+        self,
+        queued: QueuedPod,
+        profile: Profile,
+        cycle_state: CycleState,
+        node_name: str,
+        status: Status,
+        now_ns: int,
+        *,
+        waited: bool = False,
+    ) -> CycleReport:
+        """Take an assumed pod off its node again, after a wait for a permit, PreBind or Bind failed.
+
+        To others it leaves the node, which may help them. It waits for an event itself only where a permit was refused it; what
+        PreBind and Bind say is tried again after a backoff.
+        """
+        pod, uid = queued.pod, queued.uid
+        assumed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node_name))
+        self._unreserve_and_forget(queued, profile, cycle_state, node_name)
+        if not status.code.rejects:
+            self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns)
+            return self._given_back(queued, status, now_ns)
+        report = self._given_back(queued, status, now_ns, rejected=waited)
+        self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns, lambda other: uid_of(other) != uid)
+        return report
+
+    def _unreserve_and_forget(
+        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str
+    ) -> None:
         for reserver in reversed(profile.reserve):
             reserver.unreserve(cycle_state, queued.pod, node_name)
         self.forget(queued.key)
-        rejecting = (status.plugin,) if status.code.rejects else ()
-        message = f"0/1 nodes are available: 1 {status.message}." if status.code.rejects else status.message
-        failure = Status(status.code, (message,), status.plugin)
+
+    def _given_back(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
+        """Give a pod whose node was taken back to the queue; `rejected`: it waits for an event of the plugin that said so."""
         outcome = Outcome.UNSCHEDULABLE if status.code.rejects else Outcome.ERROR
+        message, rejecting, pending = status.message, tuple[str, ...](), tuple[str, ...]()
+        if rejected:
+            message = f"0/1 nodes are available:{told_reasons(Counter(status.reasons))}"
+            rejecting = (status.plugin,)
+            pending = rejecting if status.code is Code.PENDING else ()
         self._record(queued, outcome, None, None, now_ns, message=message)
-        actions = self._handle_scheduling_failure(queued, failure, rejecting, PostFilterResult(""), now_ns)
-        actions += self._events.assigned_pod_left(queued.pod, now_ns)
-        return CycleReport(queued.pod, outcome, "", message, actions)
+        failure = Status(status.code, (message,), status.plugin)
+        pod = queued.pod
+        actions = self._handle_scheduling_failure(queued, failure, rejecting, PostFilterResult(""), now_ns, pending)
+        return CycleReport(pod, outcome, "", message, actions)
 
     def forget(self, key: str) -> None:
         """Take an assumed pod off its node, where it still is there."""
@@ -347,7 +404,7 @@ class Scheduler:
             return ()
         self.waiting_pods.remove(key)
         profile = self.profiles[waiting.pod.spec.scheduler_name]
-        return self._bind(waiting.queued, profile, waiting.cycle_state, waiting.node_name, now_ns)
+        return self._bind(waiting.queued, profile, waiting.cycle_state, waiting.node_name, now_ns).actions
 
     def reject_waiting_pod(self, key: str, status: Status, now_ns: int) -> Sequence[Action]:
         """Refuse a waiting pod: it gives its node back and returns to the queue."""
@@ -357,8 +414,8 @@ class Scheduler:
         profile = self.profiles[waiting.pod.spec.scheduler_name]
         if not status.reasons:
             status = unschedulable("pod was rejected while waiting on permit")
-        return self._rolled_back(
-            waiting.queued, profile, waiting.cycle_state, waiting.node_name, status, now_ns
+        return self._binding_failed(
+            waiting.queued, profile, waiting.cycle_state, waiting.node_name, status, now_ns, waited=True
         ).actions
 
     # Records.

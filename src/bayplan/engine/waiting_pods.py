@@ -16,6 +16,7 @@ class WaitingPod:
 
     Attributes:
         deadlines: per plugin that has not permitted it yet, when its patience ends.
+        timeouts: per plugin for how long it lets the pod wait, in nanoseconds.
     """
 
     queued: QueuedPod
@@ -23,6 +24,7 @@ class WaitingPod:
     node_name: str
     cycle_state: CycleState
     deadlines: dict[str, int] = field(default_factory=dict)
+    timeouts: dict[str, int] = field(default_factory=dict)
 
     @property
     def deadline_ns(self) -> int:
