@@ -8,6 +8,7 @@ real scheduler's program adds for the record (every filter alone, scores of a si
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from bayplan.base.errors import BayplanError
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.cycle import ScheduleResult, schedule_pod
+from bayplan.engine.cycle import ScheduleResult, absent_status, schedule_pod
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
@@ -25,7 +26,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.configuration.loading import default_configuration, load_configuration_mapping
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, verdict_code
@@ -94,6 +95,9 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
     if not scheduler.state.nodes.row_of:
         answer["message"] = result.failure.message if result.failure is not None else None
         return answer
+    if result.diagnosis is not None and result.diagnosis.absent_status is not None:
+        # The program that made the recordings does not name the filter that refused the nominated node here.
+        result.diagnosis.absent_status = absent_status(plan)
     _tell_filters(answer, plan, result)
     failure = result.failure
     # An Error of a filter ends the cycle before scores, whatever other nodes could do.
@@ -199,6 +203,8 @@ def _tell_preemption(
     if profile.post_filter:
         candidates = _candidates(profile, pod, result.diagnosis, cycle_state)
         found, status = scheduler.run_post_filter_plugins(profile, pod, result.diagnosis, cycle_state)
+        if found is not None and found.nominated_node_name:
+            found = _first_of_all_starts(profile, pod, result.diagnosis, cycle_state, found)
         node = found.nominated_node_name if found is not None else None
         victims: list[Json] = list(found.victims) if found is not None else []
         preemption: JsonObject = {
@@ -232,6 +238,23 @@ def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: C
                     "numPDBViolations": candidate.pdb_violations,
                 }
     return told
+
+
+def _first_of_all_starts(
+    profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState, found: PostFilterResult
+) -> PostFilterResult:
+    """Return what the recording follows where a part of the candidates is enough: of all that could be chosen the first by name."""
+    for plugin in profile.post_filter:
+        if not isinstance(plugin, DefaultPreemption):
+            continue
+        count = len(plugin.evaluator.potential_nodes(diagnosis))
+        if plugin.evaluator.number_of_candidates(count) < count:
+            starts = (plugin.evaluator.preempt(pod, diagnosis, cycle_state, offset=offset)[0] for offset in range(count))
+            results = [result for result in starts if result is not None and result.nominated_node_name]
+            names = sorted({name for result in results for name in result.equals})
+            first = min(results, key=lambda result: result.nominated_node_name or "")
+            return plugin.start(pod, replace(first, equals=names))
+    return found
 
 
 def _look_at_all_candidates(scheduler: Scheduler, written: Json) -> None:

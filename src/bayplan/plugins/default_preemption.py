@@ -52,15 +52,19 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         found, status = self.evaluator.preempt(pod, diagnosis, state)
         if status.reasons:
             status = Status(status.code, (f"preemption: {status.message}",))
-        if self._asynchronous and found is not None and found.victims:
-            evicted = [key for key in found.victims if not self._is_terminating(key)]
-            if evicted:
-                # Other victims may be gone before the last one has been asked to leave.
-                self._last_victims[_uid_of(pod)] = evicted[-1]
-            else:
-                # All are leaving already: upstream starts nothing, and clears no nominations either.
-                found = replace(found, nominations_to_clear=())
-        return found, status
+        return (self.start(pod, found) if found is not None else None), status
+
+    def start(self, pod: Pod, found: PostFilterResult) -> PostFilterResult:
+        """Note that evictions for a pod begin; return what is to be done of what was found."""
+        if not self._asynchronous or not found.victims:
+            return found
+        evicted = [key for key in found.victims if not self._is_terminating(key)]
+        if not evicted:
+            # All are leaving already: upstream starts nothing, and clears no nominations either.
+            return replace(found, nominations_to_clear=())
+        # Other victims may be gone before the last one has been asked to leave.
+        self._last_victims[_uid_of(pod)] = evicted[-1]
+        return found
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep a pod back from the moment when victims were chosen for it until the last of them has begun to terminate."""

@@ -43,10 +43,18 @@ class Evaluator:
         self._dry_runs = dry_runs
         self._budgets = DisruptionBudgets(dry_runs.cluster.catalog)
 
-    def preempt(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
+    def preempt(
+        self, pod: Pod, diagnosis: Diagnosis, state: CycleState, *, offset: int | None = None
+    ) -> tuple[PostFilterResult | None, Status]:
         """Return where the pod should go and who must leave for it.
 
         No result leaves the pod's nomination as it is; a result without a node clears it.
+
+        Args:
+            pod: the pod that fits nowhere.
+            diagnosis: why it does not.
+            state: of the cycle.
+            offset: where among the potential nodes the search starts; drawn where it is not given.
         """
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         newest = self._dry_runs.newest(key)
@@ -60,7 +68,8 @@ class Evaluator:
         shortlist: Shortlist | None = None
         if len(rows):
             # Upstream starts anywhere, so that not the same nodes are disturbed each time.
-            offset = self._dry_runs.draw(len(rows))
+            if offset is None:
+                offset = self._dry_runs.draw(len(rows))
             wanted = self.number_of_candidates(len(rows))
             shortlist = self.find_candidates(pod, state, np.roll(rows, -offset), wanted)
         if shortlist is None or not len(shortlist):

@@ -28,7 +28,7 @@ class Shortlist:
         sums: int64, priorities of all victims, each with `PRIORITY_OFFSET`.
         counts: int64, how many victims.
         starts: int64, when the longest running of the victims with the highest priority started.
-        victims_at: returns the victims of a candidate by its place, the most important first. To be asked before the cluster changes.
+        victims_at: returns the victims of a candidate by its place, the most important first; before the cluster changes.
         refusals: why other nodes are no candidates, with how many nodes there are of each; complete where there is no candidate.
     """
 
