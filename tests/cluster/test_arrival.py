@@ -184,3 +184,39 @@ def test_a_job_with_a_selector_of_its_own_keeps_its_labels() -> None:
     stored = world.store.get(Job, "default/calc")
     assert stored is not None
     assert stored.spec.template.metadata.labels == {"app": "x"}
+
+
+def put(world: World, item: Any) -> list[str]:
+    return [event.type for event in world.cluster.put(item, world.now_ns)]
+
+
+def test_a_version_can_be_stored_as_it_is() -> None:
+    world = World(nodes=1, binds=False)
+    plain = as_pod(decode(pod("p")))
+    assert put(world, plain) == ["ADDED"]
+    [stored] = world.pods()
+    assert (stored.spec.priority, stored.spec.tolerations, stored.status.phase) == (None, (), "")
+    assert put(world, plain) == []
+    [stored] = world.pods()
+    assert put(world, stored) == []
+    bound = replace(stored, spec=replace(stored.spec, node_name="node-0"))
+    assert put(world, bound) == ["MODIFIED"]
+    assert world.phases() == {"Running": 1}
+
+
+def test_the_last_finalizer_lets_an_object_go() -> None:
+    world = World(nodes=1)
+    world.apply(pod("p", finalizers=["example.com/hold"]))
+    world.settle()
+    world.delete(Pod, "default/p")
+    [held] = world.pods()
+    assert put(world, replace(held, metadata=replace(held.metadata, finalizers=()))) == ["DELETED"]
+
+
+def test_a_new_pod_can_be_stored_on_its_node() -> None:
+    world = World(nodes=1, binds=False)
+    assert put(world, decode(pod("p", nodeName="node-0"))) == ["ADDED"]
+    assert world.phases() == {"Running": 1}
+    assert put(world, decode(pod("q", nodeName="late"))) == ["ADDED"]
+    assert put(world, decode(node("late"))) == ["ADDED", "MODIFIED"]
+    assert world.phases() == {"Running": 2}

@@ -173,6 +173,18 @@ def test_pods_of_a_deleted_job_lose_their_finalizer() -> None:
     assert world.names() == []
 
 
+def test_orphaned_pods_of_a_job_are_free_to_go() -> None:
+    world = World(nodes=1)
+    world.apply(job("calc", parallelism=2))
+    world.settle()
+    world.delete(Job, "default/calc", propagation=Propagation.ORPHAN)
+    world.settle()
+    assert world.phases() == {"Running": 2}
+    assert {item.metadata.finalizers for item in world.pods()} == {()}
+    world.delete(Pod, f"default/{world.names()[0]}")
+    assert len(world.names()) == 1
+
+
 def test_deleting_what_is_not_there_does_nothing() -> None:
     world = World()
     kind: type[KubernetesObject] = type(decode(pod("p")))

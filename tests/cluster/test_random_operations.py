@@ -172,6 +172,7 @@ def check_workloads(world: World) -> None:
             else:
                 assert item.status.failed > 2
     for stray in world.store.pods.values():
+        assert stray.metadata.deletion_timestamp is None
         assert target_node(stray) in world.store.nodes or not is_active(stray)
 
 

@@ -14,6 +14,7 @@ from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.job_labels import label_job
 from bayplan.cluster.kubelet import VirtualKubelet
 from bayplan.cluster.naming import NameGenerator
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.store import Kind, ObjectStore, object_key
 from bayplan.objects.defaults import default_object
 from bayplan.objects.meta import KubernetesObject
@@ -86,6 +87,39 @@ class Arrival:
             self._store.add(_first_generation(item), now_ns)
             if isinstance(item, Node):
                 self._take_pods_of(item, now_ns)
+
+    def put(self, item: KubernetesObject, now_ns: int) -> None:
+        """Store a version of an object as it is. See `VirtualCluster.put`."""
+        old = self._store.get(type(item), object_key(item.metadata))
+        if old is None:
+            self._store.add(self._taken(item, "", now_ns), now_ns)
+            if isinstance(item, Node):
+                self._take_pods_of(item, now_ns)
+            return
+        before = old.metadata
+        metadata = replace(
+            item.metadata,
+            uid=before.uid,
+            resource_version=before.resource_version,
+            creation_timestamp=item.metadata.creation_timestamp or before.creation_timestamp,
+        )
+        item = replace(item, metadata=metadata)
+        lives = isinstance(item, Pod) and bool(item.spec.node_name) and not is_finished(item)
+        if old.metadata.finalizers and not metadata.finalizers and metadata.deletion_timestamp and not lives:
+            self._store.remove(type(item), object_key(metadata))
+        elif item != old:
+            node_before = old.spec.node_name if isinstance(old, Pod) else ""
+            self._store.update(self._taken(item, node_before, now_ns))
+
+    def _taken(self, item: KubernetesObject, node_before: str, now_ns: int) -> KubernetesObject:
+        """Return a pod that comes to a node as the node's kubelet makes it; anything else as it is."""
+        if not isinstance(item, Pod) or not item.spec.node_name or item.spec.node_name == node_before:
+            return item
+        if item.spec.node_name not in self._store.nodes:
+            return item
+        if not item.metadata.uid:
+            item = replace(item, metadata=replace(item.metadata, uid=self._store.new_uid()))
+        return self._kubelet.take(item, now_ns)
 
     def _named(self, item: T) -> T:
         """Return an object with a name, made from its prefix where it has none, and pods with a namespace."""

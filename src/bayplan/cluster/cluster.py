@@ -121,6 +121,19 @@ class VirtualCluster:
         self._arrival.apply(item, now_ns)
         return self._close(now_ns)
 
+    def put(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
+        """Store a version of an object as it is, for hosts that have their own rules about what a write may change.
+
+        Nothing is defaulted, admitted or merged; only uid and creation time of an existing object stay. An object
+        whose last finalizer this takes away while it is being deleted goes. No event where nothing changes.
+
+        Args:
+            item: the whole object.
+            now_ns: when.
+        """
+        self._arrival.put(item, now_ns)
+        return self._close(now_ns)
+
     def delete(
         self,
         kind: Kind,

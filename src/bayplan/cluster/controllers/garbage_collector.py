@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.deletion import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation
+from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER
 from bayplan.cluster.store import DELETED, ChangeEvent, Kind, object_key
 from bayplan.objects.meta import KubernetesObject
 
@@ -88,5 +89,12 @@ class GarbageCollector(Controller):
             self.deletion.delete(dependent, now_ns)
 
     def _drop_reference(self, dependent: KubernetesObject, uid: str) -> None:
-        owners = tuple(owner for owner in dependent.metadata.owner_references if owner.uid != uid)
-        self.store.update(replace(dependent, metadata=replace(dependent.metadata, owner_references=owners)))
+        metadata = dependent.metadata
+        owners = tuple(owner for owner in metadata.owner_references if owner.uid != uid)
+        finalizers = metadata.finalizers
+        controller = metadata.controller()
+        if controller is not None and controller.uid == uid:
+            # Nobody is left to count the pod for its Job.
+            finalizers = tuple(name for name in finalizers if name != JOB_TRACKING_FINALIZER)
+        metadata = replace(metadata, owner_references=owners, finalizers=finalizers)
+        self.store.update(replace(dependent, metadata=metadata))
