@@ -3,20 +3,47 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayplan.engine.cycle import absent_status
 from bayplan.engine.full_pass import ScoreTable
-from bayplan.engine.part import FEW_ROWS, Part
+from bayplan.engine.part import FEW_ROWS
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
 from bayplan.framework.status import Status, verdict_code
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
+
+
+class Said(NamedTuple):
+    """What one plugin says now: whose rule it is, what it was asked with, and its values on all rows.
+
+    `still` says that placements can't change the values while the params stay the same.
+    """
+
+    plugin: Any
+    spec: Any
+    params: Params | None
+    weight: int
+    values: Any
+    still: bool
+
+
+def what_is_said(plan: Plan, *, scored: bool, table: ScoreTable | None) -> list[Said]:
+    """Return what the filters of a plan say now, then its scorers (those of `table`, if it is given)."""
+    said = [Said(part.plugin, part.spec, part.params, 0, part.values, part.static) for part in plan.filter_parts]
+    if table is not None:
+        return said + [Said(it.plugin, it.spec, None, it.weight, it.raw, False) for it in table.scores.values()]
+    if scored:
+        weighted = zip(plan.score_parts, plan.weights, strict=True)
+        said += [
+            Said(part.plugin, part.spec, part.params, weight, part.values, part.static) for part, weight in weighted
+        ]
+    return said
 
 
 class Keyframe:
@@ -32,8 +59,10 @@ class Keyframe:
         filters: per filter part its plugin, its spec and the params that its reasons need.
         scorers: per score part its plugin, its spec and its weight.
         floor: what a feasible node scores before any plugin is asked: 1 where the profile has no score plugin.
-        dynamic: the parts that placements can change, by number: filters first, then scorers.
+        moving: parts that placements change although no log tells of it, as their params move.
+        dynamic: the parts whose changes are kept, by number (filters first, then scorers): those, and what logs tell of.
         rows: rows that changed later, in order. values: for each of them the values of the dynamic parts.
+        texts: per filter the reasons of verdicts, where they were noted when they were given: their params are gone.
     """
 
     __slots__ = (
@@ -42,6 +71,7 @@ class Keyframe:
         "examined",
         "filters",
         "floor",
+        "moving",
         "names",
         "order",
         "raw",
@@ -49,12 +79,20 @@ class Keyframe:
         "scored",
         "scorers",
         "state",
+        "texts",
         "values",
         "verdicts",
     )
 
-    def __init__(self, state: ClusterState, names: tuple[str | None, ...], order: Index) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        names: tuple[str | None, ...],
+        order: Index,
+        moving: frozenset[int] = frozenset(),
+    ) -> None:
         self.state = state
+        self.moving = moving
         self.names = names
         self.order = order
         self.examined: Bools | None = np.zeros(len(names), dtype=np.bool_)
@@ -66,48 +104,36 @@ class Keyframe:
         self.scorers: list[tuple[ScorePlugin[Any], Any, int]] = []
         self.raw: list[Any] = []
         self.dynamic: list[int] = []
+        self.texts: list[dict[int, tuple[str, ...]]] = []
         self.rows = array("q")
         self.values = array("q")
 
-    def take_filters(self, plan: Plan) -> None:
-        """Copy the verdicts of a plan. The plan itself is not kept: its arrays are to go when scheduling needs them no more."""
+    def take(self, plan: Plan, said: Sequence[Said], *, scored: bool) -> None:
+        """Copy what the plugins of a plan say, filters first. The plan is not kept: its arrays are to go when it goes."""
         count = len(self.names)
+        filters, scorers = said[: len(plan.filter_parts)], said[len(plan.filter_parts) :]
         self.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()
         self.absent = absent_status(plan)
-        self.verdicts = [_narrow(part.values[:count]) for part in plan.filter_parts]
-        self.filters = [(part.plugin, part.spec, part.params) for part in plan.filter_parts]
-        self.dynamic = [number for number, part in enumerate(plan.filter_parts) if not part.static]
-
-    def take_scores(self, plan: Plan) -> None:
-        """Copy the raw scores of a plan."""
-        self.scored = True
+        self.verdicts = [_narrow(it.values[:count]) for it in filters]
+        self.filters = [(it.plugin, it.spec, it.params) for it in filters]
+        self.scored = scored
         self.floor = 0 if plan.profile.score else 1
-        weighted = zip(plan.score_parts, plan.weights, strict=True)
-        self.scorers = [(part.plugin, part.spec, weight) for part, weight in weighted]
-        self.raw = [_narrow(part.values[: len(self.names)]) for part in plan.score_parts]
-        first = len(self.filters)
-        self.dynamic += [first + number for number, part in enumerate(plan.score_parts) if not part.static]
+        self.raw = [_narrow(it.values[:count]) for it in scorers]
+        self.scorers = [(it.plugin, it.spec, it.weight) for it in scorers]
+        self.dynamic = [number for number, it in enumerate(said) if not it.still or number in self.moving]
 
-    def take_table(self, plan: Plan, table: ScoreTable) -> None:
-        """Copy raw scores that are not the plan's own."""
-        self.scored = True
-        self.floor = 0 if plan.profile.score else 1
-        self.scorers = [(scores.plugin, scores.spec, scores.weight) for scores in table.scores.values()]
-        self.raw = [_narrow(scores.raw) for scores in table.scores.values()]
-
-    def take_changes(self, plan: Plan, rows: Collection[int]) -> None:
-        """Note the values that rows of the plan have now."""
-        parts: list[Part] = [*plan.filter_parts, *plan.score_parts] if self.scored else [*plan.filter_parts]
-        columns = [parts[number].values for number in self.dynamic]
+    def take_changes(self, columns: Sequence[Any], rows: Collection[int]) -> None:
+        """Note the values that rows have now; `columns` are those of all parts."""
+        followed = [columns[number] for number in self.dynamic]
         if len(rows) <= FEW_ROWS:
             for row in rows:
                 self.rows.append(row)
-                self.values.extend([column.item(row) for column in columns])
+                self.values.extend([column.item(row) for column in followed])
             return
         index = np.fromiter(rows, dtype=np.int64, count=len(rows))
         self.rows.frombytes(index.tobytes())
-        values = np.empty((len(index), len(columns)), dtype=np.int64)
-        for place, column in enumerate(columns):
+        values = np.empty((len(index), len(followed)), dtype=np.int64)
+        for place, column in enumerate(followed):
             values[:, place] = column[index]
         self.values.frombytes(values.tobytes())
 
@@ -131,7 +157,10 @@ class Keyframe:
     def explain(self, number: int, verdict: int) -> Status:
         """Return the status of a verdict of the filter with this number."""
         plugin, spec, params = self.filters[number]
-        return Status(verdict_code(verdict), plugin.reasons(spec, params, verdict), plugin.name)
+        reasons = self.texts[number].get(verdict) if self.texts else None
+        if reasons is None:
+            reasons = plugin.reasons(spec, params, verdict)
+        return Status(verdict_code(verdict), reasons, plugin.name)
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
         """Return the normalised scores of the scorer with this number, for raw scores of any rows."""
@@ -162,11 +191,15 @@ class Keyframe:
         return codes, raw
 
     @property
+    def whole_nbytes(self) -> int:
+        """Return about how many bytes this keyframe takes without its changes, names left out."""
+        examined = 0 if self.examined is None else self.examined.nbytes
+        return 500 + examined + sum(int(values.nbytes) for values in (*self.verdicts, *self.raw))
+
+    @property
     def nbytes(self) -> int:
         """Return about how many bytes this keyframe and its changes take, names left out."""
-        examined = 0 if self.examined is None else self.examined.nbytes
-        whole = sum(int(values.nbytes) for values in (*self.verdicts, *self.raw))
-        return 500 + examined + whole + self.rows.itemsize * len(self.rows) + self.values.itemsize * len(self.values)
+        return self.whole_nbytes + self.rows.itemsize * len(self.rows) + self.values.itemsize * len(self.values)
 
 
 def _narrow(values: Any) -> Any:

@@ -42,7 +42,7 @@ class Plan:
         filter_parts: the filters that take part, in order. score_parts: likewise, with their weights in `weights`.
         feasible: bool[capacity]; feasible_count: how many are.
         total: int64[capacity], the weighted sum of normalised scores; -1 where not feasible.
-        keyframe: free for the records: what they last wrote whole of this plan.
+        history: free for the records: what they remember of this plan between its cycles.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
     """
 
@@ -82,7 +82,7 @@ class Plan:
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
         self._stale_rows: dict[int, None] | None = None
         self._changes: Changes | None = None
-        self.keyframe: object | None = None
+        self.history: object | None = None
         self._recorded_rows: dict[int, None] | None = None
         self._has_errors = False
         self._has_custom_scores = False

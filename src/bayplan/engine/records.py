@@ -14,8 +14,10 @@ import numpy as np
 
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
-from bayplan.engine.keyframe import Keyframe
+from bayplan.engine.full_pass import ScoreTable
+from bayplan.engine.keyframe import Keyframe, Said, what_is_said
 from bayplan.engine.plan import Plan
+from bayplan.engine.plan_history import FrameHistory, PlanHistory
 from bayplan.framework.plugin import Params
 from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
@@ -95,13 +97,14 @@ class Records:
             return Frame(self._bare, 0, False, (), (), (), plan.pre.status if state.nodes.row_of else None)
         scored = result.scored and result.failure is None
         scales: tuple[Params | None, ...] = ()
+        history = plan.history if isinstance(plan.history, PlanHistory) else None
+        if history is None:
+            plan.history = history = PlanHistory()
         if result.table is not None and scored:
-            keyframe = Keyframe(state, names, self._order)
-            keyframe.take_filters(plan)
-            keyframe.take_table(plan, result.table)
+            keyframe = self._keyframe_of_table(plan, history, names, result.table)
             scales = tuple(scores.scale for scores in result.table.scores.values())
         else:
-            keyframe = self._keyframe_of(plan, names, scored)
+            keyframe = self._keyframe_of(plan, history, names, scored)
             if scored:
                 scales = tuple(plan.scales)
         overrides = tuple((row, number, verdict) for row, (number, verdict) in result.overrides.items())
@@ -121,21 +124,38 @@ class Records:
             None if result.sample is None else result.sample_span,
         )
 
-    def _keyframe_of(self, plan: Plan, names: tuple[str | None, ...], scored: bool) -> Keyframe:
+    def _keyframe_of(self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], scored: bool) -> Keyframe:
         """Return the plan's keyframe with the changes since its last record added, or a new one."""
-        keyframe = plan.keyframe if isinstance(plan.keyframe, Keyframe) else None
-        rows = plan.take_changes()
-        if keyframe is None or rows is None or (scored and not keyframe.scored):
-            plan.keyframe = keyframe = Keyframe(plan.state, names, self._order)
-            keyframe.take_filters(plan)
-            if scored:
-                keyframe.take_scores(plan)
-        elif rows:
-            keyframe.take_changes(plan, rows)
-            if keyframe.scored and not scored:
-                # Scores of these rows were not brought up to date, nor are they read here: the next cycle records them again.
-                plan.keep_changes(rows)
-        return keyframe
+        own, rows = history.own, plan.take_changes()
+        if own is not None and rows is not None and (own.keyframe.scored or not scored):
+            if rows:
+                own.record_rows(what_is_said(plan, scored=own.keyframe.scored, table=None), list(rows))
+                if own.keyframe.scored and not scored:
+                    # Scores of these rows were not brought up to date, nor are they read here: the next cycle records them again.
+                    plan.keep_changes(rows)
+            return own.keyframe
+        said = what_is_said(plan, scored=scored, table=None)
+        if own is not None and scored is own.keyframe.scored and own.record_differences(plan, said):
+            return own.keyframe
+        history.own = self._begin(plan, own, names, said, scored)
+        return history.own.keyframe
+
+    def _keyframe_of_table(
+        self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], table: ScoreTable
+    ) -> Keyframe:
+        """Return a keyframe with the scores of a table; the changes that the plan has to tell stay for its own next record."""
+        said = what_is_said(plan, scored=True, table=table)
+        if history.tables is None or not history.tables.record_differences(plan, said):
+            history.tables = self._begin(plan, history.tables, names, said, True)
+        return history.tables.keyframe
+
+    def _begin(
+        self, plan: Plan, before: FrameHistory | None, names: tuple[str | None, ...], said: list[Said], scored: bool
+    ) -> FrameHistory:
+        moving = frozenset[int]() if before is None else before.moving
+        keyframe = Keyframe(plan.state, names, self._order, moving)
+        keyframe.take(plan, said, scored=scored)
+        return FrameHistory(plan, keyframe, said, 0 if before is None else before.vain)
 
     def _node_names(self, state: ClusterState) -> tuple[str | None, ...]:
         """Return the names of all rows; the very same tuple while no node comes or goes."""

@@ -1,0 +1,190 @@
+"""Full records of plugins whose params move: what was recorded is what a full pass said, and it takes little room."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.full_pass import ScoreTable, score_over
+from bayplan.engine.records import Decision, RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.node_info import NodeInfo
+from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.framework.plugin import FilterPlugin, Params, Plugin, PreFilterPlugin, PreFilterResult
+from bayplan.framework.status import Status
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.state.arrays import Codes
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+from bayplan.testing.builders import make_node, make_pod
+
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+
+
+def own_kind(app: str) -> dict[str, Any]:
+    return {"matchLabels": {"app": app}}
+
+
+def spread(app: str, key: str, when: str) -> dict[str, Any]:
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": own_kind(app)}
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def apart(app: str) -> dict[str, Any]:
+    term = {"topologyKey": HOSTNAME, "labelSelector": own_kind(app)}
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def together(app: str) -> dict[str, Any]:
+    term = {"weight": 10, "podAffinityTerm": {"topologyKey": ZONE, "labelSelector": own_kind(app)}}
+    return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+SPECS: dict[str, dict[str, Any]] = {
+    "apart": apart("apart"),
+    "together": together("together"),
+    "soft-zone": spread("soft-zone", ZONE, "ScheduleAnyway"),
+    "hard-zone": spread("hard-zone", ZONE, "DoNotSchedule"),
+    "soft-host": spread("soft-host", HOSTNAME, "ScheduleAnyway"),
+    "plain": {},
+}
+
+
+class Tally:
+    """The spec of `Talking`."""
+
+    key = 0
+
+
+class Talking(PreFilterPlugin[Tally], FilterPlugin[Tally]):
+    """Rejects nodes with many pods, in words that change with every cycle."""
+
+    name = "Talking"
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> Tally:
+        return Tally()
+
+    def pre_filter(self, spec: Tally, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        return PreFilterResult((len(cluster.pods),))
+
+    def filter(self, spec: Tally, params: Params | None, rows: Rows) -> Codes:
+        return rows.codes(rows.where(rows.pod_count() > 1, 1, 0))
+
+    def reasons(self, spec: Tally, params: Params | None, verdict: int) -> tuple[str, ...]:
+        assert params is not None
+        return (f"node(s) were busy when {params[0]} pods ran",)
+
+
+class EvenNodes(PerNodePlugin):
+    """Declares nothing of what it reads, so that it is asked in full each time."""
+
+    name = "EvenNodes"
+
+    def score_node(self, pod: Pod, node: NodeInfo) -> int:
+        return 50 + len(node.pods) if int(node.name[1:]) % 2 else 10
+
+
+def scheduler_with(*plugins: type[Plugin[Any]], nodes: int = 24) -> Scheduler:
+    registry = in_tree_registry().with_plugins(*plugins)
+    points = registry.extension_points_for_configuration
+    configuration = default_configuration(extension_points_of=points)
+    configuration = configuration.with_plugins([(plugin.name, 1) for plugin in plugins], points)
+    scheduler = assemble_scheduler(
+        configuration, registry, feature_gates=FeatureGates(), seed=1, record_level=RecordLevel.FULL
+    )
+    for number in range(nodes):
+        scheduler.handle(
+            None, make_node(f"n{number:03}").capacity(cpu="6", memory="8Gi").zone("abc"[number % 3]).obj(), 0
+        )
+    return scheduler
+
+
+def full_pass(scheduler: Scheduler, pod: Pod) -> tuple[dict[str, list[int]], ScoreTable | None, list[int]]:
+    """Return every filter's verdicts and the scores, all evaluated anew, and the rows that there are."""
+    plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
+    state = scheduler.state
+    assert plan.run_pre_filter_plugins(CycleState()).status is None
+    plan.refresh_filters()
+    rows = Rows(state)
+    alive = np.flatnonzero(state.nodes.alive).tolist()
+    codes = {}
+    feasible = state.nodes.alive[: state.nodes.count].copy()
+    for part in plan.filter_parts:
+        verdicts = part.plugin.filter(part.spec, plan.filter_params(part), rows)
+        codes[part.name] = verdicts[alive].tolist()
+        feasible &= verdicts == 0
+    whole = np.zeros(state.nodes.capacity, dtype=np.bool_)
+    whole[: len(feasible)] = feasible
+    return codes, score_over(plan, whole) if feasible.sum() > 1 else None, alive
+
+
+def check(decision: Decision, codes: dict[str, list[int]], table: ScoreTable | None, alive: list[int]) -> None:
+    assert {name: decision.codes[number].tolist() for number, name in enumerate(decision.filters)} == codes
+    if table is None:
+        assert decision.scorers == ()
+        return
+    fits = decision.feasible
+    for number, name in enumerate(decision.scorers):
+        scores = table.scores[name]
+        assert decision.raw[number][fits].tolist() == scores.raw[alive][fits].tolist(), name
+        assert decision.normalized[number][fits].tolist() == scores.normalized[alive][fits].tolist(), name
+    assert decision.total.tolist() == table.total[alive].tolist()
+
+
+@pytest.mark.parametrize("plugins", [(), (EvenNodes,)], ids=["in-tree plugins", "with one that declares nothing"])
+@pytest.mark.parametrize("seed", range(4))
+def test_records_hold_what_a_full_pass_said_at_the_time(seed: int, plugins: tuple[type[PerNodePlugin], ...]) -> None:
+    random = Random(seed)
+    scheduler = scheduler_with(*plugins)
+    wanted = []
+    for step in range(70):
+        app = random.choice(list(SPECS))
+        pod = make_pod(f"p{step}").label(app=app).req(cpu="500m").spec(**SPECS[app]).obj()
+        wanted.append(full_pass(scheduler, pod))
+        scheduler.handle(None, pod, step)
+        assert scheduler.schedule_one(step) is not None
+        if random.random() < 0.05:
+            scheduler.handle(None, make_node(f"n9{step:02}").capacity(cpu="6", memory="8Gi").zone("a").obj(), step)
+        if random.random() < 0.1 and scheduler.state.pods:
+            key = random.choice(sorted(scheduler.state.pods))
+            gone = scheduler.state.pods[key].pod
+            scheduler.state.remove_pod(key)
+            scheduler.assumed.pop(key, None)
+            scheduler.pods.pop(key, None)
+            assert gone is not None
+    for number, want in enumerate(wanted):
+        check(scheduler.records.decision(number), *want)
+
+
+def test_reasons_that_change_with_params_are_those_of_their_cycle() -> None:
+    scheduler = scheduler_with(Talking, nodes=3)
+    texts = []
+    for number in range(6):
+        pod = make_pod(f"p{number}").req(cpu="1").obj()
+        scheduler.handle(None, pod, 0)
+        assert scheduler.schedule_one(0) is not None
+        decision = scheduler.records.decision(number)
+        found = {status.reasons[0] for row in range(3) if (status := decision.first_failure(row)) is not None}
+        texts.append(found)
+        assert found <= {f"node(s) were busy when {number} pods ran"}
+    assert texts[5] == {"node(s) were busy when 5 pods ran"}
+    before = scheduler.records.decision(4)
+    found = {status.reasons[0] for row in range(3) if (status := before.first_failure(row)) is not None}
+    assert found == {"node(s) were busy when 4 pods ran"}
+
+
+@pytest.mark.parametrize("app", ["apart", "soft-host", "plain"])
+def test_what_changes_little_takes_little(app: str) -> None:
+    scheduler = scheduler_with(nodes=2000)
+    for number in range(60):
+        scheduler.handle(None, make_pod(f"p{number}").label(app=app).req(cpu="500m").spec(**SPECS[app]).obj(), 0)
+        assert scheduler.schedule_one(0) is not None
+    assert scheduler.records.nbytes / 60 < 2_000
