@@ -160,8 +160,6 @@ def _tell_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Stat
     names = plan.state.nodes.names
     feasible = _rows_of(plan, answer["feasible"])
     table = score_over(plan, feasible)
-    if table.failure is not None and not table.scores:
-        return table.failure
     answer["preScoreSkipped"] = list[Json](sorted(table.skipped))
     rows = np.flatnonzero(feasible).tolist()
     answer["scores"] = {
@@ -173,6 +171,10 @@ def _tell_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Stat
         for plugin, scores in table.scores.items()
     }
     if table.failure is not None:
+        # The recording has the sums up to the plugin that failed.
+        if table.scores:
+            sums = sum(scores.weight * scores.normalized for scores in table.scores.values())
+            answer["total"] = {names[row] or "": int(np.asarray(sums)[row]) for row in rows}
         return table.failure
     answer["total"] = {names[row] or "": int(table.total[row]) for row in rows}
     highest = int(table.total.max())

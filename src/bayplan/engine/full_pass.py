@@ -63,13 +63,15 @@ def score_over(plan: Plan, feasible: Bools) -> ScoreTable:
     table = ScoreTable()
     feasible = feasible[: state.nodes.count]
     params: dict[str, Params] = {}
-    for plugin in profile.pre_score:
+    # Where nothing is scored, nobody is asked to prepare for it.
+    for plugin in profile.pre_score if profile.score else ():
         answer = plugin.pre_score(plan.specs[plugin.name], state, feasible)
         if not isinstance(answer, Status):
             params[plugin.name] = answer
         elif answer.code is Code.SKIP:
             table.skipped.append(plugin.name)
         else:
+            table.skipped.clear()
             table.failure = error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)
             return table
     rows = Rows(state)

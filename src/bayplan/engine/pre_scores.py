@@ -33,7 +33,9 @@ class PreScores:
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
         self._state = state
-        self._plugins = [(plugin, specs[plugin.name]) for plugin in profile.pre_score]
+        # Where nothing is scored, nobody is asked to prepare for it.
+        preparing = profile.pre_score if profile.score else ()
+        self._plugins = [(plugin, specs[plugin.name]) for plugin in preparing]
         self._dynamic = [
             number for number, (plugin, spec) in enumerate(self._plugins) if not is_static(plugin.pre_score_reads(spec))
         ]
