@@ -1,6 +1,6 @@
 """DynamicResources: pods that claim devices go where these can be allocated. `plugin` is the plugin itself.
 
-Source: https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/, KEP-4381 (structured parameters) and
-those that build on it: KEP-4816 (alternatives), KEP-4815 (partitions), KEP-5055 (device taints), KEP-5075 (shared capacity), KEP-5004
-(extended resources), KEP-5007 (binding conditions).
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/, KEP-4381 (structured parameters),
+KEP-4816 (alternatives), KEP-4815 (partitions), KEP-5055 (device taints), KEP-5075 (shared capacity), KEP-5004 (extended
+resources), KEP-5007 (binding conditions).
 """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bayplan.objects.pod import Pod, PodResourceClaim
 from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.selectors import quote
-from bayplan.state.object_catalog import ObjectCatalog
+from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
 
 
 class ClaimsUnusable(Exception):
@@ -36,7 +36,7 @@ def claim_of(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
     raise ClaimsUnusable(f'pod "{metadata.namespace}/{metadata.name}": ResourceClaim not created yet')
 
 
-def pod_claims(pod: Pod, catalog: ObjectCatalog) -> Sequence[ResourceClaim]:
+def pod_claims(pod: Pod, tracker: ClaimTracker) -> Sequence[ResourceClaim]:
     """Return the claims of a pod in the order of its spec.
 
     Raises:
@@ -48,7 +48,7 @@ def pod_claims(pod: Pod, catalog: ObjectCatalog) -> Sequence[ResourceClaim]:
         name, must_own = claim_of(pod, entry)
         if name is None:
             continue
-        claim = catalog.get(ResourceClaim, f"{metadata.namespace}/{name}")
+        claim = tracker.get(f"{metadata.namespace}/{name}")
         if claim is None:
             raise ClaimsUnusable(f'could not find ResourceClaim "{metadata.namespace}/{name}"')
         if claim.metadata.deletion_timestamp is not None:
@@ -67,8 +67,3 @@ def pod_claims(pod: Pod, catalog: ObjectCatalog) -> Sequence[ResourceClaim]:
 def is_reserved_for(pod: Pod, claim: ResourceClaim) -> bool:
     """Return whether a pod is among the users of a claim."""
     return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
-
-
-def uid_of(claim: ResourceClaim) -> str:
-    """Return what identifies a claim: its UID, or its key where a document came without one."""
-    return claim.metadata.uid or claim.key

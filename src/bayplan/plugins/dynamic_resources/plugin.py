@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from bayplan.framework.configuration.plugin_arguments import DynamicResourcesArgs
 from bayplan.framework.cycle_state import CycleState
@@ -23,15 +27,40 @@ from bayplan.framework.plugin import (
     ReservePlugin,
 )
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, pod_claims
+from bayplan.objects.resource import ResourceClaim
+from bayplan.plugins.dynamic_resources.allocation_result import allocation_of, told_result
+from bayplan.plugins.dynamic_resources.claim_binding import (
+    BindingFailed,
+    allocated_claim,
+    bound_claim,
+    deallocated_claim,
+)
+from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
+from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, is_reserved_for, pod_claims
+from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, Reservation
+from bayplan.plugins.dynamic_resources.extended_resources import IN_MEMORY_NAME
+from bayplan.plugins.dynamic_resources.features import allocation_features
+from bayplan.plugins.dynamic_resources.hints import ClaimHints
+from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
+from bayplan.plugins.dynamic_resources.node_filter import NodeFilter
+from bayplan.plugins.dynamic_resources.pod_resources import PodResources
+from bayplan.plugins.dynamic_resources.preparation import Preparation
+from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 from bayplan.plugins.normalize_score import largest_score, stretched
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.device_classes import DeviceClassResolver
 from bayplan.state.views import Rows
 
+STATE_KEY = "DynamicResources"
+RESERVED_KEY = "DynamicResources/reserved"
+UPDATES_KEY = "DynamicResources/updates"
+NO_CLAIMS = "no new claims to deallocate"
 NOT_FOUND = "not found"
 STATE_MISSING = 0x2000 | ERROR_BIT
+KEPT_CYCLES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +97,43 @@ class DynamicResources(
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
-        self._arguments = arguments if isinstance(arguments, DynamicResourcesArgs) else DynamicResourcesArgs()
-        self._catalog = handle.cluster.catalog
+        given = arguments if isinstance(arguments, DynamicResourcesArgs) else DynamicResourcesArgs()
+        gates, catalog = handle.feature_gates, handle.cluster.catalog
+        self._features = allocation_features(gates)
+        self._tracker = ClaimTracker(catalog)
+        self._hints = ClaimHints(self._tracker)
+        classes = DeviceClassResolver(catalog)
+        self._resources = PodResources(classes if gates.enabled("DRAExtendedResource") else None)
+        self._allocator = NodeAllocator(
+            catalog, self._tracker, self._features, taint_rules=gates.enabled("DRADeviceTaintRules")
+        )
+        self._preparation = Preparation(
+            catalog, self._tracker, self._resources, self._features, given.binding_timeout_ns
+        )
+        self._node_filter = NodeFilter(self._allocator, classes)
+        self._cycles: OrderedDict[Hashable, CycleClaims] = OrderedDict()
         # Where the profile leaves out PreFilter, everything after it finds no state.
         self._pre_filters = False
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return what tells one pod with claims from another; None for pods without."""
-        if not pod.spec.resource_claims:
+        if not pod.spec.resource_claims and not self._resources.any_backed(pod):
             return None
         return (pod.metadata.name, pod.metadata.uid, pod.status.resource_claim_statuses)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> DynamicResourcesSpec:
         """Note the pod where it has claims."""
-        if not pod.spec.resource_claims:
+        sign = self.sign_pod(pod)
+        if sign is None:
             return WITHOUT_CLAIMS
-        return DynamicResourcesSpec((pod.metadata.namespace, self.sign_pod(pod)), pod)
+        return DynamicResourcesSpec((pod.metadata.namespace, sign, pod.spec.resource_claims), pod)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep a pod out of the queue until all its claims exist and are its own."""
         if not pod.spec.resource_claims:
             return SUCCESS
         try:
-            pod_claims(pod, self._catalog)
+            pod_claims(pod, self._tracker)
         except ClaimsUnusable as problem:
             return unresolvable(str(problem))
         return SUCCESS
@@ -104,35 +147,107 @@ class DynamicResources(
     def pre_filter(
         self, spec: DynamicResourcesSpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """SKIP pods without claims."""
+        """Find the pod's claims; reject it where they can't be allocated at all, SKIP where it has none."""
         self._pre_filters = True
-        return SKIP
+        if spec.pod is None:
+            return SKIP
+        cycle = self._cycle(spec.key, spec.pod, state.now_ns)
+        state.write(STATE_KEY, cycle)
+        return cycle.answer
+
+    def _cycle(self, key: Hashable, pod: Pod, now_ns: int) -> CycleClaims:
+        """Return what is known of a pod's claims: the same object as long as nothing changed that it was made of."""
+        token = (self._tracker.version, self._allocator.version)
+        known = self._cycles.get(key)
+        if known is not None and known.token == token and (known.expires_ns is None or now_ns <= known.expires_ns):
+            return known
+        self._allocator.refresh()
+        cycle = self._cycles[key] = CycleClaims(token, pod)
+        self._cycles.move_to_end(key)
+        if len(self._cycles) > KEPT_CYCLES:
+            self._cycles.popitem(last=False)
+        self._preparation.prepare(cycle, now_ns)
+        return cycle
 
     def filter(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Codes:
-        """Let all nodes pass."""
-        return rows.codes(rows.fill(STATE_MISSING if params is None else 0))
+        """Return which nodes can't serve the claims, each with the text that the cycle has for its verdict."""
+        if params is None:
+            return rows.codes(rows.fill(STATE_MISSING))
+        (cycle,) = params
+        assert isinstance(cycle, CycleClaims)
+        nodes = rows.state.nodes.nodes
+        verdicts = [
+            self._node_filter.verdict(cycle, row, node) if (node := nodes[row]) is not None else 0
+            for row in rows_of(rows)
+        ]
+        return rows.codes(rows.from_list(verdicts))
 
     def reasons(self, spec: DynamicResourcesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the text of a verdict."""
-        return (NOT_FOUND,)
+        if params is None:
+            return (NOT_FOUND,)
+        (cycle,) = params
+        assert isinstance(cycle, CycleClaims)
+        return (cycle.text_of(verdict),)
 
     # PostFilter.
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Give up allocations that keep the pod from all nodes. An Error where PreFilter was not reached, as upstream."""
+        """Give up an allocation that keeps the pod from nodes; the pod itself stays unschedulable.
+
+        An Error where PreFilter was not reached, as upstream.
+        """
         if not self._pre_filters or self.name in state.unreached_pre_filters:
             return None, error(NOT_FOUND)
-        return None, unschedulable("no new claims to deallocate")
+        cycle = state.read(STATE_KEY, CycleClaims)
+        if cycle is None or not cycle.claims:
+            return None, unschedulable(NO_CLAIMS)
+        special = cycle.special
+        is_stale = special is not None and special.metadata.name != IN_MEMORY_NAME
+        for place in self._kept_from_nodes(cycle, diagnosis):
+            claim = cycle.claims[place]
+            if claim is special:
+                if is_stale:
+                    break
+                continue
+            users = claim.status.reserved_for
+            if not users or (len(users) == 1 and users[0].uid == pod.metadata.uid):
+                # Upstream takes one of several at random.
+                state.write(UPDATES_KEY, (deallocated_claim(claim),))
+                return None, unschedulable("deallocation of ResourceClaim completed")
+        if is_stale:
+            return None, unschedulable("deletion of ResourceClaim completed")
+        return None, unschedulable("still not schedulable")
+
+    def _kept_from_nodes(self, cycle: CycleClaims, diagnosis: Diagnosis) -> list[int]:
+        """Return the places of claims that made this filter reject a node which those before it had let pass."""
+        if self.name not in diagnosis.filters:
+            return []
+        mine = diagnosis.filters.index(self.name)
+        found = set[int]()
+        for row, places in cycle.unavailable.items():
+            if diagnosis.examined[row] and diagnosis.first[row] == mine:
+                found.update(places)
+        return sorted(found)
 
     # Score.
 
+    def observe(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> Params:
+        """Return the claims of the cycle as the params of Score."""
+        cycle = self._cycles.get(spec.key) if spec.pod is not None else None
+        return () if cycle is None else cycle.params
+
     def score(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Ints:
-        """Return 0 for all nodes."""
-        return rows.fill(0)
+        """Return how much of what a pod prefers a node would give it; 0 for all nodes where it has no prioritised lists."""
+        if not params or not self._features.prioritized_list:
+            return rows.fill(0)
+        (cycle,) = params
+        assert isinstance(cycle, CycleClaims)
+        return rows.from_list([cycle.preference(row) for row in rows_of(rows)])
 
     def score_error(self, spec: DynamicResourcesSpec, params: Params | None) -> str:
         """Refuse to score where PreFilter is disabled, as upstream does."""
-        return "" if self._pre_filters else NOT_FOUND
+        return "" if self._pre_filters or not self._features.prioritized_list else NOT_FOUND
 
     def scale(self, spec: DynamicResourcesSpec, params: Params | None, raw: Ints) -> Params:
         """Return the largest score."""
@@ -145,19 +260,84 @@ class DynamicResources(
     # Reserve and PreBind.
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Take the devices."""
-        return SUCCESS if self._pre_filters else error(NOT_FOUND)
+        """Put the allocations that Filter found for the node in flight."""
+        cycle = state.read(STATE_KEY, CycleClaims)
+        if cycle is None:
+            return SUCCESS if self._pre_filters else error(NOT_FOUND)
+        wanted = list(cycle.to_allocate())
+        if not wanted:
+            return SUCCESS
+        row = self.handle.cluster.nodes.row_of.get(node_name, -1)
+        allocation = cycle.allocations.get(row)
+        if allocation is None or not allocation.chosen:
+            # Where the node itself has the extended resources there is nothing to allocate.
+            served = all(claim is cycle.special for _, claim in wanted)
+            return SUCCESS if served else error("claim allocation not found for node")
+        claims: dict[int, ResourceClaim] = {}
+        try:
+            for (place, _), claim, chosen in zip(wanted, allocation.claims, allocation.chosen, strict=True):
+                result = allocation_of(claim, chosen, node_name, self._features)
+                claims[place] = allocated_claim(claim, msgspec.structs.replace(claim.status, allocation=result))
+        except AllocationFailed as problem:
+            return error(str(problem))
+        for claim in claims.values():
+            self._tracker.signal(claim)
+        state.write(RESERVED_KEY, Reservation(node_name, claims, allocation.requests))
+        return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Give the devices back."""
+        """Take back what Reserve put in flight, and what PreBind wrote over the claims."""
+        reservation = state.read(RESERVED_KEY, Reservation)
+        if reservation is not None:
+            for claim in reservation.claims.values():
+                self._tracker.release(uid_of(claim))
+                self._tracker.restore(claim.key)
+            state.delete(RESERVED_KEY)
+        for item in state.read(UPDATES_KEY, tuple) or ():
+            self._tracker.restore(item.key)
+        state.delete(UPDATES_KEY)
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return ``devices``."""
-        return {}
+        """Return ``devices``: by claim of the pod's spec what was allocated for each of its requests."""
+        reservation = state.read(RESERVED_KEY, Reservation)
+        if reservation is None:
+            return {}
+        return {
+            "devices": {
+                claim.key: [told_result(result) for result in claim.status.allocation.devices.results]
+                for claim in reservation.claims.values()
+                if claim.metadata.name != IN_MEMORY_NAME and claim.status.allocation is not None
+            }
+        }
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Let the pod be bound."""
+        """Write allocations and the pod as a user into its claims; the host carries `updates` out."""
+        cycle = state.read(STATE_KEY, CycleClaims)
+        if cycle is None:
+            return SUCCESS if self._pre_filters else error(NOT_FOUND)
+        reservation = state.read(RESERVED_KEY, Reservation)
+        chosen = reservation.claims if reservation is not None else {}
+        written = []
+        try:
+            for place, claim in enumerate(cycle.claims):
+                if is_reserved_for(pod, claim) or (claim is cycle.special and place not in chosen):
+                    continue
+                current = chosen.get(place, claim)
+                written.append(bound_claim(current, pod, state.now_ns, timestamp=self._features.binding_conditions))
+        except BindingFailed as problem:
+            return error(str(problem))
+        for claim in written:
+            self._tracker.assume(claim)
+        for claim in chosen.values():
+            # The special claim stays in flight until the cluster knows it: nothing stands in for it.
+            if claim.metadata.name != IN_MEMORY_NAME:
+                self._tracker.release(uid_of(claim), force=True)
+        state.write(UPDATES_KEY, tuple(written))
         return SUCCESS
+
+    def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
+        """Return the claims as the host is to write them: after PreBind those of the pod, after PostFilter one to be given up."""
+        return state.read(UPDATES_KEY, tuple) or ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register claims, device classes, slices, nodes, and pods whose claims were made."""
@@ -165,8 +345,17 @@ class DynamicResources(
         node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
         return (
             (ClusterEvent(EventResource.NODE, node_changes), None),
-            (ClusterEvent(EventResource.RESOURCE_CLAIM, changes), None),
-            (ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM), None),
+            (ClusterEvent(EventResource.RESOURCE_CLAIM, changes), self._hints.is_schedulable_after_claim_change),
+            (
+                ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
+                self._hints.is_schedulable_after_pod_change,
+            ),
             (ClusterEvent(EventResource.DEVICE_CLASS, changes), None),
             (ClusterEvent(EventResource.RESOURCE_SLICE, changes), None),
         )
+
+
+def rows_of(rows: Rows) -> list[int]:
+    """Return the row numbers of a view, of many rows or of one."""
+    numbers: Any = rows.row_numbers()
+    return [numbers] if rows.scalar else numbers.tolist()  # type: ignore[no-any-return]

@@ -1,0 +1,132 @@
+"""Check requests against classes and devices before devices are chosen, with the texts of what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.objects.node import Node
+from bayplan.objects.resource import DeviceClass, DeviceRequest, ResourceClaim
+from bayplan.objects.selectors import quote
+from bayplan.plugins.dynamic_resources.capacity import fits
+from bayplan.plugins.dynamic_resources.device_requests import ALL, EXACT_COUNT, CheckedWish, Wish, wishes_of
+from bayplan.plugins.dynamic_resources.device_use import DeviceUse
+from bayplan.plugins.dynamic_resources.features import AllocationFeatures
+from bayplan.plugins.dynamic_resources.pools import Pool, PoolDevice, node_matches
+from bayplan.plugins.dynamic_resources.selectors import AllocationFailed, Selectors
+from bayplan.state.object_catalog import ObjectCatalog
+
+
+class RequestChecks:
+    """The checks for one node.
+
+    Attributes:
+        features: what is switched on. use: which devices are allocated.
+    """
+
+    def __init__(
+        self, features: AllocationFeatures, use: DeviceUse, catalog: ObjectCatalog, selectors: Selectors, node: Node
+    ) -> None:
+        self.features = features
+        self.use = use
+        self._catalog = catalog
+        self._selectors = selectors
+        self._node = node
+        self._selectable: dict[tuple[int, int], bool] = {}
+
+    def check_request(self, claim: ResourceClaim, request: DeviceRequest, pools: Sequence[Pool]) -> list[CheckedWish]:
+        """Return what would serve a request, alternatives in order.
+
+        Raises:
+            AllocationFailed: the request asks for what is not supported, a class is missing, or all devices can't be known.
+        """
+        key = claim.key
+        if request.first_available and not self.features.prioritized_list:
+            raise AllocationFailed(
+                f"claim {key}, request {request.name}: has subrequests, but the DRAPrioritizedList feature is disabled"
+            )
+        wishes = wishes_of(request)
+        if not self.features.consumable_capacity:
+            for wish in wishes:
+                if wish.has_capacity:
+                    kind = "subrequest" if wish.parent else "request"
+                    raise AllocationFailed(
+                        f"claim {key}, {kind} {wish.name}: "
+                        "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+                    )
+        return [self._check_wish(claim, wish, pools) for wish in wishes]
+
+    def _check_wish(self, claim: ResourceClaim, wish: Wish, pools: Sequence[Pool]) -> CheckedWish:
+        where = f"claim {claim.key}, request {wish.name}"
+        for number, selector in enumerate(wish.selectors):
+            if selector.cel is None:
+                raise AllocationFailed(
+                    f"{where}, selector #{number}: CEL expression empty (unsupported selector type?)"
+                )
+        if wish.admin_access is not None and not self.features.admin_access:
+            raise AllocationFailed(f"{where}: admin access is requested, but the feature is disabled")
+        if not wish.device_class_name:
+            raise AllocationFailed(f"{where}: missing device class name (unsupported request type?)")
+        device_class = self._catalog.get(DeviceClass, wish.device_class_name)
+        if device_class is None:
+            raise AllocationFailed(
+                f"{where}: could not retrieve device class {wish.device_class_name}: "
+                f"deviceclass.resource.k8s.io {quote(wish.device_class_name)} not found"
+            )
+        if wish.mode == EXACT_COUNT:
+            return CheckedWish(wish, device_class, wish.count)
+        if wish.mode != ALL:
+            raise AllocationFailed(f"{where}: unsupported count mode {wish.mode}")
+        everything = self._everything(claim, CheckedWish(wish, device_class, 0), pools, where)
+        return CheckedWish(wish, device_class, len(everything), everything)
+
+    def _everything(
+        self, claim: ResourceClaim, checked: CheckedWish, pools: Sequence[Pool], where: str
+    ) -> tuple[PoolDevice, ...]:
+        """Return all devices that a request for all of them means; every pool must be known for that."""
+        found = []
+        for pool in pools:
+            for flag, text in ((pool.incomplete, "being updated"), (pool.invalid, "invalid")):
+                if flag:
+                    raise AllocationFailed(
+                        f"{where}: asks for all devices, but resource pool {pool} is currently {text}"
+                    )
+            for slice_ in pool.slices:
+                for device in slice_.devices:
+                    if not self.is_selectable(claim, checked, device):
+                        continue
+                    if self.features.consumable_capacity and not fits(
+                        device.source.capacity, checked.wish.capacity, self.use.consumed(device.id), {}
+                    ):
+                        continue
+                    found.append(device)
+        return tuple(found)
+
+    def is_selectable(self, claim: ResourceClaim, checked: CheckedWish, device: PoolDevice) -> bool:
+        """Return whether a device is for this node and meets the selectors of class and request.
+
+        Raises:
+            AllocationFailed: a selector can't be compiled, or fails on the device.
+        """
+        source = device.source
+        if source.binding_conditions and not self.features.binding_conditions:
+            return False
+        wish = checked.wish
+        key = (id(wish), id(device))
+        known = self._selectable.get(key)
+        if known is None:
+            device_class = checked.device_class
+            known = self._selectable[key] = (
+                self._selectors.match(device_class.spec.selectors, device, f"class {device_class.metadata.name}")
+                and self._selectors.match(wish.selectors, device, f"claim {claim.key}")
+                and self._is_for_node(device)
+            )
+        return known
+
+    def _is_for_node(self, device: PoolDevice) -> bool:
+        if not device.slice.source.spec.per_device_node_selection:
+            return True
+        source = device.source
+        try:
+            return node_matches(self._node, source.node_name, source.all_nodes, source.node_selector)
+        except ValueError as problem:
+            raise AllocationFailed(str(problem)) from problem

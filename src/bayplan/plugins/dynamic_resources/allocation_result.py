@@ -1,0 +1,141 @@
+"""Write a solution down as the API has it: devices, configuration, and the nodes from which they can be used."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import msgspec
+
+from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.objects.resource import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from bayplan.plugins.dynamic_resources.allocator import ChosenClaim, ChosenDevice
+from bayplan.plugins.dynamic_resources.claim_tracker import uid_of
+from bayplan.plugins.dynamic_resources.features import AllocationFeatures
+from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
+
+SHARES = uuid.UUID("6b1f1a5e-7d0f-5c38-9d5e-0b4a3f6f2c11")
+"""Namespace of the identifiers of shares: made from what they are about, so that equal runs give equal ones."""
+
+
+def allocation_of(
+    claim: ResourceClaim, chosen: ChosenClaim, node_name: str, features: AllocationFeatures
+) -> AllocationResult:
+    """Return the allocation of a claim on a node.
+
+    Raises:
+        AllocationFailed: a slice has a node selector of a form that can't be passed on.
+    """
+    return AllocationResult(
+        devices=DeviceAllocationResult(
+            results=tuple(_result(claim, device, number, features) for number, device in enumerate(chosen.devices)),
+            config=tuple(_configuration(claim, chosen)),
+        ),
+        node_selector=_node_selector(claim, chosen, node_name, features),
+    )
+
+
+def _result(
+    claim: ResourceClaim, chosen: ChosenDevice, number: int, features: AllocationFeatures
+) -> DeviceRequestAllocationResult:
+    wish, source = chosen.wish.wish, chosen.device.source
+    driver, pool, device = chosen.device.id
+    share = uuid.uuid5(SHARES, f"{uid_of(claim)}/{chosen.device}/{number}") if chosen.shared else None
+    return DeviceRequestAllocationResult(
+        request=wish.full_name,
+        driver=driver,
+        pool=pool,
+        device=device,
+        admin_access=True if wish.admin_access else None,
+        tolerations=wish.tolerations,
+        binding_conditions=source.binding_conditions if features.binding_conditions else (),
+        binding_failure_conditions=source.binding_failure_conditions if features.binding_conditions else (),
+        share_id=str(share) if share is not None else None,
+        consumed_capacity={name: str(amount) for name, amount in chosen.consumed.items()},
+    )
+
+
+def _configuration(claim: ResourceClaim, chosen: ChosenClaim) -> Iterator[DeviceAllocationConfiguration]:
+    """Iterate over the parameters of classes, each class once, then those of the claim."""
+    by_class: dict[str, list[DeviceAllocationConfiguration]] = {}
+    for wish in chosen.wishes:
+        name, request = wish.device_class.metadata.name, wish.wish.full_name
+        known = by_class.get(name)
+        if known is None:
+            by_class[name] = [
+                DeviceAllocationConfiguration(source="FromClass", requests=(request,), opaque=item.opaque)
+                for item in wish.device_class.spec.config
+            ]
+        else:
+            by_class[name] = [msgspec.structs.replace(item, requests=(*item.requests, request)) for item in known]
+    for items in by_class.values():
+        yield from items
+    for config in claim.spec.devices.config:
+        written = DeviceAllocationConfiguration(source="FromClaim", requests=config.requests, opaque=config.opaque)
+        if not config.requests:
+            yield written
+            continue
+        for asked, wish in zip(claim.spec.devices.requests, chosen.wishes, strict=True):
+            if asked.name in config.requests or (wish.wish.parent and wish.wish.full_name in config.requests):
+                yield written
+
+
+def _node_selector(
+    claim: ResourceClaim, chosen: ChosenClaim, node_name: str, features: AllocationFeatures
+) -> NodeSelector | None:
+    """Return from which nodes all devices can be used; None: from all."""
+    fields: list[NodeSelectorRequirement] = []
+    expressions: list[NodeSelectorRequirement] = []
+    for device in chosen.devices:
+        source, spec = device.device.source, device.device.slice.source.spec
+        per_device = bool(spec.per_device_node_selection)
+        name = source.node_name if per_device else spec.node_name
+        if name is not None or (source.binds_to_node and features.binds_to_node):
+            target = node_name if features.binds_to_node or name is None else name
+            term = NodeSelectorRequirement(key="metadata.name", operator="In", values=(target,))
+            return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(term,)),))
+        selector = source.node_selector if per_device else spec.node_selector
+        terms = selector.node_selector_terms if selector is not None else ()
+        if len(terms) > 1:
+            raise AllocationFailed(
+                f"create NodeSelector for claim {claim.metadata.name}: "
+                f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
+            )
+        for term_of_slice in terms:
+            _add_new(fields, term_of_slice.match_fields)
+            _add_new(expressions, term_of_slice.match_expressions)
+    if not fields and not expressions:
+        return None
+    joined = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(expressions))
+    return NodeSelector(node_selector_terms=(joined,))
+
+
+def _add_new(known: list[NodeSelectorRequirement], added: tuple[NodeSelectorRequirement, ...]) -> None:
+    for requirement in added:
+        if not any(
+            (item.key, item.operator) == (requirement.key, requirement.operator)
+            and set(item.values) == set(requirement.values)
+            for item in known
+        ):
+            known.append(requirement)
+
+
+def told_result(result: DeviceRequestAllocationResult) -> dict[str, object]:
+    """Return a device of an allocation as plain values, for records."""
+    told: dict[str, object] = {
+        "request": result.request,
+        "driver": result.driver,
+        "pool": result.pool,
+        "device": result.device,
+    }
+    if result.admin_access:
+        told["adminAccess"] = True
+    if result.consumed_capacity:
+        told["consumedCapacity"] = {name: str(amount) for name, amount in result.consumed_capacity.items()}
+    return told

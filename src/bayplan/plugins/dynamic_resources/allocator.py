@@ -1,0 +1,331 @@
+"""Choose devices for claims on one node: the first solution of an exhaustive search in a fixed order.
+
+Claims, requests and devices are taken in the order in which they are written, pools and slices by name. Devices within one request
+are tried in combinations, not in permutations. Upstream gives up after some seconds; here after so many steps (`MAX_STEPS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bayplan.objects.resource import ResourceClaim
+from bayplan.plugins.dynamic_resources.allocation_checks import RequestChecks
+from bayplan.plugins.dynamic_resources.capacity import consumptions, fits
+from bayplan.plugins.dynamic_resources.constraints import Constraint, make_constraint
+from bayplan.plugins.dynamic_resources.counters import CounterUse
+from bayplan.plugins.dynamic_resources.device_requests import ALL, CheckedWish
+from bayplan.plugins.dynamic_resources.device_taints import keeps_away
+from bayplan.plugins.dynamic_resources.device_use import Amounts, DeviceId
+from bayplan.plugins.dynamic_resources.pools import Pool, PoolDevice
+from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
+
+MAX_DEVICES = 32
+"""So many devices a claim can hold."""
+
+MAX_STEPS = 1_000_000
+"""Devices tried before a search ends as if upstream's time for it had run out."""
+
+
+class SearchTimedOut(Exception):
+    """The search took too long. Caught in this package."""
+
+
+class Outcome(Enum):
+    """How a part of the search ended: solved, without solution, or more devices than a claim can hold."""
+
+    SOLVED = 1
+    UNSOLVED = 2
+    TOO_MANY = 3
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChosenDevice:
+    """A device of a solution.
+
+    Attributes:
+        wish: what it was chosen for.
+        shared: whether others may use it, too. consumed: what this takes of its capacities then.
+    """
+
+    wish: CheckedWish
+    device: PoolDevice
+    shared: bool
+    consumed: Amounts
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChosenClaim:
+    """A claim's part of a solution: its devices, and for each request what it was served with (None: nothing was chosen)."""
+
+    devices: tuple[ChosenDevice, ...]
+    wishes: tuple[CheckedWish, ...]
+
+
+class Allocator:
+    """One search. Make a new one for every node.
+
+    Args:
+        checks: what wishes and devices are checked with; knows the node.
+        pools: of the node, in order.
+        claims: to allocate, in order.
+    """
+
+    def __init__(self, checks: RequestChecks, pools: Sequence[Pool], claims: Sequence[ResourceClaim]) -> None:
+        self._checks = checks
+        self._features = checks.features
+        self._use = checks.use
+        self._pools = pools
+        self._claims = claims
+        self._wishes: list[list[list[CheckedWish]]] = []
+        self._selected: dict[tuple[int, int], int] = {}
+        self._constraints: list[list[Constraint]] = []
+        self._chosen: list[list[ChosenDevice]] = [[] for _ in claims]
+        self._counters = CounterUse(checks.use)
+        self._taking: dict[DeviceId, list[int]] = {}
+        self._consuming: dict[DeviceId, Amounts] = {}
+        self._steps = 0
+        # The devices that requests are served from, pool after pool, slice after slice.
+        self._candidates = [
+            (device, pool)
+            for pool in pools
+            if not (pool.incomplete or pool.invalid)
+            for slice_ in pool.slices
+            for device in slice_.devices
+        ]
+        self._pool_of = {device.id: pool for device, pool in self._candidates}
+
+    def allocate(self) -> tuple[ChosenClaim, ...] | None:
+        """Return what each claim gets, or None where there is no solution.
+
+        Raises:
+            AllocationFailed: a claim, class or slice is wrong.
+            SearchTimedOut: the search took too long.
+        """
+        for number, claim in enumerate(self._claims):
+            self._check_claim(number, claim)
+        outcome = self._request(0, 0)
+        if outcome is Outcome.TOO_MANY:
+            raise AllocationFailed("allocation max size exceeded")
+        if outcome is Outcome.UNSOLVED:
+            return None
+        return tuple(self._result(number) for number in range(len(self._claims)))
+
+    def _check_claim(self, number: int, claim: ResourceClaim) -> None:
+        checks, key, least = self._checks, claim.key, 0
+        wishes = [checks.check_request(claim, request, self._pools) for request in claim.spec.devices.requests]
+        self._wishes.append(wishes)
+        least = sum(min((wish.count for wish in alternatives), default=0) for alternatives in wishes)
+        if least > MAX_DEVICES:
+            raise AllocationFailed(
+                f"claim {key}: number of requested devices {least} exceeds the claim limit of {MAX_DEVICES}"
+            )
+        constraints = []
+        for place, written in enumerate(claim.spec.devices.constraints):
+            constraint = make_constraint(written, distinct=self._features.distinct_attributes)
+            if constraint is None:
+                raise AllocationFailed(
+                    f"claim {key}, constraint #{place}: empty constraint (unsupported constraint type?)"
+                )
+            constraints.append(constraint)
+        self._constraints.append(constraints)
+
+    # The search. Each of these serves what it is asked for and all that comes after.
+
+    def _request(self, claim: int, request: int) -> Outcome:
+        """Serve a request, by the first of its alternatives that leads to a solution."""
+        if claim == len(self._claims):
+            return Outcome.SOLVED
+        wishes = self._wishes[claim]
+        if request == len(wishes):
+            outcome = self._request(claim + 1, 0)
+            # An earlier claim may take an alternative that leaves this one's later ones in peace.
+            return Outcome.UNSOLVED if outcome is Outcome.TOO_MANY else outcome
+        alternatives = wishes[request]
+        if not alternatives[0].wish.parent:
+            return self._devices(claim, request, alternatives[0], 0, 0)
+        too_many = True
+        for number, wish in enumerate(alternatives):
+            outcome = self._devices(claim, request, wish, 0, 0)
+            if outcome is Outcome.SOLVED:
+                self._selected[claim, request] = number
+                return outcome
+            if outcome is Outcome.UNSOLVED:
+                too_many = False
+        return Outcome.TOO_MANY if too_many else Outcome.UNSOLVED
+
+    def _devices(self, claim: int, request: int, wish: CheckedWish, taken: int, start: int) -> Outcome:
+        """Choose the devices of a request from number `taken` on, none that stands before place `start`."""
+        wants_all = wish.wish.mode == ALL
+        if wants_all and not wish.everything:
+            return Outcome.UNSOLVED
+        if taken >= wish.count:
+            return self._request(claim, request + 1)
+        if len(self._chosen[claim]) + wish.count - taken > MAX_DEVICES:
+            return Outcome.TOO_MANY
+        if wants_all:
+            return self._everything(claim, request, wish, taken)
+        checks, candidates = self._checks, self._candidates
+        admin = bool(wish.wish.admin_access)
+        for place in range(start, len(candidates)):
+            device, pool = candidates[place]
+            self._step()
+            if self._is_in_use(device.id, claim, admin):
+                continue
+            if not checks.is_selectable(self._claims[claim], wish, device):
+                continue
+            if self._features.consumable_capacity and not self._has_capacity(device, wish):
+                continue
+            undo = self._take(claim, wish, device, pool, must=False)
+            if undo is None:
+                continue
+            outcome = self._devices(claim, request, wish, taken + 1, place + 1)
+            if outcome is Outcome.SOLVED:
+                return outcome
+            self._give_back(undo)
+            if outcome is Outcome.TOO_MANY:
+                return outcome
+        return Outcome.UNSOLVED
+
+    def _everything(self, claim: int, request: int, wish: CheckedWish, taken: int) -> Outcome:
+        """Take the next of the devices of a request that wants all of them; there is no other choice."""
+        device = wish.everything[taken]
+        self._step()
+        undo = self._take(claim, wish, device, self._pool_of[device.id], must=True)
+        if undo is None:
+            return Outcome.UNSOLVED
+        outcome = self._devices(claim, request, wish, taken + 1, 0)
+        if outcome is not Outcome.SOLVED:
+            self._give_back(undo)
+        return outcome
+
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise SearchTimedOut
+
+    # One device.
+
+    def _is_in_use(self, device: DeviceId, claim: int, admin: bool) -> bool:
+        takers = self._taking.get(device)
+        if admin:
+            return takers is not None and claim in takers
+        return bool(takers) or self._use.is_taken(device)
+
+    def _has_capacity(self, device: PoolDevice, wish: CheckedWish) -> bool:
+        consuming = self._consuming.get(device.id, {})
+        return fits(device.source.capacity, wish.wish.capacity, self._use.consumed(device.id), consuming)
+
+    def _take(self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
+        """Take a device where it is free, untainted and meets the constraints; return how to give it back, or None.
+
+        Raises:
+            AllocationFailed: with `must`, where a constraint is in the way.
+        """
+        source, admin = device.source, bool(wish.wish.admin_access)
+        shared = self._features.consumable_capacity and bool(source.allow_multiple_allocations)
+        if (not admin or not shared) and self._is_in_use(device.id, claim, admin):
+            return None
+        if device.consumes and not self._features.partitionable_devices:
+            return None
+        undo = Undo(claim, wish, device, pool)
+        in_part = device.id in self._consuming or self._use.has_consumed(device.id)
+        if device.consumes and not (shared and in_part):
+            if not self._counters.draw(device, pool):
+                return None
+            undo.counters = True
+        if self._features.device_taints and keeps_away(device.taints, wish.wish.tolerations):
+            self._give_back(undo)
+            return None
+        if not self._meets_constraints(undo):
+            self._give_back(undo)
+            if must:
+                raise AllocationFailed(
+                    f"claim {self._claims[claim].key}, request {wish.wish.name}: "
+                    f"cannot add device {device} because a claim constraint would not be satisfied"
+                )
+            return None
+        if self._features.consumable_capacity and not self._has_capacity(device, wish):
+            self._give_back(undo)
+            return None
+        self._note(undo, shared=shared)
+        return undo
+
+    def _meets_constraints(self, undo: Undo) -> bool:
+        request, alternative = undo.names
+        for constraint in self._constraints[undo.claim]:
+            if not constraint.add(request, alternative, undo.device):
+                return False
+            undo.constraints += 1
+        return True
+
+    def _note(self, undo: Undo, *, shared: bool) -> None:
+        """Write down that a device is taken."""
+        device, wish = undo.device, undo.wish
+        consumed: Amounts = {}
+        if shared:
+            consumed = consumptions(device.source.capacity, wish.wish.capacity)
+            undo.before = self._consuming.get(device.id)
+            undo.shared = True
+            self._consuming[device.id] = _sum(undo.before, consumed)
+        else:
+            self._taking.setdefault(device.id, []).append(undo.claim)
+            undo.taken = True
+        self._chosen[undo.claim].append(ChosenDevice(wish, device, shared, consumed))
+        undo.chosen = True
+
+    def _give_back(self, undo: Undo) -> None:
+        """Undo a `_take`, or the part of one that was done."""
+        device = undo.device
+        if undo.chosen:
+            self._chosen[undo.claim].pop()
+        if undo.shared:
+            if undo.before is None:
+                del self._consuming[device.id]
+            else:
+                self._consuming[device.id] = undo.before
+        if undo.taken:
+            self._taking[device.id].remove(undo.claim)
+        constraints = self._constraints[undo.claim]
+        for number in reversed(range(undo.constraints)):
+            constraints[number].remove(*undo.names)
+        if undo.counters:
+            self._counters.give_back(device, undo.pool)
+
+    def _result(self, claim: int) -> ChosenClaim:
+        wishes = tuple(
+            alternatives[self._selected.get((claim, number), 0)]
+            for number, alternatives in enumerate(self._wishes[claim])
+        )
+        return ChosenClaim(tuple(self._chosen[claim]), wishes)
+
+
+class Undo:
+    """What taking a device changed."""
+
+    __slots__ = ("before", "chosen", "claim", "constraints", "counters", "device", "pool", "shared", "taken", "wish")
+
+    def __init__(self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool) -> None:
+        self.claim = claim
+        self.wish = wish
+        self.device = device
+        self.pool = pool
+        self.counters = False
+        self.constraints = 0
+        self.taken = False
+        self.shared = False
+        self.before: Amounts | None = None
+        self.chosen = False
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return the names of the request and of the alternative, "" where there is none."""
+        wish = self.wish.wish
+        return (wish.parent, wish.name) if wish.parent else (wish.name, "")
+
+
+def _sum(known: Amounts | None, added: Amounts) -> Amounts:
+    if known is None:
+        return dict(added)
+    return {**known, **{name: known[name] + amount if name in known else amount for name, amount in added.items()}}

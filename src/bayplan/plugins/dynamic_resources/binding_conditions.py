@@ -1,0 +1,48 @@
+"""Conditions that devices must meet before their pod is bound (KEP-5007)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.objects.meta import Condition, parse_time_ns
+from bayplan.objects.resource import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
+
+
+def binding_failed(claim: ResourceClaim) -> bool | None:
+    """Return False where all devices of a claim are ready, True where one has failed, None where one is still awaited."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return None
+    for result in allocation.devices.results:
+        if not result.binding_conditions:
+            continue
+        status = _status_of(claim, result)
+        if status is None:
+            return None
+        if any(_is_true(status.conditions, kind) for kind in result.binding_failure_conditions):
+            return True
+        if not all(_is_true(status.conditions, kind) for kind in result.binding_conditions):
+            return None
+    return False
+
+
+def binding_deadline_ns(claim: ResourceClaim, timeout_ns: int | None) -> int | None:
+    """Return by when the devices of a claim must be ready; None where there is no limit."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.allocation_timestamp is None or timeout_ns is None:
+        return None
+    if not any(result.binding_conditions for result in allocation.devices.results):
+        return None
+    return parse_time_ns(allocation.allocation_timestamp) + timeout_ns
+
+
+def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> AllocatedDeviceStatus | None:
+    for status in claim.status.devices:
+        if (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device):
+            return status
+    return None
+
+
+def _is_true(conditions: Sequence[Condition], kind: str) -> bool:
+    found = next((condition for condition in conditions if condition.type == kind), None)
+    return found is not None and found.status == "True"

@@ -1,0 +1,100 @@
+"""How much of a device's capacities a request consumes, and whether there is that much left (KEP-5075)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bayplan.objects.meta import ResourceList
+from bayplan.objects.quantity import Quantity, parse_quantity
+from bayplan.objects.resource import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
+from bayplan.plugins.dynamic_resources.device_use import Amounts
+
+NO_REQUESTS: ResourceList = {}
+
+
+def fits(
+    capacities: Mapping[str, DeviceCapacity],
+    requests: ResourceList,
+    consumed: Mapping[str, Quantity],
+    consuming: Mapping[str, Quantity],
+) -> bool:
+    """Return whether a device can serve a request.
+
+    Args:
+        capacities: of the device.
+        requests: of the request; a capacity that the device lacks can't be served.
+        consumed: what allocations took of the device. consuming: what the search took of it so far.
+    """
+    if any(name not in capacities for name in requests):
+        return False
+    for name, capacity in capacities.items():
+        amount = consumption(capacity, requests.get(name))
+        if _violates(amount, capacity.request_policy):
+            return False
+        total = consumed[name] + amount if name in consumed else amount
+        if name in consuming:
+            total = total + consuming[name]
+        if total > parse_quantity(capacity.value):
+            return False
+    return True
+
+
+def consumptions(capacities: Mapping[str, DeviceCapacity], requests: ResourceList) -> Amounts:
+    """Return what a request consumes of each capacity of a device."""
+    return {name: consumption(capacity, requests.get(name)) for name, capacity in capacities.items()}
+
+
+def consumption(capacity: DeviceCapacity, requested: str | int | float | None) -> Quantity:
+    """Return what is consumed of a capacity: the policy's default or everything where nothing is requested, else rounded up."""
+    policy = capacity.request_policy
+    if requested is None:
+        return parse_quantity(policy.default if policy is not None and policy.default is not None else capacity.value)
+    amount = parse_quantity(requested)
+    if policy is None:
+        return amount
+    if policy.valid_range is not None and policy.valid_range.min is not None:
+        return _rounded_up(amount, policy.valid_range)
+    for valid in policy.valid_values:
+        if amount <= parse_quantity(valid):
+            return parse_quantity(valid)
+    return amount
+
+
+def _rounded_up(amount: Quantity, valid: CapacityRequestPolicyRange) -> Quantity:
+    """Return the next amount of a range: at least its minimum, then in whole steps from there."""
+    least = parse_quantity(valid.min if valid.min is not None else "0")
+    if amount < least:
+        return least
+    if valid.step is None:
+        return amount
+    step = parse_quantity(valid.step).value()
+    start = least.value()
+    steps = -(-(amount.value() - start) // step)
+    return Quantity(start + step * steps, format="BinarySI")
+
+
+def _violates(amount: Quantity, policy: CapacityRequestPolicy | None) -> bool:
+    """Return whether an amount is not one that the policy allows; the default is, as it is written."""
+    if policy is None:
+        return False
+    if policy.default is not None and _is_same(amount, parse_quantity(policy.default)):
+        return False
+    if policy.valid_range is not None:
+        return _outside(amount, policy.valid_range)
+    return bool(policy.valid_values) and not any(amount == parse_quantity(valid) for valid in policy.valid_values)
+
+
+def _is_same(amount: Quantity, default: Quantity) -> bool:
+    """Return whether two quantities are the same to Go's ``==``: of one format and scale, and held without a pointer."""
+    if amount.is_decimal or default.is_decimal:
+        return False
+    return (amount.unscaled, amount.scale, amount.format) == (default.unscaled, default.scale, default.format)
+
+
+def _outside(amount: Quantity, valid: CapacityRequestPolicyRange) -> bool:
+    if valid.max is not None and amount > parse_quantity(valid.max):
+        return True
+    if valid.step is None:
+        return False
+    start = parse_quantity(valid.min if valid.min is not None else "0").value()
+    return (amount.value() - start) % parse_quantity(valid.step).value() != 0

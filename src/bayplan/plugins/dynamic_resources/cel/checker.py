@@ -1,0 +1,297 @@
+"""Find the type of every part of an expression, or say what does not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bayplan.plugins.dynamic_resources.cel.declarations import FUNCTIONS, TYPE_NAMES, Overload
+from bayplan.plugins.dynamic_resources.cel.source import Source
+from bayplan.plugins.dynamic_resources.cel.syntax import (
+    Bind,
+    Call,
+    Fold,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+)
+from bayplan.plugins.dynamic_resources.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DYN,
+    ERROR,
+    INT,
+    NULL,
+    STRING,
+    UINT,
+    CelType,
+    Unifier,
+    is_dyn,
+    is_wild,
+    list_of,
+    map_of,
+    most_general,
+    optional_of,
+    type_of,
+    unwrap_optional,
+)
+from bayplan.plugins.dynamic_resources.cel.values import Uint
+
+
+class Checker:
+    """Checks one expression.
+
+    Args:
+        source: its text.
+        variables: the variables by name.
+        objects: the fields of object types, by the name of the type.
+        functions: functions beside those that every expression knows.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        variables: Mapping[str, CelType],
+        objects: Mapping[str, Mapping[str, CelType]],
+        functions: Mapping[str, list[Overload]],
+    ) -> None:
+        self._source = source
+        self._scopes: list[Mapping[str, CelType]] = [variables]
+        self._objects = objects
+        self._functions = functions
+        self._unifier = Unifier()
+        self._problems: list[tuple[int, str]] = []
+
+    def check(self, node: Node) -> CelType:
+        """Return the type of an expression.
+
+        Raises:
+            CompileProblem: something does not go together.
+        """
+        found = self._unifier.resolve(self._check(node), to_dyn=True)
+        if self._problems:
+            raise self._source.problems(self._problems)
+        return found
+
+    def function(self, name: str) -> list[Overload] | None:
+        """Return the overloads of a function."""
+        return self._functions.get(name) or FUNCTIONS.get(name)
+
+    def _refuse(self, at: int, text: str) -> CelType:
+        self._problems.append((at, text))
+        return ERROR
+
+    def _check(self, node: Node) -> CelType:
+        match node:
+            case Literal():
+                return _type_of_literal(node.value)
+            case Ident():
+                return self._ident(node)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
+            case ListNode():
+                return self._list(node)
+            case MapNode():
+                return self._map(node)
+            case Fold():
+                return self._fold(node)
+            case Bind():
+                return self._bind(node)
+
+    def _lookup(self, name: str) -> CelType | None:
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        return type_of(TYPE_NAMES[name]) if name in TYPE_NAMES else None
+
+    def _ident(self, node: Ident) -> CelType:
+        found = self._lookup(node.name)
+        if found is not None:
+            return found
+        return self._refuse(node.at, f"undeclared reference to '{node.name}' (in container '')")
+
+    def _select(self, node: Select) -> CelType:
+        result = self._field(node)
+        if node.test:
+            return BOOL
+        return self._unifier.resolve(result)
+
+    def _field(self, node: Select) -> CelType:
+        target, was_optional = unwrap_optional(self._unifier.resolve(self._check(node.operand)))
+        if target.kind == "map":
+            result = target.params[1]
+        elif target.kind == "object":
+            fields = self._objects.get(target.name, {})
+            known = fields.get(node.field)
+            result = known if known is not None else self._refuse(node.at, f"undefined field '{node.field}'")
+        elif target.kind == "param":
+            self._unifier.assignable([DYN], [target])
+            result = DYN
+        else:
+            if not is_wild(target):
+                self._refuse(node.at, f"type '{target}' does not support field selection")
+            result = DYN
+        return optional_of(result) if was_optional or node.optional else result
+
+    # Calls.
+
+    def _call(self, node: Call) -> CelType:
+        args = [self._check(arg) for arg in node.args]
+        if node.function in ("_&&_", "_||_"):
+            for arg, kind in zip(node.args, args, strict=True):
+                if not self._unifier.assignable([kind], [BOOL]):
+                    self._refuse(arg.at, f"expected type 'bool' but found '{self._unifier.resolve(kind)}'")
+            return BOOL
+        target = node.target
+        if target is not None:
+            prefix = qualified_name(target)
+            overloads = self.function(f"{prefix}.{node.function}") if prefix is not None else None
+            if overloads is not None:
+                return self._resolve(node, f"{prefix}.{node.function}", overloads, args, member=False)
+            args.insert(0, self._check(target))
+        overloads = self.function(node.function)
+        if overloads is None:
+            return self._refuse(node.at, f"undeclared reference to '{node.function}' (in container '')")
+        return self._resolve(node, node.function, overloads, args, member=target is not None)
+
+    def _resolve(
+        self, node: Call, name: str, overloads: list[Overload], args: list[CelType], *, member: bool
+    ) -> CelType:
+        result: CelType | None = None
+        for overload in overloads:
+            if overload.member is not member:
+                continue
+            wanted, gives = self._instance(overload)
+            if not self._unifier.assignable(args, wanted):
+                continue
+            gives = self._unifier.resolve(gives)
+            if result is None:
+                result = gives
+            elif not is_dyn(result) and gives != result:
+                result = DYN
+        if result is not None:
+            return result
+        shown = [str(self._unifier.resolve(arg, to_dyn=True)) for arg in args]
+        receiver = f"{shown.pop(0)}." if member else ""
+        signature = f"{receiver}({', '.join(shown)})"
+        return self._refuse(node.at, f"found no matching overload for '{name}' applied to '{signature}'")
+
+    def _instance(self, overload: Overload) -> tuple[list[CelType], CelType]:
+        """Return an overload's types with type parameters of its own."""
+        fresh: dict[CelType, CelType] = {}
+
+        def renamed(kind: CelType) -> CelType:
+            if kind.kind == "param":
+                if kind not in fresh:
+                    fresh[kind] = self._unifier.fresh()
+                return fresh[kind]
+            return kind._replace(params=tuple(map(renamed, kind.params))) if kind.params else kind
+
+        return [renamed(arg) for arg in overload.args], renamed(overload.result)
+
+    # Lists, maps, macros.
+
+    def _join(self, at: int, known: CelType | None, kind: CelType) -> CelType:
+        if known is None:
+            return kind
+        if self._unifier.assignable([known], [kind]):
+            return most_general(known, kind)
+        return self._refuse(at, f"expected type '{known}' but found '{kind}'")
+
+    def _element(self, node: Node, kind: CelType, *, optional: bool) -> CelType:
+        if not optional:
+            return kind
+        held, was_optional = unwrap_optional(kind)
+        if not was_optional and not is_dyn(held):
+            self._refuse(node.at, f"expected type '{optional_of(held)}' but found '{held}'")
+        return held
+
+    def _list(self, node: ListNode) -> CelType:
+        found: CelType | None = None
+        for number, item in enumerate(node.items):
+            kind = self._element(item, self._check(item), optional=number in node.optional)
+            found = self._join(item.at, found, kind)
+        return list_of(found if found is not None else self._unifier.fresh())
+
+    def _map(self, node: MapNode) -> CelType:
+        keys: CelType | None = None
+        values: CelType | None = None
+        for key, value, optional in node.entries:
+            keys = self._join(key.at, keys, self._check(key))
+            values = self._join(value.at, values, self._element(value, self._check(value), optional=optional))
+        if keys is None or values is None:
+            return map_of(self._unifier.fresh(), self._unifier.fresh())
+        return map_of(keys, values)
+
+    def _fold(self, node: Fold) -> CelType:
+        over = self._unifier.resolve(self._check(node.range))
+        kinds = self._variables(node, over)
+        self._scopes.append(dict(zip(node.variables, kinds, strict=True)))
+        condition = self._check(node.condition) if node.condition is not None else None
+        if condition is not None and node.condition is not None and not self._unifier.assignable([condition], [BOOL]):
+            self._refuse(node.condition.at, self._wrong_condition(node, condition))
+        transform = self._check(node.transform) if node.transform is not None else None
+        self._scopes.pop()
+        if node.kind == "filter":
+            return list_of(self._unifier.resolve(kinds[0]))
+        if transform is None:
+            return BOOL
+        if node.kind == "transformMap":
+            return map_of(kinds[0], transform)
+        return list_of(self._unifier.resolve(transform))
+
+    def _wrong_condition(self, node: Fold, condition: CelType) -> str:
+        shown = self._unifier.resolve(condition)
+        if node.kind in ("all", "exists"):
+            return f"expected type 'bool' but found '{shown}'"
+        return f"found no matching overload for '_?_:_' applied to '({shown}, bool, bool)'"
+
+    def _variables(self, node: Fold, over: CelType) -> list[CelType]:
+        two = len(node.variables) == 2
+        if over.kind == "list":
+            return [INT, over.params[0]] if two else [over.params[0]]
+        if over.kind == "map":
+            return list(over.params) if two else [over.params[0]]
+        if over.kind in ("dyn", "error", "param"):
+            self._unifier.assignable([DYN], [over])
+            return [DYN] * len(node.variables)
+        self._refuse(
+            node.range.at,
+            f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)",
+        )
+        return [ERROR] * len(node.variables)
+
+    def _bind(self, node: Bind) -> CelType:
+        value = self._check(node.value)
+        if node.kind != "bind":
+            value, was_optional = unwrap_optional(self._unifier.resolve(value))
+            if not was_optional and not is_wild(value):
+                self._refuse(node.at, f"found no matching overload for 'hasValue' applied to '{value}.()'")
+        self._scopes.append({node.name: value})
+        body = self._check(node.body)
+        self._scopes.pop()
+        return optional_of(body) if node.kind == "optMap" else body
+
+
+def qualified_name(node: Node) -> str | None:
+    """Return ``a.b.c`` where an expression is a plain chain of names, else None."""
+    if isinstance(node, Ident):
+        return node.name
+    if isinstance(node, Select) and not node.test and not node.optional:
+        prefix = qualified_name(node.operand)
+        return None if prefix is None else f"{prefix}.{node.field}"
+    return None
+
+
+def _type_of_literal(value: object) -> CelType:
+    if value is None:
+        return NULL
+    for kind, found in ((bool, BOOL), (Uint, UINT), (int, INT), (float, DOUBLE), (str, STRING)):
+        if isinstance(value, kind):
+            return found
+    return BYTES

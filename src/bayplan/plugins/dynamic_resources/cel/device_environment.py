@@ -1,0 +1,121 @@
+"""Compile an expression over ``device``, and ask it about devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bayplan.objects.quantity import parse_quantity
+from bayplan.objects.resource import Device, DeviceAttribute
+from bayplan.plugins.dynamic_resources.cel.checker import Checker
+from bayplan.plugins.dynamic_resources.cel.declarations import DEVICE_FIELDS, INCLUDES
+from bayplan.plugins.dynamic_resources.cel.evaluator import Code, compile_node, run
+from bayplan.plugins.dynamic_resources.cel.parser import Parser
+from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
+from bayplan.plugins.dynamic_resources.cel.source import Source
+from bayplan.plugins.dynamic_resources.cel.types import ANY, BOOL, DYN, STRING, CelType, map_of
+from bayplan.plugins.dynamic_resources.cel.values import CelMap, Version, type_name
+
+DEVICE = CelType("object", "kubernetes.DRADevice")
+EMPTY = CelMap({})
+
+
+class DeviceProgram:
+    """A compiled expression."""
+
+    __slots__ = ("_code", "_list_attributes")
+
+    def __init__(self, code: Code, *, list_attributes: bool) -> None:
+        self._code = code
+        self._list_attributes = list_attributes
+
+    def matches(self, driver: str, device: Device) -> bool:
+        """Return whether a device of a driver meets the expression.
+
+        Raises:
+            RunProblem: it fails on this device.
+        """
+        result = run(self._code, {"device": self._value(driver, device)})
+        if isinstance(result, bool):
+            return result
+        raise RunProblem(
+            f"CEL result of type {type_name(result)} could not be converted to bool: {_conversion(result)}"
+        )
+
+    def _value(self, driver: str, device: Device) -> CelMap:
+        attributes: dict[str, dict[str, object]] = {}
+        for name, attribute in device.attributes.items():
+            domain, identifier = _split(name, driver)
+            try:
+                attributes.setdefault(domain, {})[identifier] = self._attribute(attribute)
+            except RunProblem as problem:
+                raise RunProblem(f"attribute {name}: {problem}") from None
+        capacity: dict[str, dict[str, object]] = {}
+        for name, item in device.capacity.items():
+            domain, identifier = _split(name, driver)
+            capacity.setdefault(domain, {})[identifier] = parse_quantity(item.value)
+        return CelMap.of_texts(
+            {
+                "driver": driver,
+                "allowMultipleAllocations": bool(device.allow_multiple_allocations),
+                "attributes": _by_domain(attributes),
+                "capacity": _by_domain(capacity),
+            }
+        )
+
+    def _attribute(self, attribute: DeviceAttribute) -> object:
+        if self._list_attributes:
+            for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
+                if values is not None:
+                    return list(values)
+            if attribute.version_values is not None:
+                return [_version(text) for text in attribute.version_values]
+        for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+            if value is not None:
+                return value
+        if attribute.version_value is not None:
+            return _version(attribute.version_value)
+        raise RunProblem("unsupported attribute value")
+
+
+def compile_device_expression(expression: str, *, consumable_capacity: bool, list_attributes: bool) -> DeviceProgram:
+    """Compile an expression over ``device``.
+
+    Raises:
+        CompileProblem: it is none, or does not say yes or no.
+    """
+    node = Parser(expression).parse()
+    fields = dict(DEVICE_FIELDS)
+    if list_attributes:
+        fields["attributes"] = map_of(STRING, map_of(STRING, DYN))
+    if consumable_capacity:
+        fields["allowMultipleAllocations"] = BOOL
+    functions = {"includes": INCLUDES} if list_attributes else {}
+    checker = Checker(Source(expression), {"device": DEVICE}, {DEVICE.name: fields}, functions)
+    kind = checker.check(node)
+    if kind not in (BOOL, ANY) and not (list_attributes and kind == DYN):
+        raise CompileProblem(f"must evaluate to bool or the unknown type, not {kind}")
+    return DeviceProgram(compile_node(node), list_attributes=list_attributes)
+
+
+def _split(name: str, driver: str) -> tuple[str, str]:
+    """Return domain and identifier of a name; the driver's is the domain of those without."""
+    domain, separator, identifier = name.partition("/")
+    return (domain, identifier) if separator else (driver, name)
+
+
+def _by_domain(found: Mapping[str, Mapping[str, object]]) -> CelMap:
+    """Return maps by domain; one that is not there is empty."""
+    return CelMap.of_texts({domain: CelMap.of_texts(dict(items)) for domain, items in found.items()}, EMPTY)
+
+
+def _version(text: str) -> Version:
+    try:
+        return Version.parse(text)
+    except RunProblem as problem:
+        raise RunProblem(f"parse semantic version: {problem}") from None
+
+
+def _conversion(result: object) -> str:
+    if isinstance(result, str):
+        return "unsupported native conversion from string to 'bool'"
+    return f"unsupported type conversion from '{type_name(result)}' to bool"

@@ -1,0 +1,428 @@
+"""Make a function of an expression: a closure for every node, called with the variables.
+
+Failures are exceptions; ``&&``, ``||``, ``all`` and ``exists`` swallow them where the other side decides. Every step costs; who
+spends more than the limit is stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+from bayplan.plugins.dynamic_resources.cel import library
+from bayplan.plugins.dynamic_resources.cel.checker import qualified_name
+from bayplan.plugins.dynamic_resources.cel.declarations import TYPE_NAMES
+from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
+from bayplan.plugins.dynamic_resources.cel.syntax import (
+    Bind,
+    Call,
+    Fold,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+)
+from bayplan.plugins.dynamic_resources.cel.values import (
+    NONE,
+    CelMap,
+    Optional,
+    TypeValue,
+    equal,
+    key_of,
+    shown,
+    type_name,
+)
+
+COST_LIMIT = 1_000_000
+LIST_COST, MAP_COST = 10, 30
+TRAVERSAL = 0.1
+"""What a character costs that is looked at."""
+
+
+class Frame:
+    """The variables of one run, and what it has cost."""
+
+    __slots__ = ("cost", "variables")
+
+    def __init__(self, variables: dict[str, object]) -> None:
+        self.variables = variables
+        self.cost = 0
+
+    def spend(self, cost: int) -> None:
+        """Note what a step costs.
+
+        Raises:
+            RunProblem: it is too much.
+        """
+        self.cost += cost
+        if self.cost > COST_LIMIT:
+            raise CostExceeded("operation cancelled: actual cost limit exceeded")
+
+
+class CostExceeded(RunProblem):
+    """The run cost too much; nothing swallows this."""
+
+
+Code: TypeAlias = Callable[[Frame], object]
+
+
+def compile_node(node: Node) -> Code:
+    """Return the function of a checked expression."""
+    match node:
+        case Literal():
+            value = node.value
+            return lambda frame: value
+        case Ident():
+            return _ident(node)
+        case Select():
+            return _select(node)
+        case Call():
+            return _call(node)
+        case ListNode():
+            return _list(node)
+        case MapNode():
+            return _map(node)
+        case Fold():
+            return _fold(node)
+        case Bind():
+            return _bind(node)
+
+
+def _ident(node: Ident) -> Code:
+    name = node.name
+
+    def read(frame: Frame) -> object:
+        frame.spend(1)
+        if name in frame.variables:
+            return frame.variables[name]
+        return TypeValue(str(TYPE_NAMES[name].name))
+
+    return read
+
+
+def qualify(value: object, key: object) -> tuple[bool, object]:
+    """Return whether a value has a field, key or index, and what is there.
+
+    Raises:
+        RunProblem: a list is asked for something that is no number.
+    """
+    if isinstance(value, CelMap):
+        return value.find(key)
+    if isinstance(value, list):
+        if isinstance(key, bool) or not isinstance(key, int | float):
+            raise RunProblem(f"unsupported index type '{type_name(key)}' in list")
+        if isinstance(key, float) and not key.is_integer():
+            raise RunProblem(f"unsupported index value {shown(key)} in list")
+        place = int(key)
+        return (True, value[place]) if 0 <= place < len(value) else (False, None)
+    return False, None
+
+
+def _read(value: object, key: object, *, optional: bool) -> object:
+    """Return a field, key or index of a value; of optional values, and where it may be missing, as an optional value."""
+    wrapped = isinstance(value, Optional)
+    if isinstance(value, Optional):
+        if not value.present:
+            return NONE
+        value = value.value
+    found, item = qualify(value, key)
+    if optional or wrapped:
+        return Optional(item, True) if found else NONE
+    if found:
+        return item
+    if isinstance(value, list):
+        raise RunProblem(f"index out of bounds: {shown(key)}")
+    raise RunProblem(f"no such key: {shown(key)}")
+
+
+def _select(node: Select) -> Code:
+    operand, name, optional = compile_node(node.operand), node.field, node.optional
+    if node.test:
+
+        def test(frame: Frame) -> object:
+            value = operand(frame)
+            if isinstance(value, Optional):
+                if not value.present:
+                    return False
+                value = value.value
+            return qualify(value, name)[0]
+
+        return test
+
+    def select(frame: Frame) -> object:
+        value = operand(frame)
+        frame.spend(1)
+        return _read(value, name, optional=optional)
+
+    return select
+
+
+# Calls.
+
+
+def _call(node: Call) -> Code:
+    name = node.function
+    if name == "_&&_":
+        return _logic(node, decisive=False)
+    if name == "_||_":
+        return _logic(node, decisive=True)
+    if name == "_?_:_":
+        return _conditional(node)
+    args = [compile_node(arg) for arg in node.args]
+    if node.target is not None:
+        prefix = qualified_name(node.target)
+        if prefix is not None and f"{prefix}.{name}" in library.FUNCTIONS:
+            name = f"{prefix}.{name}"
+        else:
+            args.insert(0, compile_node(node.target))
+    if name in ("_[_]", "_[?_]"):
+        value, index, optional = args[0], args[1], name == "_[?_]"
+
+        def read(frame: Frame) -> object:
+            target = value(frame)
+            key = index(frame)
+            frame.spend(1)
+            return _read(target, key, optional=optional)
+
+        return read
+    if name in ("or", "orValue"):
+        return _alternative(args[0], args[1], wrapped=name == "or")
+
+    def run(frame: Frame) -> object:
+        values = [arg(frame) for arg in args]
+        result = library.call(name, values)
+        frame.spend(_cost(name, values, result))
+        return result
+
+    return run
+
+
+def _cost(name: str, values: list[object], result: object) -> int:
+    """Return what a call costs."""
+    if name in ("startsWith", "endsWith", "lowerAscii", "upperAscii", "trim", "quantity", "isQuantity", "semver"):
+        return math.ceil(_extent(values[-1]) * TRAVERSAL)
+    if name in ("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"):
+        return math.ceil(min(_extent(values[0]), _extent(values[1])) * TRAVERSAL)
+    if name == "_+_" and isinstance(result, str | bytes):
+        return math.ceil(len(result) * TRAVERSAL)
+    if name in ("@in", "includes"):
+        return _extent(values[1] if name == "@in" else values[0]) if isinstance(values[-1], list) else 1
+    if name in ("matches", "contains"):
+        left = math.ceil((1 + _extent(values[0])) * TRAVERSAL)
+        return left * max(1, math.ceil(_extent(values[1]) * (0.25 if name == "matches" else TRAVERSAL)))
+    return 1
+
+
+def _extent(value: object) -> int:
+    if isinstance(value, str | bytes | list):
+        return len(value)
+    return len(value.entries) if isinstance(value, CelMap) else 1
+
+
+def _logic(node: Call, *, decisive: bool) -> Code:
+    """Return ``&&`` or ``||``: one side alone can decide, even when the other fails."""
+    left, right = (compile_node(arg) for arg in node.args)
+    name = node.function
+
+    def decide(frame: Frame) -> object:
+        failure: RunProblem | None = None
+        first: object = None
+        try:
+            first = left(frame)
+        except CostExceeded:
+            raise
+        except RunProblem as problem:
+            failure = problem
+        if first is decisive:
+            return decisive
+        second = right(frame) if failure is None else _attempt(right, frame)
+        if second is decisive:
+            return decisive
+        if failure is not None:
+            raise failure
+        if isinstance(first, bool) and isinstance(second, bool):
+            return not decisive
+        raise RunProblem(
+            "no such overload" if isinstance(first, bool) or isinstance(second, bool) else f"no such overload: {name}"
+        )
+
+    return decide
+
+
+def _attempt(code: Code, frame: Frame) -> object:
+    try:
+        return code(frame)
+    except CostExceeded:
+        raise
+    except RunProblem:
+        return None
+
+
+def _conditional(node: Call) -> Code:
+    condition, then, otherwise = (compile_node(arg) for arg in node.args)
+
+    def choose(frame: Frame) -> object:
+        decision = condition(frame)
+        if not isinstance(decision, bool):
+            raise RunProblem("no such overload")
+        return then(frame) if decision else otherwise(frame)
+
+    return choose
+
+
+def _alternative(optional: Code, other: Code, *, wrapped: bool) -> Code:
+    def choose(frame: Frame) -> object:
+        value = optional(frame)
+        if not isinstance(value, Optional):
+            raise RunProblem("no such overload")
+        if value.present:
+            return value if wrapped else value.value
+        return other(frame)
+
+    return choose
+
+
+# Lists, maps, macros.
+
+
+def _list(node: ListNode) -> Code:
+    items = [(compile_node(item), number in node.optional) for number, item in enumerate(node.items)]
+
+    def build(frame: Frame) -> object:
+        frame.spend(LIST_COST)
+        found: list[object] = []
+        for code, optional in items:
+            value = code(frame)
+            if not optional:
+                found.append(value)
+            elif isinstance(value, Optional) and value.present:
+                found.append(value.value)
+        return found
+
+    return build
+
+
+def _map(node: MapNode) -> Code:
+    entries = [(compile_node(key), compile_node(value), optional) for key, value, optional in node.entries]
+
+    def build(frame: Frame) -> object:
+        frame.spend(MAP_COST)
+        found: dict[object, tuple[object, object]] = {}
+        for key_code, value_code, optional in entries:
+            key, value = key_code(frame), value_code(frame)
+            if optional:
+                if not isinstance(value, Optional) or not value.present:
+                    continue
+                value = value.value
+            if key_of(key) in found:
+                raise RunProblem(f"Failed with repeated key {shown(key)}")
+            found[key_of(key)] = (key, value)
+        return CelMap(found)
+
+    return build
+
+
+def _items(over: object, two: bool) -> Iterator[tuple[object, ...]]:
+    """Iterate over what the variables of a macro are."""
+    if isinstance(over, list):
+        yield from enumerate(over) if two else ((item,) for item in over)
+    elif isinstance(over, CelMap):
+        yield from over.entries.values() if two else ((key,) for key, _ in over.entries.values())
+    else:
+        raise RunProblem("no such overload")
+
+
+def _fold(node: Fold) -> Code:
+    over = compile_node(node.range)
+    condition = compile_node(node.condition) if node.condition is not None else None
+    transform = compile_node(node.transform) if node.transform is not None else None
+    names, kind = node.variables, node.kind
+    if kind in ("all", "exists"):
+        assert condition is not None
+        return _quantified(over, names, condition, decisive=kind == "exists")
+
+    def fold(frame: Frame) -> object:
+        found: list[object] = []
+        mapped: dict[object, tuple[object, object]] = {}
+        for inner, values in _rounds(frame, over(frame), names):
+            if condition is not None:
+                holds = condition(inner)
+                if not isinstance(holds, bool):
+                    raise RunProblem("no such overload")
+                if not holds:
+                    continue
+            value = transform(inner) if transform is not None else values[-1 if kind != "filter" else 0]
+            found.append(value)
+            mapped[key_of(values[0])] = (values[0], value)
+        if kind == "exists_one":
+            return len(found) == 1
+        return CelMap(mapped) if kind == "transformMap" else found
+
+    return fold
+
+
+def _rounds(frame: Frame, over: object, names: tuple[str, ...]) -> Iterator[tuple[Frame, tuple[object, ...]]]:
+    inner = Frame(dict(frame.variables))
+    inner.cost = frame.cost
+    for values in _items(over, len(names) == 2):
+        inner.variables.update(zip(names, values, strict=True))
+        inner.spend(2)
+        yield inner, values
+        frame.cost = inner.cost
+
+
+def _quantified(over: Code, names: tuple[str, ...], condition: Code, *, decisive: bool) -> Code:
+    def quantify(frame: Frame) -> object:
+        failure: RunProblem | None = None
+        for inner, _ in _rounds(frame, over(frame), names):
+            try:
+                holds = condition(inner)
+            except CostExceeded:
+                raise
+            except RunProblem as problem:
+                failure = problem
+                continue
+            if not isinstance(holds, bool):
+                failure = RunProblem("no such overload")
+            elif holds is decisive:
+                return decisive
+        if failure is not None:
+            raise failure
+        return not decisive
+
+    return quantify
+
+
+def _bind(node: Bind) -> Code:
+    value, body, name, kind = compile_node(node.value), compile_node(node.body), node.name, node.kind
+
+    def bind(frame: Frame) -> object:
+        found = value(frame)
+        if kind != "bind":
+            if not isinstance(found, Optional):
+                raise RunProblem("no such overload")
+            if not found.present:
+                return NONE
+            found = found.value
+        inner = Frame({**frame.variables, name: found})
+        inner.cost = frame.cost
+        result = body(inner)
+        frame.cost = inner.cost
+        return Optional(result, True) if kind == "optMap" else result
+
+    return bind
+
+
+def run(code: Code, variables: Mapping[str, object]) -> object:
+    """Return the value of an expression.
+
+    Raises:
+        RunProblem: it fails.
+    """
+    return code(Frame(dict(variables)))
+
+
+__all__ = ["compile_node", "equal", "run"]

@@ -1,0 +1,393 @@
+"""What functions and operators do."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from bayplan.base.errors import InputError
+from bayplan.objects.quantity import Quantity
+from bayplan.plugins.dynamic_resources.cel import library_text
+from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
+from bayplan.plugins.dynamic_resources.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NONE,
+    UINT_MAX,
+    CelMap,
+    Optional,
+    TypeValue,
+    Uint,
+    Version,
+    checked_int,
+    checked_uint,
+    equal,
+    key_of,
+    shown,
+    type_name,
+)
+
+Function: TypeAlias = Callable[..., object]
+
+
+class NoOverload(Exception):
+    """The function does not take values of these types. Caught by `call`."""
+
+
+def call(name: str, args: list[object]) -> object:
+    """Call a function or operator.
+
+    Raises:
+        RunProblem: it fails on these values.
+    """
+    try:
+        return FUNCTIONS[name](*args)
+    except (NoOverload, TypeError):
+        signature = ", ".join(type_name(arg) for arg in args)
+        raise RunProblem(f"no such overload: {name}({signature})") from None
+
+
+def _kind(value: object, *kinds: type) -> None:
+    """Refuse a value that is of none of these types; booleans are no integers."""
+    if isinstance(value, bool) and bool not in kinds:
+        raise NoOverload
+    if not isinstance(value, kinds):
+        raise NoOverload
+
+
+# Arithmetic.
+
+
+def _arithmetic(left: object, right: object, compute: Callable[[int, int], int], real: Function) -> object:
+    _kind(left, int, float)
+    _kind(right, int, float)
+    if isinstance(left, float) and isinstance(right, float):
+        return real(left, right)
+    if isinstance(left, Uint) and isinstance(right, Uint):
+        return checked_uint(compute(int(left), int(right)))
+    if isinstance(left, int) and isinstance(right, int) and not isinstance(left, Uint) and not isinstance(right, Uint):
+        return checked_int(compute(left, right))
+    raise NoOverload
+
+
+def _add(left: object, right: object) -> object:
+    if isinstance(left, str) and isinstance(right, str):
+        return left + right
+    if isinstance(left, bytes) and isinstance(right, bytes):
+        return left + right
+    if isinstance(left, list) and isinstance(right, list):
+        return left + right
+    return _arithmetic(left, right, lambda a, b: a + b, lambda a, b: a + b)
+
+
+def _divide(left: object, right: object) -> object:
+    def whole(a: int, b: int) -> int:
+        if b == 0:
+            raise RunProblem("division by zero")
+        quotient = abs(a) // abs(b)
+        return quotient if (a < 0) == (b < 0) else -quotient
+
+    def real(a: float, b: float) -> float:
+        if b == 0:
+            return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1.0, b)
+        return a / b
+
+    return _arithmetic(left, right, whole, real)
+
+
+def _modulo(left: object, right: object) -> object:
+    def whole(a: int, b: int) -> int:
+        if b == 0:
+            raise RunProblem("modulus by zero")
+        return int(math.fmod(a, b)) if abs(a) < 1 << 53 and abs(b) < 1 << 53 else a - b * _truncated(a, b)
+
+    def real(a: float, b: float) -> float:
+        raise NoOverload
+
+    return _arithmetic(left, right, whole, real)
+
+
+def _truncated(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _negate(value: object) -> object:
+    _kind(value, int, float)
+    if isinstance(value, Uint):
+        raise NoOverload
+    return -value if isinstance(value, float) else checked_int(-value)  # type: ignore[operator]
+
+
+def _not(value: object) -> bool:
+    _kind(value, bool)
+    return not value
+
+
+def _compare(holds: Callable[[int], bool]) -> Function:
+    def compared(left: object, right: object) -> bool:
+        if isinstance(left, bool) or isinstance(right, bool):
+            _kind(left, bool)
+            _kind(right, bool)
+        elif isinstance(left, int | float) and isinstance(right, int | float):
+            if math.isnan(left) or math.isnan(right):
+                raise RunProblem("NaN values cannot be ordered")
+        elif not (isinstance(left, str | bytes) and type(left) is type(right)):
+            raise NoOverload
+        if isinstance(left, str) and isinstance(right, str):
+            left, right = left.encode(errors="surrogatepass"), right.encode(errors="surrogatepass")
+        return holds((left > right) - (left < right))  # type: ignore[operator]
+
+    return compared
+
+
+def _in(item: object, container: object) -> bool:
+    if isinstance(container, list):
+        return any(equal(item, other) for other in container)
+    if isinstance(container, CelMap):
+        return key_of(item) in container.entries
+    raise NoOverload
+
+
+def size(value: object) -> int:
+    """Return the number of characters, bytes, elements or entries."""
+    if isinstance(value, str | bytes | list):
+        return len(value)
+    if isinstance(value, CelMap):
+        return len(value.entries)
+    raise NoOverload
+
+
+# Conversions.
+
+
+def _to_int(value: object) -> object:
+    _kind(value, int, float, str)
+    if isinstance(value, str):
+        if re.fullmatch(r"[+-]?[0-9]+", value) and INT_MIN <= int(value) <= INT_MAX:
+            return int(value)
+        return _not_a_number("ParseInt", value, re.fullmatch(r"[+-]?[0-9]+", value) is not None)
+    if isinstance(value, float):
+        if not -(2.0**63) < value < 2.0**63:
+            raise RunProblem("integer overflow")
+        return int(value)
+    return checked_int(int(value))  # type: ignore[call-overload]
+
+
+def _to_uint(value: object) -> object:
+    _kind(value, int, float, str)
+    if isinstance(value, str):
+        if re.fullmatch(r"[0-9]+", value) and int(value) <= UINT_MAX:
+            return Uint(int(value))
+        return _not_a_number("ParseUint", value, re.fullmatch(r"[0-9]+", value) is not None)
+    if isinstance(value, float) and not 0 <= value < 2.0**64:
+        raise RunProblem("unsigned integer overflow")
+    return checked_uint(int(value))  # type: ignore[call-overload]
+
+
+def _to_double(value: object) -> object:
+    _kind(value, int, float, str)
+    if isinstance(value, str):
+        try:
+            return float(value) if "_" not in value and value == value.strip() else _not_a_number("ParseFloat", value)
+        except ValueError:
+            return _not_a_number("ParseFloat", value)
+    return float(value)  # type: ignore[arg-type]
+
+
+def _not_a_number(function: str, value: str, too_large: bool = False) -> object:
+    reason = "value out of range" if too_large else "invalid syntax"
+    raise RunProblem(f"strconv.{function}: parsing {library_text.quoted(value)}: {reason}")
+
+
+def _to_bool(value: object) -> object:
+    _kind(value, bool, str)
+    if isinstance(value, bool):
+        return value
+    if value in ("true", "True", "TRUE", "t", "1"):
+        return True
+    if value in ("false", "False", "FALSE", "f", "0"):
+        return False
+    raise RunProblem(f"type conversion error from '{type_name(value)}' to 'bool'")
+
+
+def _to_string(value: object) -> object:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise RunProblem("invalid UTF-8 in bytes, cannot convert to string") from None
+    _kind(value, bool, int, float)
+    return shown(value)
+
+
+# Quantities, versions, values that may be missing.
+
+
+def _quantity(text: object) -> Quantity:
+    _kind(text, str)
+    try:
+        return Quantity.parse(str(text))
+    except InputError:
+        raise RunProblem(
+            "unable to parse quantity's suffix"
+            if re.match(r"[+-]?[0-9.]+[^0-9.]", str(text))
+            else r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        ) from None
+
+
+def _is_quantity(text: object) -> bool:
+    _kind(text, str)
+    try:
+        Quantity.parse(str(text))
+    except InputError:
+        return False
+    return True
+
+
+def _as_integer(value: object) -> int | None:
+    """Return a quantity as an int64 where it is one."""
+    _kind(value, Quantity)
+    assert isinstance(value, Quantity)
+    if value.is_decimal or value.scale < 0:
+        return None
+    number: int = value.unscaled * 10**value.scale
+    return number if INT_MIN <= number <= INT_MAX else None
+
+
+def _integer_of(value: object) -> int:
+    number = _as_integer(value)
+    if number is None:
+        raise RunProblem("cannot convert value to integer")
+    return number
+
+
+def _order(left: object, right: object) -> int:
+    if isinstance(left, Quantity) and isinstance(right, Quantity):
+        return (left > right) - (left < right)
+    if isinstance(left, Version) and isinstance(right, Version):
+        return left.compare(right)
+    raise NoOverload
+
+
+def _quantity_sum(sign: int) -> Function:
+    def add(left: object, right: object) -> Quantity:
+        _kind(left, Quantity)
+        _kind(right, Quantity, int)
+        assert isinstance(left, Quantity)
+        other = right if isinstance(right, Quantity) else Quantity(int(right), format="DecimalExponent")  # type: ignore[call-overload]
+        return left + other if sign > 0 else left - other
+
+    return add
+
+
+def _semver(text: object, normalize: object = False) -> Version:
+    _kind(text, str)
+    _kind(normalize, bool)
+    return Version.parse(library_text.normalized_version(str(text)) if normalize else str(text))
+
+
+def _is_semver(text: object, normalize: object = False) -> bool:
+    try:
+        _semver(text, normalize)
+    except RunProblem:
+        return False
+    return True
+
+
+def _number_of(place: int) -> Function:
+    def number(version: object) -> int:
+        _kind(version, Version)
+        assert isinstance(version, Version)
+        return version.numbers[place]
+
+    return number
+
+
+def _optional(value: object) -> Optional:
+    _kind(value, Optional)
+    assert isinstance(value, Optional)
+    return value
+
+
+def _value(optional: object) -> object:
+    held = _optional(optional)
+    if not held.present:
+        raise RunProblem("optional.none() dereference")
+    return held.value
+
+
+def _of_non_zero(value: object) -> Optional:
+    zero = value is None or value in (False, 0, 0.0, "", b"") or value == []
+    if isinstance(value, CelMap):
+        zero = not value.entries
+    return NONE if zero else Optional(value, True)
+
+
+def _includes(target: object, item: object) -> bool:
+    if isinstance(target, list):
+        for place, other in enumerate(target):
+            if place >= MAX_INCLUDED:
+                raise RunProblem(f"'includes' function cannot be applied to lists longer than {MAX_INCLUDED} values")
+            if equal(other, item):
+                return True
+        return False
+    return equal(target, item)
+
+
+MAX_INCLUDED = 64
+"""So many values an attribute of a device may have."""
+
+FUNCTIONS: Mapping[str, Function] = {
+    **library_text.FUNCTIONS,
+    "!_": _not,
+    "-_": _negate,
+    "_==_": equal,
+    "_!=_": lambda left, right: not equal(left, right),
+    "_<_": _compare(lambda order: order < 0),
+    "_<=_": _compare(lambda order: order <= 0),
+    "_>_": _compare(lambda order: order > 0),
+    "_>=_": _compare(lambda order: order >= 0),
+    "_+_": _add,
+    "_-_": lambda left, right: _arithmetic(left, right, lambda a, b: a - b, lambda a, b: a - b),
+    "_*_": lambda left, right: _arithmetic(left, right, lambda a, b: a * b, lambda a, b: a * b),
+    "_/_": _divide,
+    "_%_": _modulo,
+    "@in": _in,
+    "size": size,
+    "type": lambda value: TypeValue(type_name(value)),
+    "dyn": lambda value: value,
+    "bool": _to_bool,
+    "bytes": lambda value: value.encode() if isinstance(value, str) else value,
+    "double": _to_double,
+    "int": _to_int,
+    "uint": _to_uint,
+    "string": _to_string,
+    "quantity": _quantity,
+    "isQuantity": _is_quantity,
+    "sign": lambda value: value.sign(),
+    "isGreaterThan": lambda left, right: _order(left, right) > 0,
+    "isLessThan": lambda left, right: _order(left, right) < 0,
+    "compareTo": _order,
+    "asApproximateFloat": lambda value: value.as_approximate_float(),
+    "asInteger": _integer_of,
+    "isInteger": lambda value: _as_integer(value) is not None,
+    "add": _quantity_sum(1),
+    "sub": _quantity_sum(-1),
+    "semver": _semver,
+    "isSemver": _is_semver,
+    "major": _number_of(0),
+    "minor": _number_of(1),
+    "patch": _number_of(2),
+    "optional.of": lambda value: Optional(value, True),
+    "optional.ofNonZeroValue": _of_non_zero,
+    "optional.none": lambda: NONE,
+    "value": _value,
+    "hasValue": lambda value: _optional(value).present,
+    "includes": _includes,
+}
+"""By name; those that look at their arguments only when needed (``or``, ``orValue``) are the evaluator's."""

@@ -1,0 +1,204 @@
+"""What the functions of texts and lists do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import pairwise
+
+from bayplan.objects.selectors import quote
+from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
+from bayplan.plugins.dynamic_resources.cel.values import checked_int, equal, shown
+
+MAX_RANGE = 1_000_000
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes, as Go shows it."""
+    return quote(text)
+
+
+@lru_cache(maxsize=1024)
+def _pattern(expression: str) -> re.Pattern[str]:
+    try:
+        return re.compile(expression)
+    except re.error as problem:
+        raise RunProblem(f"error parsing regexp: {problem}") from None
+
+
+def _matches(text: str, expression: str) -> bool:
+    return _pattern(expression).search(_text(text)) is not None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _find(text: str, expression: str) -> str:
+    found = _pattern(expression).search(_text(text))
+    return found.group() if found is not None else ""
+
+
+def _find_all(text: str, expression: str, limit: int = -1) -> list[object]:
+    found: list[object] = [match.group() for match in _pattern(expression).finditer(_text(text))]
+    return found if limit < 0 else found[:limit]
+
+
+def _char_at(text: str, place: int) -> str:
+    if not 0 <= place <= len(_text(text)):
+        raise RunProblem(f"index out of range: {place}")
+    return text[place : place + 1]
+
+
+def _index_of(target: object, item: object, start: int = 0) -> int:
+    if isinstance(target, list):
+        return next((place for place, other in enumerate(target) if equal(other, item)), -1)
+    text, part = _text(target), _text(item)
+    if not part:
+        return start
+    if not 0 <= start < max(len(text), 1):
+        if start == 0:
+            return -1
+        raise RunProblem(f"index out of range: {start}")
+    return text.find(part, start)
+
+
+def _last_index_of(target: object, item: object, start: int | None = None) -> int:
+    if isinstance(target, list):
+        return next((place for place in reversed(range(len(target))) if equal(target[place], item)), -1)
+    text, part = _text(target), _text(item)
+    if start is not None and not 0 <= start < max(len(text), 1):
+        raise RunProblem(f"index out of range: {start}")
+    if not part:
+        return len(text) if start is None else start
+    return text.rfind(part, 0, None if start is None else start + len(part))
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    length = len(_text(text))
+    if end is None:
+        if not 0 <= start <= length:
+            raise RunProblem(f"index out of range: {start}")
+        return text[start:]
+    if start > end:
+        raise RunProblem(f"invalid substring range. start: {start}, end: {end}")
+    for place in (start, end):
+        if not 0 <= place <= length:
+            raise RunProblem(f"index out of range: {place}")
+    return text[start:end]
+
+
+def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
+    return _text(text).replace(_text(old), _text(new), limit if limit >= 0 else -1)
+
+
+def _split(text: str, separator: str, limit: int = -1) -> list[object]:
+    if limit == 0:
+        return []
+    if not _text(separator):
+        letters: list[object] = list(_text(text))
+        return letters if limit < 0 or len(letters) <= limit else [*letters[: limit - 1], text[limit - 1 :]]
+    return [*_text(text).split(separator, limit - 1 if limit > 0 else -1)]
+
+
+def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: "".join(change(char) if char.isascii() else char for char in _text(text))
+
+
+def _join(items: list[object], separator: str = "") -> str:
+    for item in items:
+        if not isinstance(item, str):
+            raise RunProblem(f"join: invalid input: {shown(item)}")
+    return separator.join(map(str, items))
+
+
+def normalized_version(text: str) -> str:
+    """Return a version in full: without ``v``, with three numbers without leading zeros.
+
+    Raises:
+        RunProblem: a short version has a suffix.
+    """
+    parts = text.removeprefix("v").split(".", 2)
+    for place, part in enumerate(parts):
+        if len(part) > 1:
+            rest = part.lstrip("0")
+            parts[place] = rest if rest[:1].isdigit() else "0" + rest
+    if len(parts) < 3 and any(char in parts[-1] for char in "+-"):
+        raise RunProblem("short version cannot contain PreRelease/Build meta data")
+    return ".".join(parts + ["0"] * (3 - len(parts)))
+
+
+def _extreme(name: str, sign: int) -> Callable[[list[object]], object]:
+    def find(items: list[object]) -> object:
+        if not items:
+            raise RunProblem(f"{name} called on empty list")
+        best = items[0]
+        for item in items[1:]:
+            if item > best if sign > 0 else item < best:  # type: ignore[operator]
+                best = item
+        return best
+
+    return find
+
+
+def _sum(items: list[object]) -> object:
+    if any(isinstance(item, bool | str) for item in items):
+        raise TypeError
+    total: object = sum(items)  # type: ignore[arg-type]
+    return total if isinstance(total, float) else checked_int(int(total))  # type: ignore[call-overload]
+
+
+def _slice(items: list[object], start: int, end: int) -> list[object]:
+    if start < 0 or end < 0:
+        raise RunProblem(f"cannot slice({start}, {end}), negative indexes not supported")
+    if start > end:
+        raise RunProblem(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
+    if end > len(items):
+        raise RunProblem(f"cannot slice({start}, {end}), list is length {len(items)}")
+    return items[start:end]
+
+
+def _distinct(items: list[object]) -> list[object]:
+    found: list[object] = []
+    for item in items:
+        if not any(equal(item, other) for other in found):
+            found.append(item)
+    return found
+
+
+def _contains_all(left: list[object], right: list[object]) -> bool:
+    return all(any(equal(item, other) for other in left) for item in right)
+
+
+FUNCTIONS: Mapping[str, Callable[..., object]] = {
+    "contains": lambda text, part: _text(part) in _text(text),
+    "endsWith": lambda text, part: _text(text).endswith(_text(part)),
+    "startsWith": lambda text, part: _text(text).startswith(_text(part)),
+    "matches": _matches,
+    "find": _find,
+    "findAll": _find_all,
+    "charAt": _char_at,
+    "indexOf": _index_of,
+    "lastIndexOf": _last_index_of,
+    "lowerAscii": _ascii(str.lower),
+    "upperAscii": _ascii(str.upper),
+    "replace": _replace,
+    "split": _split,
+    "substring": _substring,
+    "trim": lambda text: _text(text).strip(),
+    "join": _join,
+    "isSorted": lambda items: all(not right < left for left, right in pairwise(items)),
+    "sum": _sum,
+    "min": _extreme("min", -1),
+    "max": _extreme("max", 1),
+    "slice": _slice,
+    "reverse": lambda items: items[::-1],
+    "distinct": _distinct,
+    "lists.range": lambda count: list(range(min(count, MAX_RANGE))),
+    "sets.contains": _contains_all,
+    "sets.equivalent": lambda left, right: _contains_all(left, right) and _contains_all(right, left),
+    "sets.intersects": lambda left, right: any(equal(item, other) for item in left for other in right),
+}

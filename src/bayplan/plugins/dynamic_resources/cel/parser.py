@@ -1,0 +1,289 @@
+"""Read an expression into a tree, macros included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bayplan.plugins.dynamic_resources.cel.lexer import INT64, Token, tokens_of
+from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem
+from bayplan.plugins.dynamic_resources.cel.source import Source
+from bayplan.plugins.dynamic_resources.cel.syntax import (
+    Bind,
+    Call,
+    Fold,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+)
+
+RESERVED = frozenset(
+    (
+        *("as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop"),
+        *("package", "namespace", "null", "return", "true", "var", "void", "while"),
+    )
+)
+RELATIONS = ("<", "<=", ">=", ">", "==", "!=", "in")
+MAX_DEPTH = 200
+EXPECTED = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "
+    "IDENTIFIER}"
+)
+
+
+class Parser:
+    """Reads one expression."""
+
+    def __init__(self, text: str) -> None:
+        self._source = Source(text)
+        self._tokens = tokens_of(self._source)
+        self._place = 0
+        self._depth = 0
+
+    def parse(self) -> Node:
+        """Return the tree.
+
+        Raises:
+            CompileProblem: the text is no expression.
+        """
+        node = self._conditional()
+        token = self._token
+        if token.kind != "end":
+            raise self._problem(token, f"extraneous input '{token.text}' expecting <EOF>")
+        return node
+
+    # Tokens.
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._place]
+
+    def _is(self, *texts: str) -> bool:
+        token = self._token
+        return token.text in texts and token.kind in ("op", "ident")
+
+    def _next(self) -> Token:
+        token = self._token
+        self._place += token.kind != "end"
+        return token
+
+    def _expect(self, text: str) -> Token:
+        token = self._next()
+        if token.text != text or token.kind != "op":
+            raise self._problem(token, f"mismatched input '{token.text}' expecting '{text}'")
+        return token
+
+    def _problem(self, token: Token, text: str) -> CompileProblem:
+        return self._source.problem(token.at, f"Syntax error: {text}")
+
+    # Operators, from the loosest to the tightest.
+
+    def _conditional(self) -> Node:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self._source.problem(self._token.at, f"expression recursion limit exceeded: {MAX_DEPTH}")
+        node = self._any("||", lambda: self._any("&&", self._relation))
+        if self._is("?"):
+            at = self._next().at
+            then = self._any("||", lambda: self._any("&&", self._relation))
+            self._expect(":")
+            node = Call("_?_:_", None, (node, then, self._conditional()), at)
+        self._depth -= 1
+        return node
+
+    def _any(self, operator: str, operand: Callable[[], Node]) -> Node:
+        node = operand()
+        while self._is(operator):
+            at = self._next().at
+            node = Call(f"_{operator}_", None, (node, operand()), at)
+        return node
+
+    def _relation(self) -> Node:
+        node = self._sum()
+        while self._is(*RELATIONS):
+            token = self._next()
+            name = "@in" if token.text == "in" else f"_{token.text}_"
+            node = Call(name, None, (node, self._sum()), token.at)
+        return node
+
+    def _sum(self) -> Node:
+        node = self._product()
+        while self._is("+", "-"):
+            token = self._next()
+            node = Call(f"_{token.text}_", None, (node, self._product()), token.at)
+        return node
+
+    def _product(self) -> Node:
+        node = self._unary()
+        while self._is("*", "/", "%"):
+            token = self._next()
+            node = Call(f"_{token.text}_", None, (node, self._unary()), token.at)
+        return node
+
+    def _unary(self) -> Node:
+        token = self._token
+        if not self._is("!", "-"):
+            return self._member()
+        count = 0
+        while self._is(token.text):
+            self._next()
+            count += 1
+        following = self._token
+        if token.text == "-" and following.kind in ("int", "float") and count % 2:
+            # A sign belongs to the number: the smallest integer has no positive twin.
+            return self._postfix(self._negative(token))
+        node = self._member()
+        if count % 2 == 0:
+            return node
+        return Call("!_" if token.text == "!" else "-_", None, (node,), token.at)
+
+    def _negative(self, sign: Token) -> Node:
+        token = self._next()
+        if isinstance(token.value, float):
+            return Literal(-token.value, sign.at)
+        assert isinstance(token.value, int)
+        if token.value > INT64:
+            raise self._source.problem(sign.at, "invalid int literal")
+        return Literal(-token.value, sign.at)
+
+    def _member(self) -> Node:
+        return self._postfix(self._primary())
+
+    def _postfix(self, node: Node) -> Node:
+        while self._is(".", "["):
+            token = self._next()
+            optional = self._is("?")
+            if optional:
+                self._next()
+            if token.text == "[":
+                index = self._conditional()
+                self._expect("]")
+                node = Call("_[?_]" if optional else "_[_]", None, (node, index), token.at)
+                continue
+            name = self._next()
+            if name.kind != "ident":
+                raise self._problem(name, f"no viable alternative at input '.{name.text}'")
+            if self._is("(") and not optional:
+                opening = self._next()
+                args = self._arguments(")")
+                node = self._member_call(node, name.text, args, opening.at)
+            else:
+                node = Select(node, name.text, token.at, optional=optional)
+        return node
+
+    def _arguments(self, closing: str) -> tuple[Node, ...]:
+        args = list[Node]()
+        while not self._is(closing):
+            args.append(self._conditional())
+            if not self._is(","):
+                break
+            self._next()
+            if self._is(closing) and closing == ")":
+                raise self._problem(self._token, f"extraneous input '{closing}' expecting {EXPECTED}")
+        self._expect(closing)
+        return tuple(args)
+
+    def _primary(self) -> Node:
+        token = self._next()
+        if token.kind == "int":
+            assert isinstance(token.value, int)
+            if token.value >= INT64:
+                raise self._source.problem(token.at, "invalid int literal")
+            return Literal(token.value, token.at)
+        if token.kind in ("uint", "float", "string", "bytes"):
+            return Literal(token.value, token.at)
+        if token.kind == "ident":
+            return self._name(token)
+        if token.text == "(":
+            node = self._conditional()
+            self._expect(")")
+            return node
+        if token.text == "[":
+            return self._list(token)
+        if token.text == "{":
+            return self._map(token)
+        if token.text == "." and self._token.kind == "ident":
+            return self._name(self._next())
+        raise self._problem(token, f"mismatched input '{token.text}' expecting {EXPECTED}")
+
+    def _name(self, token: Token) -> Node:
+        constants = {"true": True, "false": False, "null": None}
+        if token.text in constants:
+            return Literal(constants[token.text], token.at)
+        if token.text in RESERVED:
+            raise self._source.problem(token.at, f"reserved identifier: {token.text}")
+        if not self._is("("):
+            return Ident(token.text, token.at)
+        opening = self._next()
+        args = self._arguments(")")
+        if token.text == "has" and len(args) == 1:
+            field = args[0]
+            if not isinstance(field, Select) or field.optional:
+                raise self._source.problem(_start(field), "invalid argument to has() macro")
+            return Select(field.operand, field.field, opening.at, test=True)
+        return Call(token.text, None, args, opening.at)
+
+    def _list(self, opening: Token) -> Node:
+        items, optional = list[Node](), set[int]()
+        while not self._is("]"):
+            if self._is("?"):
+                self._next()
+                optional.add(len(items))
+            items.append(self._conditional())
+            if not self._is(","):
+                break
+            self._next()
+        self._expect("]")
+        return ListNode(tuple(items), opening.at, frozenset(optional))
+
+    def _map(self, opening: Token) -> Node:
+        entries = list[tuple[Node, Node, bool]]()
+        while not self._is("}"):
+            optional = self._is("?")
+            if optional:
+                self._next()
+            key = self._conditional()
+            self._expect(":")
+            entries.append((key, self._conditional(), optional))
+            if not self._is(","):
+                break
+            self._next()
+        self._expect("}")
+        return MapNode(tuple(entries), opening.at)
+
+    # Macros.
+
+    def _member_call(self, target: Node, name: str, args: tuple[Node, ...], at: int) -> Node:
+        """Return a call of a member function, or what its macro stands for."""
+        if name in ("all", "exists", "exists_one", "existsOne", "filter") and len(args) in (2, 3):
+            two = len(args) == 3
+            if (name == "exists_one" and two) or (name == "filter" and two):
+                return Call(name, target, args, at)
+            variables = tuple(self._variable(arg) for arg in args[:-1])
+            kind = "exists_one" if name == "existsOne" else name
+            return Fold(kind, target, variables, args[-1], None, at)
+        if name == "map" and len(args) in (2, 3):
+            condition = args[1] if len(args) == 3 else None
+            return Fold("map", target, (self._variable(args[0]),), condition, args[-1], at)
+        if name in ("transformList", "transformMap") and len(args) in (3, 4):
+            variables = (self._variable(args[0]), self._variable(args[1]))
+            condition = args[2] if len(args) == 4 else None
+            return Fold(name, target, variables, condition, args[-1], at)
+        if name in ("optMap", "optFlatMap") and len(args) == 2:
+            return Bind(name, self._variable(args[0]), target, args[1], at)
+        if name == "bind" and len(args) == 3 and isinstance(target, Ident) and target.name == "cel":
+            if not isinstance(args[0], Ident):
+                raise self._source.problem(_start(args[0]), "cel.bind() variable names must be simple identifiers")
+            return Bind("bind", args[0].name, args[1], args[2], at)
+        return Call(name, target, args, at)
+
+    def _variable(self, node: Node) -> str:
+        if not isinstance(node, Ident):
+            raise self._source.problem(_start(node), "argument must be a simple name")
+        return node.name
+
+
+def _start(node: Node) -> int:
+    return node.at

@@ -1,0 +1,42 @@
+"""The text of an expression, and how cel-go points at a place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem
+
+MAX_SNIPPET = 16384
+FIRST_WIDE = 0x80
+
+
+class Source:
+    """The text of an expression."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def message(self, at: int, problem: str) -> str:
+        """Return a problem as it is shown: with line, column, and a mark below the place."""
+        line = self.text.count("\n", 0, at)
+        start = self.text.rfind("\n", 0, at) + 1
+        column = at - start
+        shown = f"ERROR: <input>:{line + 1}:{column + 1}: {problem}"
+        end = self.text.find("\n", start)
+        snippet = self.text[start : end if end >= 0 else len(self.text)].replace("\t", " ")
+        if len(snippet) > MAX_SNIPPET:
+            return shown
+        dots = "".join("\uff0e" if ord(char) >= FIRST_WIDE else "." for char in snippet[:column])
+        mark = "\uff3e" if column < len(snippet) and ord(snippet[column]) >= FIRST_WIDE else "^"
+        return f"{shown}\n | {snippet}\n | {dots}{mark}"
+
+    def problem(self, at: int, problem: str) -> CompileProblem:
+        """Return the exception for one problem."""
+        return self.problems([(at, problem)])
+
+    def problems(self, found: Iterable[tuple[int, str]]) -> CompileProblem:
+        """Return the exception for several problems, in the order of their places."""
+        shown = [self.message(at, problem) for at, problem in sorted(found, key=lambda entry: entry[0])]
+        return CompileProblem("compilation failed: " + "\n".join(shown))

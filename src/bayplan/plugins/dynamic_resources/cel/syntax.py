@@ -1,0 +1,90 @@
+"""The tree of an expression. Every node knows where it stands: the offset that error messages point at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant: null, bool, int, `Uint`, float, text or bytes."""
+
+    value: object
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ident:
+    """A name."""
+
+    name: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A field of a value. `test`: the question whether it is there (``has``); `optional`: ``.?``."""
+
+    operand: Node
+    field: str
+    at: int
+    test: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a function or operator; `target` is the receiver of a member function."""
+
+    function: str
+    target: Node | None
+    args: tuple[Node, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """A list; `optional` are the places of elements that may be missing."""
+
+    items: tuple[Node, ...]
+    at: int
+    optional: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class MapNode:
+    """A map: key, value, and whether the entry may be missing."""
+
+    entries: tuple[tuple[Node, Node, bool], ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A macro over a range: ``all``, ``exists``, ``existsOne``, ``map`` (with an optional condition), ``filter``.
+
+    Attributes:
+        variables: one name, or two (index or key, and value).
+    """
+
+    kind: str
+    range: Node
+    variables: tuple[str, ...]
+    condition: Node | None
+    transform: Node | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """``cel.bind(name, value, body)``, and ``optMap``, ``optFlatMap`` (`kind`)."""
+
+    kind: str
+    name: str
+    value: Node
+    body: Node
+    at: int = field(default=0)
+
+
+Node: TypeAlias = "Literal | Ident | Select | Call | ListNode | MapNode | Fold | Bind"

@@ -1,0 +1,180 @@
+"""The types of expressions, and which may stand for which."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class CelType(NamedTuple):
+    """A type.
+
+    Kinds: ``primitive``, ``dyn``, ``any``, ``error``, ``null``, ``list``, ``map``, ``type``, ``param``, ``opaque``, ``object``.
+    """
+
+    kind: str
+    name: str
+    params: tuple[CelType, ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind == "null":
+            return "null"
+        if not self.params:
+            return self.name
+        return f"{self.name}({', '.join(str(param) for param in self.params)})"
+
+
+def primitive(name: str) -> CelType:
+    """Return a primitive type."""
+    return CelType("primitive", name)
+
+
+BOOL, INT, UINT, DOUBLE = primitive("bool"), primitive("int"), primitive("uint"), primitive("double")
+STRING, BYTES = primitive("string"), primitive("bytes")
+NULL = CelType("null", "null_type")
+DYN = CelType("dyn", "dyn")
+ANY = CelType("any", "any")
+ERROR = CelType("error", "!error!")
+QUANTITY = CelType("opaque", "kubernetes.Quantity")
+SEMVER = CelType("opaque", "kubernetes.Semver")
+
+
+def list_of(element: CelType) -> CelType:
+    """Return the type of a list."""
+    return CelType("list", "list", (element,))
+
+
+def map_of(key: CelType, value: CelType) -> CelType:
+    """Return the type of a map."""
+    return CelType("map", "map", (key, value))
+
+
+def optional_of(value: CelType) -> CelType:
+    """Return the type of a value that may be missing."""
+    return CelType("opaque", "optional_type", (value,))
+
+
+def type_of(value: CelType) -> CelType:
+    """Return the type of a type."""
+    return CelType("type", "type", (value,))
+
+
+def param(name: str) -> CelType:
+    """Return a type parameter."""
+    return CelType("param", name)
+
+
+def is_dyn(kind: CelType) -> bool:
+    """Return whether a type is only known at run time."""
+    return kind.kind in ("dyn", "any")
+
+
+def is_wild(kind: CelType) -> bool:
+    """Return whether a type goes with every other."""
+    return kind.kind in ("dyn", "any", "error")
+
+
+def unwrap_optional(kind: CelType) -> tuple[CelType, bool]:
+    """Return what an optional type holds, and whether it was one."""
+    if kind.kind == "opaque" and kind.name == "optional_type":
+        return kind.params[0], True
+    return kind, False
+
+
+class Unifier:
+    """What type parameters stand for, so far."""
+
+    def __init__(self) -> None:
+        self._found: dict[CelType, CelType] = {}
+        self._count = 0
+
+    def fresh(self) -> CelType:
+        """Return a new type parameter."""
+        self._count += 1
+        return param(f"_var{self._count - 1}")
+
+    def assignable(self, sources: list[CelType], targets: list[CelType]) -> bool:
+        """Return whether all types may stand for their targets; what parameters must be for that is remembered, else forgotten."""
+        before = dict(self._found)
+        if len(sources) == len(targets) and all(map(self._assignable, sources, targets)):
+            return True
+        self._found = before
+        return False
+
+    def _assignable(self, source: CelType, target: CelType) -> bool:
+        if target.kind == "param":
+            valid, bound = self._substitutes(source, target)
+            if valid or bound:
+                return valid
+        if source.kind == "param":
+            return self._substitutes(target, source)[0]
+        if is_wild(source) or is_wild(target):
+            return True
+        if "null" in (source.kind, target.kind):
+            other = target if source.kind == "null" else source
+            return other.kind in ("null", "opaque", "object")
+        if source.kind in ("opaque", "list", "map"):
+            return (source.kind, source.name, len(source.params)) == (
+                target.kind,
+                target.name,
+                len(target.params),
+            ) and all(map(self._assignable, source.params, target.params))
+        if source.kind == "type":
+            return target.kind == "type"
+        return source == target
+
+    def _substitutes(self, source: CelType, target: CelType) -> tuple[bool, bool]:
+        """Return whether a parameter may be a type, and whether it was bound already."""
+        if source == target:
+            return True, True
+        known = self._found.get(target)
+        if known is not None:
+            if source == known:
+                return True, True
+            if self._assignable(source, known):
+                general = most_general(source, known)
+                if self._is_free(target, general):
+                    self._found[target] = general
+                return True, True
+            return False, True
+        if self._is_free(target, source):
+            self._found[target] = source
+            return True, False
+        return False, False
+
+    def _is_free(self, parameter: CelType, within: CelType) -> bool:
+        if parameter == within:
+            return False
+        if within.kind == "param":
+            known = self._found.get(within)
+            return known is None or self._is_free(parameter, known)
+        return all(self._is_free(parameter, part) for part in within.params)
+
+    def resolve(self, kind: CelType, *, to_dyn: bool = False) -> CelType:
+        """Return a type with its parameters replaced by what they stand for; unbound ones by `dyn` where asked for."""
+        known = self._found.get(kind)
+        if known is not None:
+            return self.resolve(known, to_dyn=to_dyn)
+        if kind.kind == "param":
+            return DYN if to_dyn else kind
+        if not kind.params:
+            return kind
+        return kind._replace(params=tuple(self.resolve(part, to_dyn=to_dyn) for part in kind.params))
+
+
+def most_general(left: CelType, right: CelType) -> CelType:
+    """Return the more general of two types that go together."""
+    return left if _at_most_as_specific(left, right) else right
+
+
+def _at_most_as_specific(left: CelType, right: CelType) -> bool:
+    if is_dyn(left) or left.kind == "param":
+        return True
+    if is_dyn(right) or right.kind == "param":
+        return False
+    if left.kind != right.kind:
+        return False
+    if left.kind == "type":
+        return True
+    if left.params or right.params:
+        return left.name == right.name and all(map(_at_most_as_specific, left.params, right.params))
+    return left == right

@@ -1,0 +1,239 @@
+"""The values of expressions: which Python value stands for which, what equals what, what a type is called.
+
+bool, int, float, str, bytes, None and lists stand for themselves; `Uint` keeps unsigned numbers apart, maps are dictionaries under
+keys of `key_of`, quantities and versions have classes of their own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+
+from bayplan.objects.quantity import Quantity
+from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
+
+INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
+UINT_MAX = (1 << 64) - 1
+
+
+class Uint(int):
+    """An unsigned integer."""
+
+    __slots__ = ()
+
+
+class CelMap:
+    """A map. Keys are bool, int, `Uint` or str; numbers that are equal are one key.
+
+    Attributes:
+        entries: by `key_of` the key and the value. missing: what stands for keys that are not there, or None.
+    """
+
+    __slots__ = ("entries", "missing")
+
+    def __init__(self, entries: dict[object, tuple[object, object]], missing: CelMap | None = None) -> None:
+        self.entries = entries
+        self.missing = missing
+
+    @classmethod
+    def of_texts(cls, items: dict[str, object], missing: CelMap | None = None) -> CelMap:
+        """Return a map with text keys."""
+        return cls({key: (key, value) for key, value in items.items()}, missing)
+
+    def find(self, key: object) -> tuple[bool, object]:
+        """Return whether a key is there, and its value."""
+        entry = self.entries.get(key_of(key))
+        if entry is not None:
+            return True, entry[1]
+        return (True, self.missing) if self.missing is not None else (False, None)
+
+    def keys(self) -> list[object]:
+        """Return the keys."""
+        return [key for key, _ in self.entries.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """A value that may be missing."""
+
+    value: object = None
+    present: bool = False
+
+
+NONE = Optional()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeValue:
+    """A type as a value."""
+
+    name: str
+
+
+_VERSION = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
+    re.ASCII,
+)
+
+
+@total_ordering
+class Version:
+    """A semantic version (https://semver.org); what comes after ``+`` does not count when versions are compared."""
+
+    __slots__ = ("numbers", "parts")
+
+    def __init__(self, numbers: tuple[int, int, int], parts: tuple[int | str, ...]) -> None:
+        self.numbers = numbers
+        self.parts = parts
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """Read a version.
+
+        Raises:
+            RunProblem: the text is none.
+        """
+        match = _VERSION.fullmatch(text)
+        if match is None:
+            raise RunProblem(version_problem(text))
+        major, minor, patch = (int(match.group(number)) for number in (1, 2, 3))
+        parts: list[int | str] = []
+        for part in (match.group(4) or "").split(".") if match.group(4) else ():
+            if part.isdigit():
+                if len(part) > 1 and part[0] == "0":
+                    raise RunProblem(f'Numeric PreRelease version must not contain leading zeroes "{part}"')
+                parts.append(int(part))
+            else:
+                parts.append(part)
+        return cls((major, minor, patch), tuple(parts))
+
+    def compare(self, other: Version) -> int:
+        """Return -1, 0 or 1. A version with a pre-release goes before the one without."""
+        if self.numbers != other.numbers:
+            return 1 if self.numbers > other.numbers else -1
+        if not self.parts or not other.parts:
+            return bool(other.parts) - bool(self.parts)
+        for mine, theirs in zip(self.parts, other.parts, strict=False):
+            if mine == theirs:
+                continue
+            if isinstance(mine, int) and isinstance(theirs, int):
+                return 1 if mine > theirs else -1
+            if isinstance(mine, int) != isinstance(theirs, int):
+                return -1 if isinstance(mine, int) else 1
+            return 1 if str(mine) > str(theirs) else -1
+        return (len(self.parts) > len(other.parts)) - (len(self.parts) < len(other.parts))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and self.compare(other) == 0
+
+    def __lt__(self, other: Version) -> bool:
+        return self.compare(other) < 0
+
+    def __hash__(self) -> int:
+        return hash((self.numbers, self.parts))
+
+
+def version_problem(text: str) -> str:
+    """Return what upstream's parser says about a text that is no version."""
+    if not text:
+        return "Version string empty"
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        return "No Major.Minor.Patch elements found"
+    patch = re.split(r"[-+]", parts[2], maxsplit=1)[0]
+    for name, part in (("Major", parts[0]), ("Minor", parts[1]), ("Patch", patch)):
+        if not re.fullmatch(r"[0-9]+", part):
+            return f'Invalid character(s) found in {name.lower()} number "{part}"'
+        if len(part) > 1 and part[0] == "0":
+            return f'{name} number must not contain leading zeroes "{part}"'
+    return f'Invalid character(s) found in prerelease "{text}"'
+
+
+def type_name(value: object) -> str:
+    """Return what the type of a value is called at run time."""
+    if value is None:
+        return "null_type"
+    for kind, name in _NAMES:
+        if isinstance(value, kind):
+            return name
+    return type(value).__name__
+
+
+_NAMES: tuple[tuple[type, str], ...] = (
+    (bool, "bool"),
+    (Uint, "uint"),
+    (int, "int"),
+    (float, "double"),
+    (str, "string"),
+    (bytes, "bytes"),
+    (list, "list"),
+    (CelMap, "map"),
+    (Quantity, "kubernetes.Quantity"),
+    (Version, "kubernetes.Semver"),
+    (Optional, "optional_type"),
+    (TypeValue, "type"),
+)
+
+
+def key_of(key: object) -> object:
+    """Return what a map keeps a key under: equal numbers are one key, true is not 1."""
+    if isinstance(key, bool):
+        return ("bool", key)
+    if isinstance(key, float):
+        return int(key) if key.is_integer() else key
+    return int(key) if isinstance(key, int) else key
+
+
+def equal(left: object, right: object) -> bool:
+    """Return whether two values are equal; numbers of all types compare by value, other types are never equal."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return isinstance(left, bool) and isinstance(right, bool) and left == right
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return left == right
+    if isinstance(left, list):
+        return (
+            isinstance(right, list)
+            and len(left) == len(right)
+            and all(equal(mine, theirs) for mine, theirs in zip(left, right, strict=True))
+        )
+    if isinstance(left, CelMap):
+        if not isinstance(right, CelMap) or left.entries.keys() != right.entries.keys():
+            return False
+        return all(equal(value, right.entries[key][1]) for key, (_, value) in left.entries.items())
+    if isinstance(left, Optional) and isinstance(right, Optional):
+        return left.present == right.present and (not left.present or equal(left.value, right.value))
+    return type(left) is type(right) and left == right
+
+
+def checked_int(number: int) -> int:
+    """Return an integer that fits.
+
+    Raises:
+        RunProblem: it does not.
+    """
+    if INT_MIN <= number <= INT_MAX:
+        return number
+    raise RunProblem("integer overflow")
+
+
+def checked_uint(number: int) -> Uint:
+    """Return an unsigned integer that fits.
+
+    Raises:
+        RunProblem: it does not.
+    """
+    if 0 <= number <= UINT_MAX:
+        return Uint(number)
+    raise RunProblem("unsigned integer overflow")
+
+
+def shown(value: object) -> str:
+    """Return a value as error messages show it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(int(value)) if value.is_integer() and math.fabs(value) < 1e21 else repr(value)
+    return str(int(value)) if isinstance(value, Uint) else str(value)

@@ -1,0 +1,111 @@
+"""The claims as the scheduler knows them: those of the cluster, newer versions of its own making, and allocations in flight.
+
+Reserve chooses devices long before the API knows of it. Until PreBind has written the allocation it is *in flight*: nobody else
+may use the claim or its devices. What PreBind wrote stands in for the claim until the cluster brings a newer version. Both lie in
+the catalog, so that all profiles of a scheduler see them and a fork of the state takes them along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from bayplan.objects.resource import AllocationResult, ResourceClaim
+from bayplan.state.object_catalog import ObjectCatalog
+
+
+def uid_of(claim: ResourceClaim) -> str:
+    """Return what identifies a claim: its UID, or its key where a document came without one."""
+    return claim.metadata.uid or claim.key
+
+
+class InFlightClaim(msgspec.Struct, frozen=True):
+    """A claim whose allocation was chosen but not written yet, and how many pods wait for that."""
+
+    claim: ResourceClaim
+    sharers: int = 1
+
+
+class AssumedClaim(msgspec.Struct, frozen=True):
+    """What the scheduler made of a claim, and the version of the cluster that it made it from."""
+
+    base: ResourceClaim
+    claim: ResourceClaim
+
+
+class ClaimTracker:
+    """Reads and writes the claims of one catalog."""
+
+    __slots__ = ("_catalog",)
+
+    def __init__(self, catalog: ObjectCatalog) -> None:
+        self._catalog = catalog
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Return what moves whenever any claim may have changed."""
+        catalog = self._catalog
+        return (catalog.version(ResourceClaim), catalog.version(InFlightClaim), catalog.version(AssumedClaim))
+
+    def get(self, key: str) -> ResourceClaim | None:
+        """Return a claim by its key, assumed or as the cluster has it."""
+        claim = self._catalog.get(ResourceClaim, key)
+        return None if claim is None else self._latest(claim)
+
+    def all(self) -> Iterator[ResourceClaim]:
+        """Iterate over all claims, assumed ones in the place of those of the cluster."""
+        for claim in self._catalog.all(ResourceClaim):
+            yield self._latest(claim)
+
+    def _latest(self, claim: ResourceClaim) -> ResourceClaim:
+        entry = self._catalog.get(AssumedClaim, claim.key)
+        if entry is None:
+            return claim
+        version = claim.metadata.resource_version
+        if claim is entry.base or (version and version == entry.base.metadata.resource_version):
+            return entry.claim
+        return claim
+
+    def assume(self, claim: ResourceClaim) -> None:
+        """Let a version that is being written stand in for the claim of the cluster; none where the cluster has no such claim."""
+        base = self._catalog.get(ResourceClaim, claim.key)
+        if base is not None:
+            self._catalog.put(claim.key, AssumedClaim(base, claim))
+
+    def restore(self, key: str) -> None:
+        """Forget the assumed version of a claim."""
+        if self._catalog.get(AssumedClaim, key) is not None:
+            self._catalog.remove(AssumedClaim, key)
+
+    # In flight.
+
+    def in_flight(self) -> Iterator[ResourceClaim]:
+        """Iterate over the claims in flight, with their allocations."""
+        for entry in self._catalog.all(InFlightClaim):
+            yield entry.claim
+
+    def pending_allocation(self, uid: str) -> AllocationResult | None:
+        """Return the allocation in flight of a claim, or None."""
+        entry = self._catalog.get(InFlightClaim, uid)
+        return None if entry is None else entry.claim.status.allocation
+
+    def signal(self, claim: ResourceClaim) -> None:
+        """Note an allocation in flight; of several for one claim the first counts."""
+        uid = uid_of(claim)
+        entry = self._catalog.get(InFlightClaim, uid)
+        if entry is None:
+            self._catalog.put(uid, InFlightClaim(claim))
+        else:
+            self._catalog.put(uid, InFlightClaim(entry.claim, entry.sharers + 1))
+
+    def release(self, uid: str, *, force: bool = False) -> bool:
+        """Let one pod go of an allocation in flight; return whether it ended, as it does with the last pod or by force."""
+        entry = self._catalog.get(InFlightClaim, uid)
+        if entry is None:
+            return False
+        if force or entry.sharers == 1:
+            self._catalog.remove(InFlightClaim, uid)
+            return True
+        self._catalog.put(uid, InFlightClaim(entry.claim, entry.sharers - 1))
+        return False

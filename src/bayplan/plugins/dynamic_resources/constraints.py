@@ -1,0 +1,146 @@
+"""Constraints of a claim: attributes that its devices share, or in which they all differ."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from bayplan.objects.resource import DeviceAttribute, DeviceConstraint
+from bayplan.plugins.dynamic_resources.pools import PoolDevice
+
+AttributeValue: TypeAlias = tuple[str, object]
+"""The type of an attribute and its value; versions compare as they are written."""
+
+
+class Constraint:
+    """One constraint of a claim, with the devices that have been chosen so far.
+
+    Args:
+        requests: the requests it is about, with their alternatives; none: all.
+        attribute: the fully qualified name.
+    """
+
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+        self._requests = frozenset(requests)
+        self._attribute = attribute
+
+    def add(self, request: str, alternative: str, device: PoolDevice) -> bool:
+        """Take a device in where it meets the constraint; return whether it does."""
+        if not self._concerns(request, alternative):
+            return True
+        attribute = find_attribute(device, self._attribute)
+        return attribute is not None and self._add(request, attribute)
+
+    def remove(self, request: str, alternative: str) -> None:
+        """Take back the last `add` of a request that returned True."""
+        if self._concerns(request, alternative):
+            self._remove(request)
+
+    def _concerns(self, request: str, alternative: str) -> bool:
+        requests = self._requests
+        if not requests or request in requests:
+            return True
+        return bool(alternative) and f"{request}/{alternative}" in requests
+
+    def _add(self, request: str, attribute: DeviceAttribute) -> bool:
+        raise TypeError(f"{type(self).__name__} lacks _add()")
+
+    def _remove(self, request: str) -> None:
+        raise TypeError(f"{type(self).__name__} lacks _remove()")
+
+
+class MatchAttribute(Constraint):
+    """All devices have the attribute, with one value."""
+
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+        super().__init__(requests, attribute)
+        self._count = 0
+        self._value: DeviceAttribute | None = None
+
+    def _add(self, request: str, attribute: DeviceAttribute) -> bool:
+        if self._count == 0:
+            # The first device decides; that its value is of a known type is not asked yet.
+            self._value, self._count = attribute, 1
+            return True
+        value = value_of(attribute)
+        if value is None or self._value is None or value_like(value, self._value) != value:
+            return False
+        self._count += 1
+        return True
+
+    def _remove(self, request: str) -> None:
+        self._count -= 1
+
+
+class DistinctAttribute(Constraint):
+    """All devices have the attribute, each with a value of its own.
+
+    As upstream does it, one value is remembered per request: of several devices of one request only the last counts.
+    """
+
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+        super().__init__(requests, attribute)
+        self._count = 0
+        self._values: dict[str, DeviceAttribute] = {}
+
+    def _add(self, request: str, attribute: DeviceAttribute) -> bool:
+        if self._count > 0:
+            value = value_of(attribute)
+            for other in self._values.values():
+                if value is None or value_like(value, other) == value:
+                    return False
+        self._values[request] = attribute
+        self._count += 1
+        return True
+
+    def _remove(self, request: str) -> None:
+        self._values.pop(request, None)
+        self._count -= 1
+
+
+def make_constraint(constraint: DeviceConstraint, *, distinct: bool) -> Constraint | None:
+    """Return a constraint without devices, or None for one of an unknown kind."""
+    if constraint.match_attribute is not None:
+        return MatchAttribute(constraint.requests, constraint.match_attribute)
+    if constraint.distinct_attribute is not None and distinct:
+        return DistinctAttribute(constraint.requests, constraint.distinct_attribute)
+    return None
+
+
+def find_attribute(device: PoolDevice, name: str) -> DeviceAttribute | None:
+    """Return an attribute by its full name; the driver's own may be written without domain."""
+    attributes = device.source.attributes
+    found = attributes.get(name)
+    if found is not None:
+        return found
+    domain, separator, identifier = name.partition("/")
+    if not separator or domain != device.id[0]:
+        return None
+    return attributes.get(identifier)
+
+
+def value_of(attribute: DeviceAttribute) -> AttributeValue | None:
+    """Return the value of an attribute, or None where it has none of a known type."""
+    if attribute.string_value is not None:
+        return ("string", attribute.string_value)
+    if attribute.int_value is not None:
+        return ("int", attribute.int_value)
+    if attribute.bool_value is not None:
+        return ("bool", attribute.bool_value)
+    if attribute.version_value is not None:
+        return ("version", attribute.version_value)
+    return None
+
+
+def value_like(value: AttributeValue, attribute: DeviceAttribute) -> AttributeValue | None:
+    """Return an attribute's value of the same type as another value, or None."""
+    kind = value[0]
+    other: object | None
+    if kind == "string":
+        other = attribute.string_value
+    elif kind == "int":
+        other = attribute.int_value
+    elif kind == "bool":
+        other = attribute.bool_value
+    else:
+        other = attribute.version_value
+    return None if other is None else (kind, other)

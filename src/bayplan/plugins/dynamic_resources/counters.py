@@ -1,0 +1,62 @@
+"""Shared counters of pools: what partitions of one device draw from together (KEP-4815)."""
+
+from __future__ import annotations
+
+from bayplan.objects.quantity import Quantity
+from bayplan.plugins.dynamic_resources.device_use import DeviceUse
+from bayplan.plugins.dynamic_resources.pools import CounterSets, Pool, PoolDevice
+
+NOTHING = Quantity(0)
+
+
+class CounterUse:
+    """What a search has drawn from the counters of the pools, beside what allocations have.
+
+    Pools go by their name alone, without the driver, as upstream has it: where two drivers have pools of one name, the counters
+    of the one that was looked at first stand for both.
+    """
+
+    def __init__(self, use: DeviceUse) -> None:
+        self._use = use
+        self._available: dict[str, CounterSets] = {}
+        self._drawn: dict[str, CounterSets] = {}
+
+    def draw(self, device: PoolDevice, pool: Pool) -> bool:
+        """Draw what a device consumes; return whether there was enough, else nothing is drawn."""
+        name = pool.id[1]
+        available = self._available.get(name)
+        if available is None:
+            available = self._available[name] = self._left(pool)
+        drawn = self._drawn.setdefault(name, {})
+        for counter_set, counters in device.consumes:
+            mine = drawn.setdefault(counter_set, {})
+            for counter, amount in counters.items():
+                mine[counter] = mine[counter] + amount if counter in mine else amount
+        for counter_set, left in available.items():
+            mine = drawn.get(counter_set, {})
+            if any(amount < mine.get(counter, NOTHING) for counter, amount in left.items()):
+                self.give_back(device, pool)
+                return False
+        return True
+
+    def give_back(self, device: PoolDevice, pool: Pool) -> None:
+        """Undo a `draw`."""
+        drawn = self._drawn[pool.id[1]]
+        for counter_set, counters in device.consumes:
+            mine = drawn[counter_set]
+            for counter, amount in counters.items():
+                mine[counter] = mine[counter] - amount
+
+    def _left(self, pool: Pool) -> CounterSets:
+        """Return what allocated devices have left of a pool's counters; below zero where too much was allocated."""
+        left = {name: dict(counters) for name, counters in pool.counter_sets.items()}
+        for slice_ in (*pool.slices, *pool.elsewhere):
+            for device in slice_.devices:
+                if not device.consumes or not self._use.is_allocated(device.id):
+                    continue
+                for counter_set, counters in device.consumes:
+                    amounts = left.get(counter_set, {})
+                    for counter, amount in counters.items():
+                        if counter in amounts:
+                            amounts[counter] = amounts[counter] - amount
+        return left

@@ -1,0 +1,184 @@
+"""Extended resources that devices stand for: the claim that a pod gets for them, which differs from node to node (KEP-5004)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from bayplan.objects.meta import ObjectMeta, OwnerReference
+from bayplan.objects.pod import Container, ContainerExtendedResourceRequest, Pod
+from bayplan.objects.quantity import parse_quantity
+from bayplan.objects.requests import RequestOptions, pod_requests
+from bayplan.objects.resource import (
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from bayplan.objects.resource_names import is_dra_extended
+from bayplan.plugins.dynamic_resources.device_requests import EXACT_COUNT
+from bayplan.state.device_classes import DeviceClassResolver
+
+IN_MEMORY_NAME = "<extended-resources>"
+"""The name of the special claim until the API gives it one; no real claim can be called so."""
+
+ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NodeRequests:
+    """What a node has to find devices for.
+
+    Attributes:
+        requests: of the special claim on nodes of this kind. mappings: which of them stands for what of which container.
+    """
+
+    requests: tuple[DeviceRequest, ...]
+    mappings: tuple[ContainerExtendedResourceRequest, ...]
+
+
+def asked_resources(pod: Pod) -> dict[str, int]:
+    """Return the extended resources that a pod asks for, and how much; amounts of 0 are left out."""
+    found = {}
+    for name, quantity in pod_requests(pod, RequestOptions()).items():
+        if is_dra_extended(name) and quantity.sign() != 0:
+            found[name] = quantity.value()
+    return found
+
+
+def find_special_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim | None:
+    """Return the special claim that an earlier attempt made for a pod, or None."""
+    metadata = pod.metadata
+    for claim in claims:
+        if claim.metadata.annotations.get(ANNOTATION) != "true":
+            continue
+        for owner in claim.metadata.owner_references:
+            if owner.name == metadata.name and owner.controller and owner.uid == metadata.uid:
+                return claim
+    return None
+
+
+def make_special_claim(pod: Pod) -> ResourceClaim:
+    """Return the special claim of a pod as it is before a node is chosen: without requests."""
+    metadata = pod.metadata
+    owner = OwnerReference(api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid, controller=True)
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            namespace=metadata.namespace,
+            name=IN_MEMORY_NAME,
+            uid=f"{metadata.namespace}/{metadata.name}/{metadata.uid}/{IN_MEMORY_NAME}",
+            generate_name=f"{metadata.name}-extended-resources-",
+            owner_references=(owner,),
+            annotations={ANNOTATION: "true"},
+        )
+    )
+
+
+def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> ResourceClaim:
+    """Return the special claim for a node."""
+    return msgspec.structs.replace(claim, spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)))
+
+
+def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClassResolver) -> NodeRequests:
+    """Return the requests for the resources that a node can't serve otherwise.
+
+    Containers that run at the same time each get devices of their own. Init containers run before: they use those, and all
+    of them together one more request, that of the one that needs most.
+    """
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    inits = len(pod.spec.init_containers)
+    brief = [number < inits and container.restart_policy != "Always" for number, container in enumerate(containers)]
+    requests: list[DeviceRequest] = []
+    mappings: list[ContainerExtendedResourceRequest] = []
+    for resource in sorted(resources):
+        device_class = classes.get(resource)
+        if device_class is None:
+            continue
+        own: list[DeviceRequest | None] = [None] * len(containers)
+        for number, container in enumerate(containers):
+            if not brief[number]:
+                own[number], mapped = _request(number, container, resource, device_class.metadata.name, ())
+                mappings += mapped
+        most, mapped = _brief_request(containers, brief, resource, device_class.metadata.name, own)
+        mappings += mapped
+        requests += [request for request in (most, *own) if request is not None]
+    requests.sort(key=lambda request: request.name)
+    return NodeRequests(tuple(requests), tuple(mappings))
+
+
+def _brief_request(
+    containers: Sequence[Container],
+    brief: Sequence[bool],
+    resource: str,
+    device_class: str,
+    own: Sequence[DeviceRequest | None],
+) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
+    """Return the one request of all init containers for a resource, with the mappings of each."""
+    most: DeviceRequest | None = None
+    names: set[str] = set()
+    mappings: list[ContainerExtendedResourceRequest] = []
+    for number, container in enumerate(containers):
+        if not brief[number]:
+            continue
+        request, mapped = _request(number, container, resource, device_class, own[number:])
+        mappings += mapped
+        if request is not None:
+            names.add(request.name)
+            if most is None or _count(most) < _count(request):
+                most = request
+    if most is None:
+        return None, mappings
+    renamed = [
+        msgspec.structs.replace(mapping, request_name=most.name) if mapping.request_name in names else mapping
+        for mapping in mappings
+    ]
+    return most, renamed
+
+
+def _request(
+    number: int,
+    container: Container,
+    resource: str,
+    device_class: str,
+    reusable: Sequence[DeviceRequest | None],
+) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
+    """Return the request of one container for a resource, less what it can use of others' (None: nothing more)."""
+    wanted = _whole_amount(container.resources.requests, resource)
+    mappings: list[ContainerExtendedResourceRequest] = []
+    if not wanted:
+        return None, mappings
+    found = 0
+    for request in reusable:
+        if request is None:
+            continue
+        found += _count(request)
+        mappings.append(_mapping(container, resource, request.name))
+        if found >= wanted:
+            return None, mappings
+    place = sorted(container.resources.requests).index(resource)
+    name = f"container-{number}-request-{place}"
+    mappings.append(_mapping(container, resource, name))
+    exact = ExactDeviceRequest(device_class_name=device_class, allocation_mode=EXACT_COUNT, count=wanted - found)
+    return DeviceRequest(name=name, exactly=exact), mappings
+
+
+def _mapping(container: Container, resource: str, request: str) -> ContainerExtendedResourceRequest:
+    return ContainerExtendedResourceRequest(container_name=container.name, resource_name=resource, request_name=request)
+
+
+def _count(request: DeviceRequest) -> int:
+    return request.exactly.count if request.exactly is not None else 0
+
+
+def _whole_amount(requests: Mapping[str, str | int | float], resource: str) -> int:
+    """Return how much of a resource is requested; 0 where that is no whole number."""
+    written = requests.get(resource)
+    if written is None:
+        return 0
+    quantity = parse_quantity(written)
+    if quantity.is_decimal or quantity.scale < 0:
+        return 0
+    return quantity.value()

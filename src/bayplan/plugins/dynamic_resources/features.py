@@ -1,0 +1,45 @@
+"""Which parts of device allocation are switched on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bayplan.framework.feature_gates import FeatureGates
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationFeatures:
+    """The optional parts of device allocation, each behind feature gates of its own. Defaults are those of the release."""
+
+    admin_access: bool = True
+    prioritized_list: bool = True
+    partitionable_devices: bool = True
+    device_taints: bool = True
+    binding_conditions: bool = True
+    consumable_capacity: bool = True
+    list_attributes: bool = False
+
+    @property
+    def distinct_attributes(self) -> bool:
+        """Return whether distinctAttribute is understood; upstream's oldest allocator, used without newer features, can't."""
+        return self.consumable_capacity or self.binding_conditions
+
+    @property
+    def binds_to_node(self) -> bool:
+        """Return whether a device may bind a claim to the node that it was allocated on."""
+        return self.distinct_attributes
+
+
+def allocation_features(gates: FeatureGates) -> AllocationFeatures:
+    """Return the features that the gates of a scheduler switch on."""
+    return AllocationFeatures(
+        admin_access=gates.enabled("DRAAdminAccess"),
+        prioritized_list=gates.enabled("DRAPrioritizedList"),
+        partitionable_devices=gates.enabled("DRAPartitionableDevices"),
+        device_taints=gates.enabled("DRADeviceTaints"),
+        binding_conditions=gates.enabled("DRADeviceBindingConditions")
+        and gates.enabled("DRAResourceClaimDeviceStatus"),
+        consumable_capacity=gates.enabled("DRAConsumableCapacity"),
+        # Selectors know lists; the allocator that would let constraints compare them is never asked for by the scheduler.
+        list_attributes=gates.enabled("DRAListTypeAttributes"),
+    )

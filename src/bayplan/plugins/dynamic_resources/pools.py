@@ -1,0 +1,231 @@
+"""The pools of devices that a node can use: their newest generation, whether they are complete, whether they are valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bayplan.objects.affinity import NodeSelector
+from bayplan.objects.node import Node
+from bayplan.objects.quantity import Quantity, parse_quantity
+from bayplan.objects.resource import Counter, Device, DeviceTaint, DeviceTaintRule, ResourceSlice
+from bayplan.objects.selectors import compile_node_selector
+from bayplan.plugins.dynamic_resources.device_taints import rule_taints
+from bayplan.plugins.dynamic_resources.device_use import DeviceId, PoolId
+
+CounterSets = dict[str, dict[str, Quantity]]
+"""Amounts by set and counter."""
+
+
+class PoolDevice:
+    """A device of a slice, prepared for allocation.
+
+    Attributes:
+        id: driver, pool and name. source: the device. slice: that it stands in.
+        consumes: what it draws from which counter sets, in order.
+        taints: its own, and those that rules gave it.
+        matches: the answers of selectors that were asked about it, by expression; kept as long as the device.
+    """
+
+    __slots__ = ("consumes", "id", "matches", "slice", "source", "taints")
+
+    def __init__(self, source: Device, slice_: PoolSlice, taints: tuple[DeviceTaint, ...] = ()) -> None:
+        spec = slice_.source.spec
+        self.id: DeviceId = (spec.driver, spec.pool.name, source.name)
+        self.source = source
+        self.slice = slice_
+        self.consumes = [(part.counter_set, _amounts(part.counters)) for part in source.consumes_counters]
+        self.taints = (*source.taints, *taints)
+        self.matches: dict[str, object] = {}
+
+    def __str__(self) -> str:
+        return "/".join(self.id)
+
+
+class PoolSlice:
+    """A slice, prepared for allocation."""
+
+    __slots__ = ("devices", "name", "source")
+
+    def __init__(self, source: ResourceSlice, rules: Sequence[DeviceTaintRule] = ()) -> None:
+        self.name = source.metadata.name
+        self.source = source
+        self.devices = [
+            PoolDevice(device, self, rule_taints(rules, source, device.name)) for device in source.spec.devices
+        ]
+
+    @property
+    def pool(self) -> PoolId:
+        """Return the pool."""
+        return (self.source.spec.driver, self.source.spec.pool.name)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pool:
+    """A pool as a node sees it.
+
+    Attributes:
+        id: driver and name.
+        incomplete: slices are missing. invalid: its slices contradict one another; nothing is allocated from either.
+        slices: those with devices for the node, by name. elsewhere: other slices of the pool, needed to count what is drawn.
+        counter_sets: what the devices draw from.
+    """
+
+    id: PoolId
+    incomplete: bool = False
+    invalid: bool = False
+    slices: tuple[PoolSlice, ...] = ()
+    elsewhere: tuple[PoolSlice, ...] = ()
+    counter_sets: CounterSets = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "/".join(self.id)
+
+
+class PoolCatalog:
+    """All slices, and the pools that each node can use.
+
+    Args:
+        slices: of the cluster.
+        partitionable_devices: whether counters and per-device node selection are known.
+    """
+
+    def __init__(self, slices: Iterable[PoolSlice], *, partitionable_devices: bool) -> None:
+        self._partitionable = partitionable_devices
+        self._on_node: dict[str, list[PoolSlice]] = {}
+        self._shared: list[PoolSlice] = []
+        self._by_pool: dict[PoolId, list[PoolSlice]] = {}
+        self._built: dict[tuple[PoolId, tuple[int, ...]], Pool] = {}
+        self._of_node: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
+        for slice_ in slices:
+            spec = slice_.source.spec
+            self._by_pool.setdefault(slice_.pool, []).append(slice_)
+            if not spec.node_name or spec.shared_counters:
+                self._shared.append(slice_)
+            else:
+                self._on_node.setdefault(spec.node_name, []).append(slice_)
+
+    def pools_of(self, node: Node) -> tuple[Pool, ...]:
+        """Return the pools that a node can use, by driver and name; those with binding conditions come last.
+
+        Raises:
+            ValueError: a node selector can't be read.
+        """
+        known = self._of_node.get(node.metadata.name)
+        if known is not None and known[0] is node:
+            return known[1]
+        found: dict[PoolId, list[PoolSlice]] = {}
+        for slice_ in (*self._on_node.get(node.metadata.name, ()), *self._shared):
+            if self._is_relevant(slice_, node):
+                _add_slice(found, slice_)
+        pools = [pool for entry in found.items() if (pool := self._pool(*entry)) is not None]
+        pools.sort(key=lambda pool: (_has_binding_conditions(pool), pool.id))
+        answer = tuple(pools)
+        self._of_node[node.metadata.name] = (node, answer)
+        return answer
+
+    def _is_relevant(self, slice_: PoolSlice, node: Node) -> bool:
+        spec = slice_.source.spec
+        if not self._partitionable and (spec.per_device_node_selection is not None or spec.shared_counters):
+            return False
+        if spec.shared_counters:
+            return True
+        if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+            return node_matches(node, spec.node_name, spec.all_nodes, spec.node_selector)
+        if spec.per_device_node_selection:
+            return any(
+                node_matches(node, device.node_name, device.all_nodes, device.node_selector) for device in spec.devices
+            )
+        return False
+
+    def _pool(self, pool: PoolId, slices: list[PoolSlice]) -> Pool | None:
+        """Return a pool made of the slices that matter to a node, or None where these are about to be replaced."""
+        key = (pool, tuple(id(slice_) for slice_ in slices))
+        if key in self._built:
+            return self._built[key]
+        spec = slices[0].source.spec.pool
+        every: list[PoolSlice] | None = None
+        if len(slices) != spec.resource_slice_count:
+            # The rest may be there, for other nodes.
+            every = []
+            for slice_ in self._by_pool[pool]:
+                generation = slice_.source.spec.pool.generation
+                if generation > spec.generation:
+                    return None
+                if generation == spec.generation:
+                    every.append(slice_)
+            if len(every) != spec.resource_slice_count:
+                self._built[key] = Pool(pool, incomplete=True)
+                return self._built[key]
+        self._built[key] = _build(pool, slices, every, partitionable=self._partitionable)
+        return self._built[key]
+
+
+def node_matches(node: Node, name: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> bool:
+    """Return whether devices that say which nodes they are for are for this one.
+
+    Raises:
+        ValueError: the selector can't be read.
+    """
+    if name:
+        return node.metadata.name == name
+    if all_nodes:
+        return True
+    if selector is None:
+        return False
+    compiled = compile_node_selector(selector)
+    if compiled.error:
+        raise ValueError(f"failed to parse node selector: {compiled.error}")
+    return compiled.matches(node.metadata.labels, node.metadata.name)
+
+
+def _add_slice(pools: dict[PoolId, list[PoolSlice]], slice_: PoolSlice) -> None:
+    known = pools.get(slice_.pool)
+    generation = slice_.source.spec.pool.generation
+    if known is None or generation > known[0].source.spec.pool.generation:
+        pools[slice_.pool] = [slice_]
+    elif generation == known[0].source.spec.pool.generation:
+        known.append(slice_)
+
+
+def _build(pool: PoolId, slices: list[PoolSlice], every: list[PoolSlice] | None, *, partitionable: bool) -> Pool:
+    ordered = sorted(slices, key=lambda slice_: slice_.name)
+    with_devices = [item for item in ordered if not (partitionable and item.source.spec.shared_counters)]
+    names = [device.source.name for item in with_devices for device in item.devices]
+    if len(set(names)) != len(names):
+        return Pool(pool, invalid=True)
+    if not partitionable:
+        return Pool(pool, slices=tuple(with_devices))
+    counter_sets: CounterSets = {}
+    for item in ordered:
+        for counter_set in item.source.spec.shared_counters:
+            if counter_set.name in counter_sets:
+                return Pool(pool, invalid=True)
+            counter_sets[counter_set.name] = _amounts(counter_set.counters)
+    if not _draws_on_known(counter_sets, ordered):
+        return Pool(pool, invalid=True)
+    if every is None or len(every) == len(slices):
+        return Pool(pool, slices=tuple(with_devices), counter_sets=counter_sets)
+    here = {item.name for item in slices}
+    elsewhere = [item for item in every if item.name not in here]
+    if not _draws_on_known(counter_sets, elsewhere):
+        return Pool(pool, invalid=True)
+    return Pool(pool, slices=tuple(with_devices), elsewhere=tuple(elsewhere), counter_sets=counter_sets)
+
+
+def _draws_on_known(counter_sets: CounterSets, slices: Sequence[PoolSlice]) -> bool:
+    """Return whether all counters that devices draw from exist."""
+    return all(
+        counter_set in counter_sets and counters.keys() <= counter_sets[counter_set].keys()
+        for item in slices
+        for device in item.devices
+        for counter_set, counters in device.consumes
+    )
+
+
+def _has_binding_conditions(pool: Pool) -> bool:
+    return any(device.source.binding_conditions for item in pool.slices for device in item.devices)
+
+
+def _amounts(counters: Mapping[str, Counter]) -> dict[str, Quantity]:
+    return {name: parse_quantity(counter.value) for name, counter in counters.items()}

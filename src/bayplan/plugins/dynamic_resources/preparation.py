@@ -1,0 +1,142 @@
+"""PreFilter's part: find a pod's claims and say whether they can be allocated at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.framework.plugin import PreFilterResult
+from bayplan.framework.status import SKIP, Status, error, unresolvable
+from bayplan.objects.pod import Pod
+from bayplan.objects.resource import DeviceClass, DeviceRequest, ResourceClaim
+from bayplan.objects.selectors import CompiledNodeSelector, compile_node_selector
+from bayplan.plugins.dynamic_resources.binding_conditions import binding_deadline_ns, binding_failed
+from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
+from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, pod_claims
+from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims
+from bayplan.plugins.dynamic_resources.extended_resources import (
+    asked_resources,
+    find_special_claim,
+    make_special_claim,
+)
+from bayplan.plugins.dynamic_resources.features import AllocationFeatures
+from bayplan.plugins.dynamic_resources.pod_resources import PodResources
+from bayplan.state.object_catalog import ObjectCatalog
+
+
+class Preparation:
+    """Makes the claims of a cycle.
+
+    Args:
+        catalog, tracker: the cluster's objects and claims.
+        resources: which pods have extended resources that devices stand for.
+        features: what is switched on.
+        binding_timeout_ns: how long devices may take to become ready; None: no limit.
+    """
+
+    def __init__(
+        self,
+        catalog: ObjectCatalog,
+        tracker: ClaimTracker,
+        resources: PodResources,
+        features: AllocationFeatures,
+        binding_timeout_ns: int | None,
+    ) -> None:
+        self._catalog = catalog
+        self._tracker = tracker
+        self._resources = resources
+        self._features = features
+        self._binding_timeout_ns = binding_timeout_ns
+
+    def prepare(self, cycle: CycleClaims, now_ns: int) -> None:
+        """Fill in the claims of a cycle, and what PreFilter answers."""
+        pod = cycle.pod
+        try:
+            claims = list(pod_claims(pod, self._tracker))
+        except ClaimsUnusable as problem:
+            cycle.answer = unresolvable(str(problem))
+            return
+        special = self._special_claim(pod)
+        if special is not None:
+            claims.append(special)
+        if not claims:
+            cycle.answer = SKIP
+            return
+        available_on: list[CompiledNodeSelector | None] = [None] * len(claims)
+        for place, claim in enumerate(claims):
+            allocation = claim.status.allocation
+            if allocation is None:
+                status = self._check_claim(claim, is_special=claim is special)
+            else:
+                status = None
+                if allocation.node_selector is not None:
+                    available_on[place] = compile_node_selector(allocation.node_selector)
+                    text = available_on[place].error  # type: ignore[union-attr]
+                    status = error(text) if text else None
+            if status is not None:
+                cycle.answer = status
+                return
+        cycle.claims, cycle.special, cycle.available_on = claims, special, available_on
+        cycle.resources = asked_resources(pod) if special is not None else {}
+        if self._features.binding_conditions:
+            self._look_at_conditions(cycle, now_ns)
+        cycle.answer = PreFilterResult(cycle.params)
+
+    def _special_claim(self, pod: Pod) -> ResourceClaim | None:
+        if not self._resources.any_backed(pod):
+            return None
+        return find_special_claim(pod, self._tracker.all()) or make_special_claim(pod)
+
+    def _check_claim(self, claim: ResourceClaim, *, is_special: bool) -> Status | None:
+        """Return why a claim can't be allocated now, or None."""
+        if self._tracker.pending_allocation(uid_of(claim)) is not None:
+            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+        if is_special:
+            return None
+        for request in claim.spec.devices.requests:
+            status = self._check_request(claim, request)
+            if status is not None:
+                return status
+        return None
+
+    def _check_request(self, claim: ResourceClaim, request: DeviceRequest) -> Status | None:
+        if request.exactly is not None:
+            return self._check_class(request.exactly.device_class_name, request.name)
+        where = f"resource claim {claim.key}, request {request.name}"
+        if not request.first_available:
+            return unresolvable(f"{where}: unknown request type")
+        if not self._features.prioritized_list:
+            return unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
+        for alternative in request.first_available:
+            status = self._check_class(alternative.device_class_name, f"{request.name}/{alternative.name}")
+            if status is not None:
+                return status
+        return None
+
+    def _check_class(self, name: str, request: str) -> Status | None:
+        if not name:
+            return error(f"request {request}: unsupported request type")
+        if self._catalog.get(DeviceClass, name) is None:
+            return unresolvable(f"request {request}: device class {name} does not exist")
+        return None
+
+    def _look_at_conditions(self, cycle: CycleClaims, now_ns: int) -> None:
+        """Note the claims whose devices failed or took too long, and when the next one will have."""
+        unready = set[int]()
+        for place, claim in enumerate(cycle.claims):
+            failed = binding_failed(claim)
+            if failed:
+                unready.add(place)
+            elif failed is None:
+                deadline_ns = binding_deadline_ns(claim, self._binding_timeout_ns)
+                if deadline_ns is None:
+                    continue
+                if deadline_ns < now_ns:
+                    unready.add(place)
+                elif cycle.expires_ns is None or deadline_ns < cycle.expires_ns:
+                    cycle.expires_ns = deadline_ns
+        cycle.unready = frozenset(unready)
+
+
+def without_allocation(claims: Sequence[ResourceClaim]) -> bool:
+    """Return whether a claim is still to be allocated."""
+    return any(claim.status.allocation is None for claim in claims)

@@ -1,0 +1,65 @@
+"""Ask the selectors of classes and requests about devices, each (expression, device) once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.objects.resource import DeviceSelector
+from bayplan.plugins.dynamic_resources.cel.device_environment import DeviceProgram, compile_device_expression
+from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
+from bayplan.plugins.dynamic_resources.features import AllocationFeatures
+from bayplan.plugins.dynamic_resources.pools import PoolDevice
+
+KEPT_PROGRAMS = 1024
+
+
+class AllocationFailed(Exception):
+    """Something is wrong with a claim, class or slice: the cycle ends. The text is upstream's. Caught in this package."""
+
+
+class Selectors:
+    """Compiled expressions of one scheduler."""
+
+    def __init__(self, features: AllocationFeatures) -> None:
+        self._features = features
+        self._programs: dict[str, DeviceProgram | CompileProblem] = {}
+
+    def match(self, selectors: Sequence[DeviceSelector], device: PoolDevice, owner: str) -> bool:
+        """Return whether a device meets all selectors; `owner` says whose they are, in error texts.
+
+        Raises:
+            AllocationFailed: an expression can't be compiled, or fails on the device.
+        """
+        for number, selector in enumerate(selectors):
+            expression = selector.cel.expression if selector.cel is not None else ""
+            answer = device.matches.get(expression)
+            if answer is None:
+                answer = device.matches[expression] = self._ask(expression, device)
+            if isinstance(answer, CompileProblem):
+                raise AllocationFailed(f"{owner}: selector #{number}: CEL compile error: {answer}")
+            if isinstance(answer, RunProblem):
+                raise AllocationFailed(f"{owner}: selector #{number}: CEL runtime error: {answer}")
+            if not answer:
+                return False
+        return True
+
+    def _ask(self, expression: str, device: PoolDevice) -> bool | CompileProblem | RunProblem:
+        program = self._programs.get(expression)
+        if program is None:
+            try:
+                program = compile_device_expression(
+                    expression,
+                    consumable_capacity=self._features.consumable_capacity,
+                    list_attributes=self._features.list_attributes,
+                )
+            except CompileProblem as problem:
+                program = problem
+            if len(self._programs) >= KEPT_PROGRAMS:
+                self._programs.clear()
+            self._programs[expression] = program
+        if isinstance(program, CompileProblem):
+            return program
+        try:
+            return program.matches(device.id[0], device.source)
+        except RunProblem as problem:
+            return problem
