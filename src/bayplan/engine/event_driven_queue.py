@@ -8,20 +8,37 @@ there is to do.
 So they are not made, but counted: when a pod leaves the unschedulable pods at last, its number of attempts, its backoff and the
 time of its last failure, by which pods of equal priority are ordered, are what they would be after them. Two kinds of pods are
 still brought back by time: those that no plugin rejected, and those rejected by a plugin that names no events.
+
+Events are dealt with in the same spirit. Most that wake a pod don't help it: room came free, but not enough, or on the wrong
+node. With an outlook (`bayplan.engine.outlook`) a flock of pods that are alike is woken by sending one of them ahead, and only
+where the plan has found a node for it; the others follow one by one while there is room, and fail together when there is none.
+The order in which pods get nodes is that of upstream's queue, where all would be woken and all but the first fail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from bayplan.engine.hint_index import SKIP, Rejection, Strategy
+from bayplan.engine.flocks import Flock, FlockedPods
+from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Rejection, Strategy
 from bayplan.engine.nominator import PodLister
-from bayplan.engine.queue import SchedulingQueue
-from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
-from bayplan.engine.queue_tiers import PreEnqueue
-from bayplan.engine.queued_pod import UNSCHEDULABLE, KeyFunction, QueuedPod, priority_sort
-from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT, HintTable
+from bayplan.engine.queue import PreCheck, SchedulingQueue
+from bayplan.engine.queue_options import (
+    DEFAULT_OPTIONS,
+    FLUSH_UNSCHEDULABLE_PERIOD_NS,
+    SECOND_NS,
+    QueueOptions,
+    first_on_grid,
+)
+from bayplan.engine.queue_tiers import WAITS_FOR_BACKOFF, PreEnqueue
+from bayplan.engine.queued_pod import ACTIVE, NOWHERE, UNSCHEDULABLE, KeyFunction, QueuedPod, priority_sort
+from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT, ClusterEvent, HintTable
 from bayplan.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from bayplan.engine.outlook import Outlook
+    from bayplan.engine.plan import Plan
 
 
 class EventDrivenQueue(SchedulingQueue):
@@ -30,6 +47,7 @@ class EventDrivenQueue(SchedulingQueue):
     Attributes:
         timed_retries: whether time brings back all pods after all, as upstream; a simulation sets it when nothing but time is
             left, so that every pod that waits is tried on the final state of the cluster.
+        outlook: tells whether a pod that waits could be placed; None: every pod that is woken is tried.
     """
 
     def __init__(
@@ -43,8 +61,137 @@ class EventDrivenQueue(SchedulingQueue):
     ) -> None:
         super().__init__(hints, pre_enqueue, pod_lister, sort_key=sort_key, options=options)
         self.timed_retries = False
+        self.outlook: Outlook | None = None
         self._listening = {profile: frozenset(plugin for _, plugin, _ in table) for profile, table in hints.items()}
         self._trusted: dict[Rejection, bool] = {}
+        self._waiting = self._unschedulable = FlockedPods(self._plan_of)
+        # Flocks are ordered by age, and a head is tried at the instant at which it is woken.
+        self._has_flocks = sort_key is priority_sort and options.pop_from_backoff
+        self._flock_of_head: dict[QueuedPod, Flock] = {}
+        self._tried_head: tuple[Flock, QueuedPod] | None = None
+        self._event: tuple[ClusterEvent, int, PreCheck | None] | None = None
+
+    # Flocks.
+
+    def _plan_of(self, queued: QueuedPod) -> Plan | None:
+        """Return the plan of a pod that may join a flock: one that events alone bring back, after the longest backoff."""
+        options, count = self.options, queued.unschedulable_count
+        if (
+            self.outlook is None
+            or not self._has_flocks
+            or queued.gating_plugin
+            or queued.pending_plugins
+            or not count
+            or options.initial_backoff_ns << (count - 1) < options.max_backoff_ns
+            or not self._is_trusted(_rejection(queued))
+        ):
+            return None
+        return self.outlook.plan_of(queued)
+
+    def move_all(
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        now_ns: int,
+        pre_check: PreCheck | None = None,
+    ) -> int:
+        """Move the unschedulable pods that an event may help; see `SchedulingQueue.move_all`."""
+        self._event = (event, now_ns, pre_check)
+        try:
+            return super().move_all(event, old, new, now_ns, pre_check)
+        finally:
+            self._event = None
+
+    def _movers(self, match: EventMatch, old: object | None, new: object | None) -> list[tuple[QueuedPod, Strategy]]:
+        movers = super()._movers(match, old, new)
+        for flock in self._waiting.flocks:
+            strategy = match.strategy(flock.sample(), old, new)
+            if strategy is SKIP:
+                continue
+            if self._event is None:
+                movers += [(queued, strategy) for queued in flock]
+                continue
+            event, now_ns, pre_check = self._event
+            if pre_check is not None and not pre_check(flock.sample().pod):
+                continue
+            if flock.head is None or not flock.head.tier & (ACTIVE | WAITS_FOR_BACKOFF):
+                head = self._next_head(flock, event.label, now_ns)
+                if head is not None:
+                    movers.append((head, strategy))
+        return movers
+
+    def _next_head(self, flock: Flock, label: str, now_ns: int) -> QueuedPod | None:
+        """Return the member that is to be tried for all; None where all have failed, because none would fit."""
+        assert self.outlook is not None
+        flock.head = None
+        if not len(flock):
+            return None
+        rejecting = flock.rejection[1]
+        if self.outlook.is_hopeless(flock.plan, rejecting, now_ns):
+            flock.fail_all(now_ns, self._retries_since)
+            return None
+        head = flock.first(now_ns, self._retries_since)
+        flock.head, flock.woken_ns, flock.label = head, now_ns, label
+        self._flock_of_head[head] = flock
+        return head
+
+    def _send_next_head(self, flock: Flock) -> None:
+        head = self._next_head(flock, flock.label, flock.woken_ns)
+        if head is not None:
+            self._unschedulable.remove(head)
+            self._requeue(head, AFTER_BACKOFF, flock.woken_ns, flock.label)
+
+    def pop(self) -> QueuedPod | None:
+        """Return the next pod, which is in flight from now on; None where upstream would wait for one."""
+        tried, self._tried_head = self._tried_head, None
+        if tried is not None and tried[0].head is tried[1]:
+            flock, head = tried
+            if head.tier == NOWHERE:
+                # It has a node, or waits for a permit: there may be room for the next.
+                self._send_next_head(flock)
+            else:
+                self._scatter(flock)
+        queued = super().pop()
+        if queued is not None and queued in self._flock_of_head:
+            self._tried_head = (self._flock_of_head.pop(queued), queued)
+        return queued
+
+    def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
+        super()._to_unschedulable(queued, label)
+        if self._tried_head is not None and self._tried_head[1] is queued:
+            flock, self._tried_head = self._tried_head[0], None
+            self._fail_with(flock, queued)
+
+    def _fail_with(self, flock: Flock, head: QueuedPod) -> None:
+        """Let all members fail as their head did."""
+        flock.head = None
+        now_ns = head.timestamp_ns
+        flock.fail_all(now_ns, self._retries_since, tried=head)
+        if self._waiting.flock_of.get(head) is flock:
+            return
+        # Other plugins rejected it this time: they reject the others as well.
+        for queued in [*flock]:
+            self._unschedulable.remove(queued)
+            queued.unschedulable_plugins = head.unschedulable_plugins
+            self._unschedulable.put(queued)
+
+    def _scatter(self, flock: Flock) -> None:
+        """Try every member, because the attempt of the head ended with an error."""
+        flock.head = None
+        for queued in [*flock]:
+            self._unschedulable.remove(queued)
+            self._requeue(queued, AFTER_BACKOFF, flock.woken_ns, flock.label)
+
+    def delete(self, pod: Pod) -> None:
+        """Forget a pod that was deleted, or bound by somebody else. A pod in flight stays in flight."""
+        queued = self._records.get(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        super().delete(pod)
+        flock = self._flock_of_head.pop(queued, None) if queued is not None else None
+        if flock is not None and flock.head is queued:
+            self._send_next_head(flock)
+
+    # Time.
 
     def flush_unschedulable(self, now_ns: int) -> int:
         """Move the pods that have been unschedulable for too long and that no event can be relied on to wake."""
@@ -66,7 +213,51 @@ class EventDrivenQueue(SchedulingQueue):
             queued for group in self._unschedulable.groups if not group.gating_plugin for queued in group.members
         ]
         overdue = [queued for queued in members if self._last_failure_ns(queued, now_ns) > queued.timestamp_ns]
-        return self._retry(overdue, now_ns)
+        return self._retry([*overdue, *self._waiting.flock_of], now_ns)
+
+    @property
+    def has_timers(self) -> bool:
+        """Return whether time brings back any of the waiting pods."""
+        return bool(len(self._backoff)) or next(self._timed(), None) is not None
+
+    def catch_up(self, now_ns: int) -> None:
+        """Count the attempts by time, up to but not including now, that a host left out because nothing had changed.
+
+        These are those of pods that an error sent back, and of pods that only time brings back.
+        """
+        for queued in [*self._backoff.failed]:
+            self._catch_up_failed(queued, now_ns)
+        for group in self._unschedulable.groups:
+            if group.members and not group.gating_plugin and not self._is_trusted(group.rejection):
+                for queued in group.members:
+                    self._count(queued, *self._retries_since(queued.timestamp_ns, now_ns))
+
+    def _catch_up_failed(self, queued: QueuedPod, now_ns: int) -> None:
+        tick_ns = self._end_of_backoff(queued)
+        if tick_ns >= now_ns:
+            return
+        self._backoff.discard(queued)
+        while tick_ns < now_ns:
+            period_ns = tick_ns - queued.timestamp_ns
+            longest = self.options.initial_backoff_ns << queued.error_count >= 4 * self.options.max_backoff_ns
+            # Once the backoff grows no more, failures are equally far apart.
+            more = (now_ns - 1 - tick_ns) // period_ns if longest else 0
+            queued.attempts += 1 + more
+            queued.error_count += 1 + more
+            queued.timestamp_ns = tick_ns + more * period_ns
+            queued.backoff_expiry_ns = None
+            tick_ns = self._end_of_backoff(queued)
+        queued.tier &= ~WAITS_FOR_BACKOFF
+        self._backoff.push(queued)
+
+    def _end_of_backoff(self, queued: QueuedPod) -> int:
+        """Return when the timer finds that a pod's backoff is over."""
+        options = self.options
+        self._backoff.is_backing_off(queued, queued.timestamp_ns)
+        expiry_ns, start_ns = queued.backoff_expiry_ns or 0, options.start_ns
+        if options.pop_from_backoff:
+            return first_on_grid(max(expiry_ns + SECOND_NS, start_ns + 1), start_ns - start_ns % SECOND_NS, SECOND_NS)
+        return first_on_grid(max(expiry_ns, start_ns) + 1, start_ns, SECOND_NS)
 
     def _retry(self, pods: Sequence[QueuedPod], now_ns: int) -> int:
         match = self._hints.match(UNSCHEDULABLE_TIMEOUT)
@@ -82,6 +273,8 @@ class EventDrivenQueue(SchedulingQueue):
                 and (self.timed_retries or not self._is_trusted(group.rejection))
             ):
                 yield from group.members
+        if self.timed_retries:
+            yield from self._waiting.flock_of
 
     def _is_trusted(self, rejection: Rejection) -> bool:
         """Return whether every plugin that rejected a pod says which events may help it."""
@@ -100,11 +293,14 @@ class EventDrivenQueue(SchedulingQueue):
         return self._retries(queued, now_ns)[1]
 
     def _retries(self, queued: QueuedPod, now_ns: int) -> tuple[int, int]:
-        """Return how often a waiting pod would have been tried in vain since it failed, and when last."""
-        failed_ns = queued.timestamp_ns
-        rejection = (queued.pod.spec.scheduler_name, queued.unschedulable_plugins, queued.pending_plugins)
-        if queued.gating_plugin or not self._is_trusted(rejection):
+        """Return how often a waiting pod would have been tried in vain by time since it failed, and when last."""
+        flock = self._waiting.flock_of.get(queued)
+        failed_ns = queued.timestamp_ns if flock is None else flock.failure_ns(queued)
+        if queued.gating_plugin or not self._is_trusted(_rejection(queued)):
             return 0, failed_ns
+        return self._retries_since(failed_ns, now_ns)
+
+    def _retries_since(self, failed_ns: int, now_ns: int) -> tuple[int, int]:
         first_ns = self._on_grid(failed_ns + self.options.max_in_unschedulable_ns + 1)
         if first_ns >= now_ns:
             return 0, failed_ns
@@ -118,7 +314,9 @@ class EventDrivenQueue(SchedulingQueue):
 
     def _catch_up(self, queued: QueuedPod, now_ns: int) -> None:
         """Count the attempts that a waiting pod would have seen by now."""
-        count, last_ns = self._retries(queued, now_ns)
+        self._count(queued, *self._retries(queued, now_ns))
+
+    def _count(self, queued: QueuedPod, count: int, last_ns: int) -> None:
         if count:
             queued.attempts += count
             queued.unschedulable_count += count
@@ -135,3 +333,7 @@ class EventDrivenQueue(SchedulingQueue):
         if queued is not None and queued.tier & UNSCHEDULABLE:
             self._catch_up(queued, now_ns)
         return super()._activate(pod, now_ns)
+
+
+def _rejection(queued: QueuedPod) -> Rejection:
+    return queued.pod.spec.scheduler_name, queued.unschedulable_plugins, queued.pending_plugins

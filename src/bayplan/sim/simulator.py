@@ -17,6 +17,7 @@ from bayplan.cluster.cluster import VirtualCluster
 from bayplan.cluster.store import ChangeEvent
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
 from bayplan.engine.event_driven_queue import EventDrivenQueue
+from bayplan.engine.outlook import Outlook
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import CycleReport, Scheduler
@@ -24,6 +25,7 @@ from bayplan.objects.pod import Pod
 from bayplan.sim.emitted_events import EmittedEvents
 from bayplan.sim.operations import Apply, Delete, Operation
 from bayplan.sim.perpetual import perpetual_workloads
+from bayplan.sim.priority_census import PriorityCensus
 from bayplan.sim.result import Counters, InputSummary, SimulationResult
 from bayplan.sim.timelines import Timelines
 from bayplan.sim.usage import UsageMeter
@@ -100,6 +102,9 @@ class Simulator:
         self._timelines = Timelines(cluster.store)
         self._usage = UsageMeter(scheduler.state, start_ns)
         self._events = EmittedEvents()
+        self._census = PriorityCensus()
+        if isinstance(scheduler.queue, EventDrivenQueue):
+            scheduler.queue.outlook = Outlook(scheduler, self._census.lowest)
         self._stopped = ""
         self._progress: Callable[[Progress], None] | None = None
         self._progress_due = 0
@@ -226,6 +231,11 @@ class Simulator:
         self.now_ns = now_ns
         self.counters.instants += 1
         cluster, scheduler, operations = self.cluster, self.scheduler, self._operations
+        queue = scheduler.queue
+        if isinstance(queue, EventDrivenQueue) and len(queue):
+            queue.catch_up(now_ns)
+            if self._timer_ns is None and queue.has_timers:
+                self._timer_ns = scheduler.next_wakeup_ns(now_ns)
         # Kubelet and controllers share one clock: what is due of both comes first, which is what Rank.ENDS is about.
         wakeup_ns = cluster.next_wakeup()
         if wakeup_ns is not None and wakeup_ns <= now_ns:
@@ -275,6 +285,7 @@ class Simulator:
         scheduler, counters = self.scheduler, self.counters
         for change in changes:
             self._timelines.take(change, now_ns)
+            self._census.take(change)
             if change.kind not in WATCHED_KINDS:
                 continue
             counters.events += 1

@@ -1,0 +1,196 @@
+"""Waiting pods that are alike, kept together, so that an event costs as much as there are kinds of waiting pods.
+
+Pods of one plan that the same plugins rejected, and that back off for the longest time, meet every event in the same way: the
+same hints wake them, and where one of them can't be placed none can. A flock holds such pods. When an event wakes it and a look
+at its plan shows that nothing fits still, all members have failed again; nobody need be taken out for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+from bayplan.engine.hint_index import Rejection
+from bayplan.engine.plan import Plan
+from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod
+from bayplan.engine.unschedulable_pods import UnschedulablePods
+
+Retries: TypeAlias = Callable[[int, int], tuple[int, int]]
+"""From the time of a failure and now: how often a pod would have been tried by time alone since, and when last."""
+
+
+class Flock:
+    """Waiting pods with one plan and one rejection.
+
+    Settled members all failed last at `failed_ns`, and go by their age from then on. Recent ones failed on their own since.
+
+    Attributes:
+        plan: of all members.
+        rejection: who rejected them.
+        failed_ns: when the settled members failed last. failures: how often the flock as a whole has failed.
+        settled: the settled members, with the value of `failures` when they settled. recent: the others.
+        head: the member that was taken out to be tried for all; None while nobody is.
+        woken_ns, label: when it was, and because of which event.
+    """
+
+    __slots__ = (
+        "_order",
+        "failed_ns",
+        "failures",
+        "head",
+        "label",
+        "plan",
+        "recent",
+        "rejection",
+        "settled",
+        "woken_ns",
+    )
+
+    def __init__(self, plan: Plan, rejection: Rejection) -> None:
+        self.plan = plan
+        self.rejection = rejection
+        self.failed_ns = 0
+        self.failures = 0
+        self.settled: dict[QueuedPod, int] = {}
+        self.recent: dict[QueuedPod, None] = {}
+        self.head: QueuedPod | None = None
+        self.woken_ns = 0
+        self.label = ""
+        # Settled members by age; entries of pods that left stay until they come to the front.
+        self._order: list[tuple[int, QueuedPod]] = []
+
+    def __len__(self) -> int:
+        return len(self.settled) + len(self.recent)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        yield from self.settled
+        yield from self.recent
+
+    def sample(self) -> QueuedPod:
+        """Return any member; there must be one."""
+        return next(iter(self.settled or self.recent))
+
+    def first(self, now_ns: int, retries: Retries) -> QueuedPod:
+        """Return the member whose turn is first: that which failed the longest time ago, of several the oldest."""
+        order, settled = self._order, self.settled
+        while order and order[0][1] not in settled:
+            heappop(order)
+        candidates = [(retries(each.timestamp_ns, now_ns)[1], each.sequence, each) for each in self.recent]
+        if order:
+            candidates.append((retries(self.failed_ns, now_ns)[1], *order[0]))
+        return min(candidates)[2]
+
+    def fail_all(self, now_ns: int, retries: Retries, *, tried: QueuedPod | None = None) -> None:
+        """Count a failure of every member; `tried` is one that was really tried, whose failure was counted already."""
+        if self.settled:
+            self.failures += retries(self.failed_ns, now_ns)[0]
+        self.failures += 1
+        for queued in self.recent:
+            if queued is not tried:
+                _count(queued, retries(queued.timestamp_ns, now_ns)[0] + 1, now_ns)
+            self.settled[queued] = self.failures
+            heappush(self._order, (queued.sequence, queued))
+        self.recent.clear()
+        self.failed_ns = now_ns
+
+    def discard(self, queued: QueuedPod) -> None:
+        """Take a member out; it knows of all its failures then."""
+        joined = self.settled.pop(queued, None)
+        if joined is None:
+            del self.recent[queued]
+        elif joined != self.failures:
+            _count(queued, self.failures - joined, self.failed_ns)
+
+    def failure_ns(self, queued: QueuedPod) -> int:
+        """Return when a member failed last."""
+        return self.failed_ns if queued in self.settled else queued.timestamp_ns
+
+
+def _count(queued: QueuedPod, failures: int, last_ns: int) -> None:
+    queued.attempts += failures
+    queued.unschedulable_count += failures
+    queued.timestamp_ns = last_ns
+    queued.backoff_expiry_ns = None
+
+
+class FlockedPods(UnschedulablePods):
+    """Unschedulable pods of which those that are alike stand in flocks; the groups hold the others.
+
+    Args:
+        plan_of: returns the plan of a pod that may join a flock, None for one that stays on its own.
+    """
+
+    __slots__ = ("_flocks", "_plan_of", "flock_of")
+
+    def __init__(self, plan_of: Callable[[QueuedPod], Plan | None]) -> None:
+        super().__init__()
+        self._plan_of = plan_of
+        # Flocks hold their plans, so that no address is used again while it is a key here.
+        self._flocks: dict[tuple[int, Rejection], Flock] = {}
+        self.flock_of: dict[QueuedPod, Flock] = {}
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        """Yield all pods: group by group, then those in flocks."""
+        yield from super().__iter__()
+        yield from self.flock_of
+
+    @property
+    def flocks(self) -> list[Flock]:
+        """Return the flocks that have members."""
+        return [flock for flock in self._flocks.values() if len(flock)]
+
+    def put(self, queued: QueuedPod) -> None:
+        """Add a pod, or regroup one that is here already and whose rejection, gate or plan may have changed."""
+        plan = self._plan_of(queued)
+        flock = self.flock_of.get(queued)
+        rejection = _rejection(queued)
+        if flock is not None:
+            if flock.plan is plan and flock.rejection == rejection:
+                return
+            self.remove(queued)
+        if plan is None or queued.tier & UNSCHEDULABLE:
+            super().put(queued)
+            return
+        flock = self._flocks.get((id(plan), rejection))
+        if flock is None:
+            self._drop_empty_flocks()
+            flock = self._flocks[id(plan), rejection] = Flock(plan, rejection)
+        flock.recent[queued] = None
+        self.flock_of[queued] = flock
+        self._size += 1
+        queued.tier |= UNSCHEDULABLE
+
+    def remove(self, queued: QueuedPod) -> None:
+        """Take out a pod that is here."""
+        flock = self.flock_of.pop(queued, None)
+        if flock is None:
+            super().remove(queued)
+            return
+        queued.tier &= ~UNSCHEDULABLE
+        self._size -= 1
+        flock.discard(queued)
+
+    def _drop_empty_flocks(self) -> None:
+        if len(self._flocks) > 2 * len(self.flock_of) + 64:
+            self._flocks = {key: flock for key, flock in self._flocks.items() if len(flock) or flock.head is not None}
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError where flocks, groups and records contradict each other."""
+        assert self._size == sum(len(group.members) for group in self.groups) + len(self.flock_of)
+        for number, group in enumerate(self.groups):
+            for queued in group.members:
+                assert queued.tier & UNSCHEDULABLE
+                assert queued.group == number
+                assert queued not in self.flock_of
+                assert (queued.gating_plugin, _rejection(queued)) == (group.gating_plugin, group.rejection)
+        assert len(self.flock_of) == sum(len(flock) for flock in self._flocks.values())
+        for queued, flock in self.flock_of.items():
+            assert queued.tier & UNSCHEDULABLE
+            assert (queued in flock.settled) != (queued in flock.recent)
+            assert not queued.gating_plugin
+            assert _rejection(queued) == flock.rejection
+
+
+def _rejection(queued: QueuedPod) -> Rejection:
+    return queued.pod.spec.scheduler_name, queued.unschedulable_plugins, queued.pending_plugins

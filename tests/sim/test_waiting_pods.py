@@ -1,0 +1,166 @@
+"""Pods that wait, in a simulation, get their nodes as with upstream's queue, but with far fewer attempts."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.engine.event_driven_queue import EventDrivenQueue
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.sim.operations import Apply, Cordon, Delete, Operation
+from bayplan.sim.result import SimulationResult
+from bayplan.testing import make_node, make_pod
+from tests.sim.worlds import MINUTE, SECOND, START, node, pod, simulate, simulator, story
+
+AFFINITIES: tuple[dict[str, object] | None, ...] = (
+    None,
+    None,
+    None,
+    {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
+            ]
+        }
+    },
+    {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "b"}}, "topologyKey": "topology.kubernetes.io/zone"}
+            ]
+        }
+    },
+)
+
+
+def overloaded(
+    random: Random, pods: int, *, step_ns: int, priorities: int, affinities: bool
+) -> list[tuple[int, Operation]]:
+    """Return a cluster that is too small for what arrives, with nodes that come and go."""
+    operations: list[tuple[int, Operation]] = []
+    for number in range(random.randint(1, 4)):
+        made = make_node(f"n{number}").capacity(cpu=str(random.randint(2, 6)), memory="8Gi").zone(random.choice("xy"))
+        if random.random() < 0.3:
+            made.taint("dedicated", "gpu")
+        operations.append((0, Apply(made.obj())))
+    for number in range(pods):
+        shape = Random(random.randrange(5))
+        made_pod = make_pod(f"p{number}").req(cpu=str(shape.randint(1, 3))).label(app=shape.choice("abc"))
+        made_pod.annotation({"bayplan.io/run-time": f"{random.randint(1, 40)}s"}).priority(shape.randrange(priorities))
+        affinity = shape.choice(AFFINITIES) if affinities else None
+        if affinity is not None:
+            made_pod.spec(affinity=affinity)
+        if shape.random() < 0.4:
+            made_pod.toleration("dedicated")
+        operations.append((random.randint(0, pods) * step_ns, Apply(made_pod.obj())))
+    for _ in range(random.randrange(6)):
+        time_ns = random.randint(0, 2 * pods) * step_ns
+        name = f"n{random.randrange(5)}"
+        what: Operation = random.choice(
+            [
+                Cordon(name),
+                Cordon(name, unschedulable=False),
+                Delete(Node, name),
+                Delete(Pod, f"default/p{random.randrange(pods)}"),
+                node(name, "3", zone="x"),
+            ]
+        )
+        operations.append((time_ns, what))
+    return operations
+
+
+def compare(operations: list[tuple[int, Operation]]) -> tuple[SimulationResult, SimulationResult]:
+    upstream = simulate(*operations, queue_type=SchedulingQueue, check=False)
+    ours = simulate(*operations, queue_type=EventDrivenQueue)
+    assert story(ours) == story(upstream)
+    assert [each.fate for each in ours.pods] == [each.fate for each in upstream.pods]
+    return ours, upstream
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 40),
+    st.sampled_from([300_000_000, SECOND, 7 * SECOND, 50 * SECOND]),
+    st.sampled_from([1, 1, 3]),
+    st.booleans(),
+)
+def test_pods_get_the_same_nodes_at_the_same_times(
+    seed: int, pods: int, step_ns: int, priorities: int, affinities: bool
+) -> None:
+    operations = overloaded(Random(seed), pods, step_ns=step_ns, priorities=priorities, affinities=affinities)
+    compare(operations)
+
+
+def test_many_pods_that_are_alike_are_tried_a_few_times_each() -> None:
+    """Forty pods wait for one place that comes free every ten seconds."""
+    operations: list[tuple[int, Operation]] = [(0, node("n", "1"))]
+    operations += [(number, pod(f"p{number}", runs="10s")) for number in range(40)]
+    ours, upstream = compare(operations)
+    assert upstream.counters.decisions > 700
+    assert ours.counters.decisions < 300
+    # What a pod's own record says of its attempts counts those that were not made.
+    attempts = {each.pod: each.attempt for each in ours.records}
+    assert attempts == {each.pod: each.attempt for each in upstream.records}
+
+
+def test_a_pod_that_time_alone_would_try_again_keeps_its_place_in_the_queue() -> None:
+    # Both fail for the last time before the place comes free: the first at 330 s and 660 s, the second at 420 s.
+    operations = [
+        (0, node("n", "1")),
+        (0, pod("running", runs="700s")),
+        (0, pod("first", runs="1s")),
+        (100 * SECOND, pod("second", runs="1s")),
+    ]
+    ours, _ = compare(operations)
+    assert [name for name, _, _, bound, _ in sorted(story(ours), key=lambda each: str(each[3]).zfill(20))] == [
+        "running",
+        "second",
+        "first",
+    ]
+
+
+def test_a_pod_whose_reasons_change_is_woken_by_what_helps_against_the_new_ones() -> None:
+    """Room comes free on a node that is tainted: only its taint keeps the pods away after that."""
+    tainted = make_node("n").capacity(cpu="2", memory="8Gi").taint("dedicated", "gpu")
+    clean = make_node("n").capacity(cpu="2", memory="8Gi")
+    running = Apply(
+        make_pod("running").req(cpu="2").toleration("dedicated").annotation({"bayplan.io/run-time": "20m"}).obj()
+    )
+    blinks = [(number * MINUTE + SECOND, pod(f"blink-{number}", "1", runs="1s", priority=0)) for number in range(12)]
+    operations: list[tuple[int, Operation]] = [
+        (0, Apply(tainted.obj())),
+        (0, node("other", "1")),
+        (0, running),
+        *[(0, pod(f"wide-{number}", "2")) for number in range(3)],
+        *blinks,
+        (40 * MINUTE, Apply(clean.obj())),
+    ]
+    ours, _ = compare(operations)
+    assert ("wide-0", "n", 0, 40 * MINUTE, None) in story(ours)
+
+
+@pytest.mark.parametrize("until_s", [30, 301, 3000])
+def test_a_run_that_is_stopped_tells_why_pods_wait_now(until_s: int) -> None:
+    operations: list[tuple[int, Operation]] = [(0, node("n", "1")), (0, pod("huge", "9"))]
+    operations += [(number * SECOND, pod(f"p{number}", runs="10s")) for number in range(20)]
+    operations += [(60 * SECOND, node("m", "1"))]
+    result = simulate(*operations, until_ns=until_s * SECOND)
+    huge = next(each for each in result.pods if each.key == "default/huge")
+    nodes = 2 if until_s > 300 else 1
+    assert huge.message.startswith(f"0/{nodes} nodes are available: {nodes} Insufficient cpu.")
+
+
+def test_waiting_pods_are_told_apart_from_those_that_wait_for_a_gate() -> None:
+    made = simulator(
+        (0, node("n", "1")), (0, Apply(make_pod("gated").gate("example.com/later").obj())), (0, pod("p", "2"))
+    )
+    made.run()
+    queue = made.scheduler.queue
+    assert queue.pending_counts() == {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 1}
+    assert made.now_ns - START <= 330 * SECOND
