@@ -1,0 +1,135 @@
+"""Random configurations and feature gates."""
+
+from __future__ import annotations
+
+from bayplan.conformance.cases import Json, JsonObject
+from fuzz.draws import EXTENDED, HOSTNAME, ZONE, Draws
+from fuzz.selectors import node_selector_term
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+
+FILTERS = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit")
+SCORES = (
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+)
+CROSS = (
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "VolumeBinding",
+    "VolumeZone",
+    "NodeVolumeLimits",
+    "DefaultPreemption",
+)
+
+GATES = (
+    "InPlacePodLevelResourcesVerticalScaling",
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge",
+    "NominatedNodeNameForExpectation",
+    "OpportunisticBatching",
+    "SchedulerAsyncPreemption",
+    "StorageCapacityScoring",
+    "TaintTolerationComparisonOperators",
+    "VolumeLimitScaling",
+)
+"""Gates that can be switched by themselves and may change a decision (or must not)."""
+
+
+def random_gates(draws: Draws) -> JsonObject:
+    """Return the feature gates that a case sets."""
+    gates: JsonObject = {gate: draws.chance(0.5) for gate in draws.some(GATES, 3)}
+    if draws.chance(0.1):
+        gates |= {"PodLevelResources": False, "InPlacePodLevelResourcesVerticalScaling": False}
+    return gates
+
+
+def random_configuration(draws: Draws) -> JsonObject:
+    """Return a configuration with one profile."""
+    profile: JsonObject = {"schedulerName": "default-scheduler"}
+    plugins: JsonObject = {}
+    if draws.chance(0.3):
+        off: list[Json] = [{"name": name} for name in draws.some((*FILTERS, *SCORES, *CROSS), 3, 1)]
+        plugins[draws.one(("multiPoint", "filter", "score", "preFilter", "preScore"))] = {"disabled": off}
+    if draws.chance(0.4):
+        chosen = draws.some(SCORES, 3, 1)
+        weighted: list[Json] = [{"name": name, "weight": draws.randint(1, 10)} for name in chosen]
+        disabled: list[Json] = [{"name": name} for name in chosen]
+        plugins["score"] = {"enabled": weighted, "disabled": disabled}
+    if plugins:
+        profile["plugins"] = plugins
+    settings = [make(draws) for make in (_fit, _balanced, _inter_pod, _spread, _added_affinity) if draws.chance(0.45)]
+    if settings:
+        profile["pluginConfig"] = list[Json](settings)
+    return {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
+
+
+def _args(plugin: str, args: JsonObject) -> JsonObject:
+    return {"name": plugin, "args": {"apiVersion": API_VERSION, "kind": f"{plugin}Args", **args}}
+
+
+def _resources(draws: Draws) -> list[Json]:
+    names = draws.some(("cpu", "memory", "ephemeral-storage", *EXTENDED), 4, 1)
+    return [{"name": name, "weight": draws.randint(1, 5)} for name in names]
+
+
+def _fit(draws: Draws) -> JsonObject:
+    kind = draws.one(("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"))
+    strategy: JsonObject = {"type": kind, "resources": _resources(draws)}
+    if kind == "RequestedToCapacityRatio":
+        places = sorted(draws.some(range(101), 4, 1))
+        strategy["requestedToCapacityRatio"] = {
+            "shape": [{"utilization": place, "score": draws.randint(0, 10)} for place in places]
+        }
+    args: JsonObject = {"scoringStrategy": strategy}
+    if draws.chance(0.3):
+        args["ignoredResources"] = ["example.com/gpu"]
+    if draws.chance(0.2):
+        args["ignoredResourceGroups"] = ["example.com"]
+    return _args("NodeResourcesFit", args)
+
+
+def _balanced(draws: Draws) -> JsonObject:
+    resources: list[Json] = [
+        {"name": name, "weight": 1} for name in draws.some(("cpu", "memory", "ephemeral-storage", *EXTENDED), 4, 1)
+    ]
+    return _args("NodeResourcesBalancedAllocation", {"resources": resources})
+
+
+def _inter_pod(draws: Draws) -> JsonObject:
+    return _args(
+        "InterPodAffinity",
+        {
+            "hardPodAffinityWeight": draws.one((0, 1, 50, 100)),
+            "ignorePreferredTermsOfExistingPods": draws.chance(0.5),
+        },
+    )
+
+
+def _spread(draws: Draws) -> JsonObject:
+    if draws.chance(0.3):
+        return _args("PodTopologySpread", {"defaultingType": "System"})
+    constraints: list[Json] = [
+        {
+            "maxSkew": draws.randint(1, 3),
+            "topologyKey": key,
+            "whenUnsatisfiable": draws.one(("DoNotSchedule", "ScheduleAnyway")),
+        }
+        for key in draws.some((HOSTNAME, ZONE, "rack"), 2)
+    ]
+    return _args("PodTopologySpread", {"defaultingType": "List", "defaultConstraints": constraints})
+
+
+def _added_affinity(draws: Draws) -> JsonObject:
+    affinity: JsonObject = {}
+    if draws.chance(0.6):
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [node_selector_term(draws)]}
+    if draws.chance(0.6):
+        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            {"weight": draws.randint(1, 100), "preference": node_selector_term(draws)}
+        ]
+    return _args("NodeAffinity", {"addedAffinity": affinity})

@@ -1,0 +1,80 @@
+"""Makes a differing case smaller: takes out pods, objects, fields and elements as long as the answers still differ."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from bayplan.conformance.cases import Json, JsonObject
+from fuzz.trial import Ask, Trial, try_cases
+
+Path: TypeAlias = tuple[str | int, ...]
+
+ROUNDS = 40
+"""Enough for every case met so far; the result is then merely not the smallest."""
+
+AT_ONCE = 400
+"""Smaller cases asked about in one go."""
+
+NEEDED = frozenset({"id", "kind", "apiVersion", "name"})
+"""Fields without which an object is refused."""
+
+
+def shrink(ask: Ask, trial: Trial) -> Trial:
+    """Return the smallest trial found that differs in one of the parts in which this one does."""
+    for _ in range(ROUNDS):
+        smaller = _smaller(ask, trial)
+        if smaller is None:
+            return trial
+        trial = smaller
+    return trial
+
+
+def _smaller(ask: Ask, trial: Trial) -> Trial | None:
+    """Return the trial with as much as possible taken out at once; None where nothing can go."""
+    parts, paths = trial.parts, list(removable(trial.case))
+    kept: list[Path] = []
+    for start in range(0, len(paths), AT_ONCE):
+        batch = paths[start : start + AT_ONCE]
+        tried = try_cases(ask, [without(trial.case, [path]) for path in batch])
+        kept += [path for path, found in zip(batch, tried, strict=True) if not found.refused and found.parts & parts]
+    if not kept:
+        return None
+    # What can go alone can often go together: all of it, or the first half of it, down to the first alone.
+    count = len(kept)
+    while count:
+        [together] = try_cases(ask, [without(trial.case, kept[:count])])
+        if not together.refused and together.parts & parts:
+            return together
+        count //= 2
+    return None
+
+
+def removable(value: Json, path: Path = ()) -> Iterator[Path]:
+    """Yield the places of all that can be taken out of a case, the large before what is in it."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in NEEDED and (*path, key) not in (("objects",), ("pods",), ("family",)):
+                yield (*path, key)
+            yield from removable(inner, (*path, key))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield (*path, place)
+            yield from removable(inner, (*path, place))
+
+
+def without(case: JsonObject, paths: list[Path]) -> JsonObject:
+    """Return a copy of a case without what is at some places."""
+    smaller = copy.deepcopy(case)
+    # From the back, so that the places of what is before stay right; what is inside something taken out goes before it.
+    for path in sorted(paths, key=_order, reverse=True):
+        inner: Json = smaller
+        for step in path[:-1]:
+            inner = inner[step]  # type: ignore[index]  # A path of this case leads through what it names.
+        del inner[path[-1]]  # type: ignore[union-attr, arg-type]
+    return smaller
+
+
+def _order(path: Path) -> list[tuple[int, int, str]]:
+    return [(0, step, "") if isinstance(step, int) else (1, 0, step) for step in path]
