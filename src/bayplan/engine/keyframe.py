@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from bayplan.engine.cycle import absent_status
 from bayplan.engine.full_pass import ScoreTable
-from bayplan.engine.part import FEW_ROWS
+from bayplan.engine.part import FEW_ROWS, Part
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
 from bayplan.framework.status import Status, verdict_code
@@ -18,11 +19,15 @@ from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
+MOST_COPIES = 256
+"""So many copies are held ready to be shared."""
+
 
 class Said(NamedTuple):
     """What one plugin says now: whose rule it is, what it was asked with, and its values on all rows.
 
-    `still` says that placements can't change the values while the params stay the same.
+    `still` says that placements can't change the values while the params stay the same. `part` is the part that keeps the
+    values, None where none does.
     """
 
     plugin: Any
@@ -31,17 +36,19 @@ class Said(NamedTuple):
     weight: int
     values: Any
     still: bool
+    part: Part | None
 
 
 def what_is_said(plan: Plan, *, scored: bool, table: ScoreTable | None) -> list[Said]:
     """Return what the filters of a plan say now, then its scorers (those of `table`, if it is given)."""
-    said = [Said(part.plugin, part.spec, part.params, 0, part.values, part.static) for part in plan.filter_parts]
+    said = [Said(part.plugin, part.spec, part.params, 0, part.values, part.static, part) for part in plan.filter_parts]
     if table is not None:
-        return said + [Said(it.plugin, it.spec, None, it.weight, it.raw, False) for it in table.scores.values()]
+        return said + [Said(it.plugin, it.spec, None, it.weight, it.raw, False, None) for it in table.scores.values()]
     if scored:
         weighted = zip(plan.score_parts, plan.weights, strict=True)
         said += [
-            Said(part.plugin, part.spec, part.params, weight, part.values, part.static) for part, weight in weighted
+            Said(part.plugin, part.spec, part.params, weight, part.values, part.static, part)
+            for part, weight in weighted
         ]
     return said
 
@@ -108,17 +115,17 @@ class Keyframe:
         self.rows = array("q")
         self.values = array("q")
 
-    def take(self, plan: Plan, said: Sequence[Said], *, scored: bool) -> None:
+    def take(self, plan: Plan, said: Sequence[Said], copies: Copies, *, scored: bool) -> None:
         """Copy what the plugins of a plan say, filters first. The plan is not kept: its arrays are to go when it goes."""
         count = len(self.names)
         filters, scorers = said[: len(plan.filter_parts)], said[len(plan.filter_parts) :]
         self.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()
         self.absent = absent_status(plan)
-        self.verdicts = [_narrow(it.values[:count]) for it in filters]
+        self.verdicts = [copies.of(it, count, self.state.node_log.end) for it in filters]
         self.filters = [(it.plugin, it.spec, it.params) for it in filters]
         self.scored = scored
         self.floor = 0 if plan.profile.score else 1
-        self.raw = [_narrow(it.values[:count]) for it in scorers]
+        self.raw = [copies.of(it, count, self.state.node_log.end) for it in scorers]
         self.scorers = [(it.plugin, it.spec, it.weight) for it in scorers]
         self.dynamic = [number for number, it in enumerate(said) if not it.still or number in self.moving]
 
@@ -191,15 +198,36 @@ class Keyframe:
         return codes, raw
 
     @property
-    def whole_nbytes(self) -> int:
-        """Return about how many bytes this keyframe takes without its changes, names left out."""
-        examined = 0 if self.examined is None else self.examined.nbytes
-        return 500 + examined + sum(int(values.nbytes) for values in (*self.verdicts, *self.raw))
+    def arrays(self) -> list[Any]:
+        """Return the arrays of this keyframe; some may be shared with others."""
+        return [*self.verdicts, *self.raw, *(() if self.examined is None else (self.examined,))]
 
     @property
-    def nbytes(self) -> int:
-        """Return about how many bytes this keyframe and its changes take, names left out."""
-        return self.whole_nbytes + self.rows.itemsize * len(self.rows) + self.values.itemsize * len(self.values)
+    def whole_nbytes(self) -> int:
+        """Return about how many bytes this keyframe takes by itself, names and changes left out."""
+        return 500 + sum(int(values.nbytes) for values in self.arrays)
+
+
+class Copies:
+    """Copies of what many plans share, as pods of several kinds tolerate the same taints: each is made once."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[Part, int, int, Any]] = OrderedDict()
+
+    def of(self, said: Said, count: int, position: int) -> Any:
+        """Return a copy of the first `count` values, narrowed; it may be shared. `position` is the end of the log of nodes."""
+        part = said.part
+        if part is None or not said.still:
+            return _narrow(said.values[:count])
+        known = self._known.get(id(part))
+        # The entry holds the part, so that no other part gets its address. Its values change with its epoch and with nodes only.
+        if known is not None and known[1:3] == (part.epoch, position):
+            return known[3]
+        copy = _narrow(said.values[:count])
+        self._known[id(part)] = (part, part.epoch, position, copy)
+        if len(self._known) > MOST_COPIES:
+            self._known.popitem(last=False)
+        return copy
 
 
 def _narrow(values: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
 from bayplan.engine.full_pass import ScoreTable
-from bayplan.engine.keyframe import Keyframe, Said, what_is_said
+from bayplan.engine.keyframe import Copies, Keyframe, Said, what_is_said
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_history import FrameHistory, PlanHistory
 from bayplan.framework.plugin import Params
@@ -49,6 +49,7 @@ class Records:
         self._names_position = -1
         self._order: Index = np.zeros(0, dtype=np.intp)
         self._bare: Keyframe | None = None
+        self._copies = Copies()
 
     def __len__(self) -> int:
         return 0 if self.level is RecordLevel.OFF else len(self._summaries)
@@ -154,7 +155,7 @@ class Records:
     ) -> FrameHistory:
         moving = frozenset[int]() if before is None else before.moving
         keyframe = Keyframe(plan.state, names, self._order, moving)
-        keyframe.take(plan, said, scored=scored)
+        keyframe.take(plan, said, self._copies, scored=scored)
         return FrameHistory(plan, keyframe, said, 0 if before is None else before.vain)
 
     def _node_names(self, state: ClusterState) -> tuple[str | None, ...]:
@@ -202,7 +203,9 @@ class Records:
         """Return about how many bytes all records take."""
         keyframes = {id(it.keyframe): it.keyframe for it in self._frames if isinstance(it.keyframe, Keyframe)}.values()
         names = {id(keyframe.names): 8 * len(keyframe.names) for keyframe in keyframes}
-        whole = sum(names.values()) + sum(keyframe.nbytes for keyframe in keyframes)
+        arrays = {id(values): int(values.nbytes) for keyframe in keyframes for values in keyframe.arrays}
+        changes = sum(8 * (len(keyframe.rows) + len(keyframe.values)) for keyframe in keyframes)
+        whole = 500 * len(keyframes) + sum(names.values()) + sum(arrays.values()) + changes
         return 200 * len(self._summaries) + 150 * len(self._frames) + whole
 
 
