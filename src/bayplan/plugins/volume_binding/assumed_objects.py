@@ -11,6 +11,9 @@ from typing import Generic, TypeVar
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.state.object_catalog import ObjectCatalog
 
+SWEEP_AT = 1024
+"""From so many on, it is looked whether those that are kept still stand in for something."""
+
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 
@@ -25,6 +28,7 @@ class AssumedObjects(Generic[T]):
         self._kind: type[T] = kind
         self._catalog = catalog
         self._assumed: dict[str, tuple[T, T]] = {}
+        self._sweep_at = SWEEP_AT
         self.version = 0
 
     def __len__(self) -> int:
@@ -51,8 +55,17 @@ class AssumedObjects(Generic[T]):
         """Let a version stand in for the object that the cluster has under a key."""
         base = self._catalog.get(self._kind, key)
         if base is not None:
+            if len(self._assumed) >= self._sweep_at:
+                self._sweep()
             self._assumed[key] = (base, item)
             self.version += 1
+
+    def _sweep(self) -> None:
+        """Drop what newer versions have ended and nobody has asked for since, so that long runs don't pile it up."""
+        for key in list(self._assumed):
+            if self.get(key) is None:
+                del self._assumed[key]
+        self._sweep_at = max(SWEEP_AT, 2 * len(self._assumed))
 
     def restore(self, key: str) -> None:
         """Forget the assumed version of an object; no error where there is none."""
