@@ -124,7 +124,7 @@ def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Non
         "nodeNames": None if pre.status is not None and pre.node_names else node_names,
     }
     answer["preFilterSkipped"] = list[Json](sorted(pre.skipped))
-    if result.nominated_node and result.nominated_node in plan.state.nodes.row_of and pre.status is None:
+    if result.nominated_node and pre.status is None:
         answer["nominated"] = {"node": result.nominated_node, "feasible": result.row >= 0 and result.tried_alone}
     if pre.status is not None:
         return
