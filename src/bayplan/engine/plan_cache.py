@@ -41,7 +41,7 @@ class PlanCache:
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         self._probation: OrderedDict[bytes, Plan] = OrderedDict()
         self._remembered: OrderedDict[bytes, None] = OrderedDict()
-        self._identities: dict[tuple[int, int, int, str, str], tuple[object, object, object, Plan]] = {}
+        self._identities: dict[tuple[int, int, int, str, str], tuple[object, object, object, Plan, bytes]] = {}
         self._last_spec: object = None
         self._encode = msgspec.msgpack.Encoder().encode
         self._signing: dict[str, list[Plugin[object]]] = {}
@@ -59,17 +59,18 @@ class PlanCache:
             known = self._identities.get(identity)
             # The entry holds what its key is made of, so that no address is reused while it is here.
             if known is not None:
+                self._plans.move_to_end(known[4])
                 return known[3]
         controller = _controller_of(owners)
         signature = self._encode((profile.scheduler_name, metadata.namespace, labels, controller, spec))
         if signs:
             signature += self._encode([(plugin.name, repr(plugin.sign_pod(pod))) for plugin in signing])
         plan = self._find(signature, profile, pod)
-        if spec is self._last_spec and not signs:
+        if spec is self._last_spec and not signs and signature in self._plans:
             # Pods that share a spec come in rows, one workload at a time; pods that were parsed one by one share nothing.
             if len(self._identities) >= IDENTITIES:
                 self._identities.clear()
-            self._identities[identity] = (spec, labels, owners, plan)
+            self._identities[identity] = (spec, labels, owners, plan, signature)
         self._last_spec = spec
         return plan
 

@@ -1,0 +1,105 @@
+"""The full pass: the reference for what plans keep, told by hand on clusters of two nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.engine.full_pass import filter_over, score_over
+from bayplan.engine.plan import Plan
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.status import SKIP, Code, error
+from bayplan.testing import make_pod
+from tests.engine.recorders import Log, make_recorder, make_scheduler
+
+
+def make(*says: dict[str, Any], nodes: tuple[str, ...] = ("n1", "n2")) -> tuple[Plan, Log]:
+    """Return a plan over recorders A, B, ..., PreFilter done."""
+    log: Log = []
+    plugins = [make_recorder(name, log, answers) for name, answers in zip("ABC", says, strict=False)]
+    scheduler = make_scheduler(*plugins, nodes=nodes)
+    plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], make_pod("p").obj())
+    plan.run_pre_filter_plugins(CycleState())
+    plan.refresh_filters()
+    return plan, log
+
+
+def both(plan: Plan) -> Any:
+    return plan.state.nodes.alive.copy()
+
+
+def test_scores_are_weighed_and_summed_where_nodes_are_feasible() -> None:
+    plan, _ = make({"scores": {"n1": 10, "n2": 30}}, {"scores": {"n1": 5, "n2": 1}})
+    table = score_over(plan, both(plan))
+    assert {name: scores.raw.tolist() for name, scores in table.scores.items()} == {"A": [10, 30], "B": [5, 1]}
+    assert [scores.weight for scores in table.scores.values()] == [1, 1]
+    assert table.total.tolist() == [15, 31]
+    feasible = both(plan)
+    feasible[1] = False
+    table = score_over(plan, feasible)
+    assert table.total.tolist() == [15, -1]
+    assert table.scores["A"].scale == (10,)
+
+
+def test_skipped_plugins_are_named_and_count_for_nothing() -> None:
+    plan, _ = make({"pre_score": SKIP, "scores": {"n1": 10}}, {"scores": {"n2": 1}})
+    table = score_over(plan, both(plan))
+    assert table.skipped == ["A"]
+    assert list(table.scores) == ["B"]
+    assert table.total.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("says", "want"),
+    [
+        pytest.param({"pre_score": error("boom")}, 'running PreScore plugin "A": boom', id="PreScore fails"),
+        pytest.param(
+            {"scores": {"n1": 101, "n2": -1}},
+            'applying score defaultWeights on Score plugins: plugin "A" returns an invalid score 101, '
+            "it should in the range of [0, 100] after normalizing",
+            id="the first node by name with an invalid score is told",
+        ),
+    ],
+)
+def test_errors_end_scoring(says: dict[str, Any], want: str) -> None:
+    plan, _ = make(says, {"scores": {"n1": 200}})
+    failure = score_over(plan, both(plan)).failure
+    assert failure is not None
+    assert (failure.code, failure.message, failure.plugin) == (Code.ERROR, want, "A")
+
+
+def test_an_invalid_score_where_a_node_is_not_feasible_is_none() -> None:
+    plan, _ = make({"scores": {"n1": 101, "n2": 7}})
+    feasible = both(plan)
+    feasible[0] = False
+    table = score_over(plan, feasible)
+    assert table.failure is None
+    assert table.total.tolist() == [-1, 7]
+
+
+def test_the_first_filter_that_fails_is_told() -> None:
+    plan, _ = make({"refuses": ("n2",)}, {"refuses": ("n1", "n2")}, nodes=("n1", "n2", "n3"))
+    first, verdicts = filter_over(plan, np.arange(3, dtype=np.intp))
+    assert first.tolist() == [1, 0, -1]
+    assert verdicts.tolist() == [1, 1, 0]
+    some, _ = filter_over(plan, np.array([2, 0], dtype=np.intp))
+    assert some.tolist() == [-1, 1]
+
+
+def test_a_filter_that_pre_filter_skipped_does_not_run() -> None:
+    plan, _ = make({"pre_filter": SKIP, "refuses": ("n1",)}, {"refuses": ("n2",)})
+    first, _ = filter_over(plan, np.arange(2, dtype=np.intp))
+    assert first.tolist() == [-1, 0]
+    assert [part.name for part in plan.filter_parts] == ["B"]
+
+
+def test_without_score_plugins_every_feasible_node_is_worth_one() -> None:
+    scheduler = make_scheduler(in_tree=("NodeName",), nodes=("n1", "n2"))
+    plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], make_pod("p").obj())
+    plan.run_pre_filter_plugins(CycleState())
+    plan.refresh_filters()
+    feasible = both(plan)
+    feasible[1] = False
+    assert score_over(plan, feasible).total.tolist() == [1, -1]

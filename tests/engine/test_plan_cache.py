@@ -1,0 +1,190 @@
+"""Plans are found by identity or by bytes, belong to pods that no plugin can tell apart, and take bounded memory."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Hashable
+from weakref import WeakSet
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.engine import plan_cache
+from bayplan.engine.plan import Plan
+from bayplan.engine.plan_cache import BYTES_PER_ROW, PROBATION, PlanCache
+from bayplan.framework.node_info import NodeInfo
+from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.objects.meta import OwnerReference
+from bayplan.objects.pod import Pod
+from bayplan.testing import PodBuilder, make_pod
+from tests.engine.recorders import make_scheduler
+
+
+def make(*plugins: type[PerNodePlugin]) -> tuple[PlanCache, object]:
+    scheduler = make_scheduler(*plugins, in_tree=("NodeResourcesFit",), nodes=("n1",))
+    return scheduler.plans, scheduler.profiles["default-scheduler"]
+
+
+def plan_of(cache: tuple[PlanCache, object], pod: Pod) -> Plan:
+    plans, profile = cache
+    return plans.plan_for(profile, pod)  # type: ignore[arg-type]
+
+
+def pod(name: str = "p", cpu: str = "1") -> PodBuilder:
+    return make_pod(name).req(cpu=cpu).label(app="a")
+
+
+def owned(item: Pod, *owners: OwnerReference) -> Pod:
+    return replace(item, metadata=replace(item.metadata, owner_references=owners))
+
+
+SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="r", uid="1", controller=True)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "want"),
+    [
+        pytest.param(pod("p").obj(), pod("q").obj(), True, id="the name does not matter"),
+        pytest.param(pod().obj(), pod().annotation(a="b").obj(), True, id="nor do annotations"),
+        pytest.param(pod().obj(), pod().uid("x").nominated("n1").obj(), True, id="nor uid or status"),
+        pytest.param(pod(cpu="1").obj(), pod(cpu="2").obj(), False, id="requests do"),
+        pytest.param(pod().obj(), pod().label(app="b").obj(), False, id="labels do"),
+        pytest.param(
+            pod().obj(), make_pod("p", "other").req(cpu="1").label(app="a").obj(), False, id="the namespace does"
+        ),
+        pytest.param(pod().obj(), pod().priority(5).obj(), False, id="the priority does"),
+        pytest.param(pod().obj(), owned(pod().obj(), SET), False, id="the controlling owner does"),
+        pytest.param(
+            owned(pod().obj(), SET), owned(pod().obj(), replace(SET, uid="2")), True, id="but not the owner's uid"
+        ),
+        pytest.param(
+            pod().obj(),
+            owned(pod().obj(), replace(SET, controller=None)),
+            True,
+            id="and no owner that does not control",
+        ),
+    ],
+)
+def test_which_pods_share_a_plan(left: Pod, right: Pod, want: bool) -> None:
+    cache = make()
+    assert (plan_of(cache, left) is plan_of(cache, right)) is want
+
+
+def test_identity_and_bytes_lead_to_the_same_plan() -> None:
+    cache = make()
+    template = pod().obj()
+    twins = [replace(template, metadata=replace(template.metadata, name=f"t{number}")) for number in range(4)]
+    apart = [pod(f"a{number}").obj() for number in range(4)]
+    mixed = [item for pair in zip(twins, apart, strict=True) for item in pair]
+    assert len({id(plan_of(cache, item)) for item in (*twins, *apart, *mixed, *reversed(mixed))}) == 1
+
+
+def test_pods_that_share_a_spec_but_not_labels_are_not_taken_for_one_another() -> None:
+    cache = make()
+    template = pod().obj()
+    other = replace(template, metadata=replace(template.metadata, labels={"app": "b"}))
+    elsewhere = replace(template, metadata=replace(template.metadata, namespace="other"))
+    mine = owned(template, SET)
+    for _ in range(3):
+        plans = [plan_of(cache, item) for item in (template, template, other, other, elsewhere, elsewhere, mine, mine)]
+        assert len({id(plan) for plan in plans}) == 4
+        assert [plan.pod_class.namespace for plan in plans[4:6]] == ["other", "other"]
+
+
+def test_an_identity_entry_outlives_no_reuse_of_an_address() -> None:
+    cache = make()
+    for number in range(2000):
+        item = pod(cpu=f"{number % 37 + 1}m").obj()
+        assert plan_of(cache, item).footprint.vector[3] == number % 37 + 1
+        twin = replace(item, metadata=replace(item.metadata, name="twin"))
+        assert plan_of(cache, twin).footprint.vector[3] == number % 37 + 1
+
+
+def test_a_plan_that_is_met_again_stays() -> None:
+    cache = make()
+    first = plan_of(cache, pod(cpu="1m").obj())
+    assert plan_of(cache, pod(cpu="1m").obj()) is first
+    for number in range(5 * PROBATION):
+        plan_of(cache, pod(cpu=f"{number + 2}m").obj())
+    assert plan_of(cache, pod(cpu="1m").obj()) is first
+
+
+def alive() -> WeakSet[Plan]:
+    gc.collect()
+    return WeakSet(item for item in gc.get_objects() if isinstance(item, Plan))
+
+
+def test_pods_that_come_once_leave_few_plans_behind() -> None:
+    cache = make()
+    before = len(alive())
+    for number in range(300):
+        plan_of(cache, pod(cpu=f"{number + 1}m").obj())
+    assert len(alive()) - before <= PROBATION
+
+
+def test_pods_of_one_spec_with_labels_of_their_own_leave_few_plans_behind() -> None:
+    cache = make()
+    before = len(alive())
+    template = pod().obj()
+    for number in range(300):
+        labels = {"statefulset.kubernetes.io/pod-name": f"p-{number}"}
+        plan_of(cache, replace(template, metadata=replace(template.metadata, labels=labels)))
+    assert len(alive()) - before <= PROBATION
+
+
+def test_templates_are_forgotten_within_the_budget_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_cache, "PROBATION", 0)
+    scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
+    room = 10
+    plans = PlanCache(scheduler.state, budget_bytes=room * BYTES_PER_ROW * scheduler.state.nodes.capacity)
+    cache = (plans, scheduler.profiles["default-scheduler"])
+    before = len(alive())
+    items = [pod(cpu=f"{number + 1}m").obj() for number in range(40)]
+    for item in items:
+        # Twice by bytes earns a place, a third time by identity makes an entry that must go, too.
+        for _ in range(3):
+            plan_of(cache, item)
+    assert len(alive()) - before == room
+    kept = plan_of(cache, items[-room])
+    assert plan_of(cache, items[-room]) is kept
+    plan_of(cache, items[0])
+    assert plan_of(cache, items[-room]) is kept
+
+
+class Annotated(PerNodePlugin):
+    """Reads an annotation, and says so."""
+
+    name = "Annotated"
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
+        return None if pod.metadata.annotations.get("node") == node.name else "node(s) were not asked for"
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        return pod.metadata.annotations.get("node")
+
+
+class SignsNothing(Annotated):
+    name = "SignsNothing"
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        return None
+
+
+def test_pods_that_a_plugin_tells_apart_have_their_own_plans() -> None:
+    cache = make(Annotated)
+    template = pod().obj()
+
+    def annotated(name: str, node: str | None) -> Pod:
+        annotations = {} if node is None else {"node": node}
+        return replace(template, metadata=replace(template.metadata, name=name, annotations=annotations))
+
+    plans = {node: plan_of(cache, annotated("p", node)) for node in ("a", "b", None)}
+    assert len({id(plan) for plan in plans.values()}) == 3
+    for node in ("a", None, "b", None, "a", "b", None):
+        for name in "qrs":
+            assert plan_of(cache, annotated(name, node)) is plans[node]
+
+
+def test_a_plugin_that_signs_nothing_sees_one_plan() -> None:
+    cache = make(SignsNothing)
+    assert plan_of(cache, pod("p").annotation(node="a").obj()) is plan_of(cache, pod("q").annotation(node="b").obj())

@@ -1,0 +1,76 @@
+"""The choice among the best nodes: the tie set, and a pick that is fair over seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bayplan.base.random_streams import RandomStreams
+from bayplan.engine.select_host import first_by_name, seeded_pick, tie_set
+from bayplan.state.cluster_state import ClusterState
+from bayplan.testing import make_node
+
+CHI_SQUARE_999 = {1: 10.83, 2: 13.82, 4: 18.47, 6: 22.46}
+"""What chi-square stays below in 999 of 1,000 cases, by degrees of freedom."""
+
+
+@pytest.mark.parametrize(
+    ("total", "count", "want"),
+    [
+        pytest.param([3, 9, 5], 3, (9, [1]), id="one best node"),
+        pytest.param([9, 3, 9, -1], 4, (9, [0, 2]), id="several"),
+        pytest.param([0, -1, 0], 3, (0, [0, 2]), id="0 is a score"),
+        pytest.param([-1, -1], 2, (-1, []), id="no feasible node"),
+        pytest.param([1, 9], 1, (1, [0]), id="rows that are not in use don't count"),
+        pytest.param([5], 0, (-1, []), id="no rows"),
+        pytest.param([7, 7, 7], 3, (7, [0, 1, 2]), id="all are equal"),
+    ],
+)
+def test_tie_sets(total: list[int], count: int, want: tuple[int, list[int]]) -> None:
+    highest, rows = tie_set(np.array(total, dtype=np.int64), count)
+    assert (highest, rows.tolist()) == want
+    assert rows.dtype == np.intp
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 7])
+def test_the_first_pick_of_many_seeds_is_uniform(count: int) -> None:
+    state, rows = ClusterState(), np.arange(10, 10 + count, dtype=np.intp)
+    seeds = 2000 * count
+    picked = [seeded_pick(RandomStreams(seed).stream("select_host").random)(state, rows) for seed in range(seeds)]
+    observed = np.bincount(np.array(picked) - 10, minlength=count)
+    assert observed.sum() == seeds
+    assert float((((observed - 2000) ** 2) / 2000).sum()) < CHI_SQUARE_999[count - 1]
+
+
+def test_picks_of_one_seed_are_uniform_and_independent_of_the_one_before() -> None:
+    state, rows = ClusterState(), np.arange(3, dtype=np.intp)
+    pick = seeded_pick(RandomStreams(1).stream("select_host").random)
+    picked = np.array([pick(state, rows) for _ in range(9001)])
+    pairs = np.bincount(picked[:-1] * 3 + picked[1:], minlength=9)
+    # Eight degrees of freedom.
+    assert float((((pairs - 1000) ** 2) / 1000).sum()) < 26.12
+
+
+def test_a_set_of_one_draws_no_lot() -> None:
+    drawn = []
+
+    def random() -> float:
+        drawn.append(0.999999)
+        return drawn[-1]
+
+    pick, state = seeded_pick(random), ClusterState()
+    assert pick(state, np.array([4], dtype=np.intp)) == 4
+    assert drawn == []
+    assert pick(state, np.array([4, 6, 8], dtype=np.intp)) == 8
+    assert len(drawn) == 1
+
+
+def test_the_smallest_draw_picks_the_first_row() -> None:
+    assert seeded_pick(lambda: 0.0)(ClusterState(), np.array([4, 6], dtype=np.intp)) == 4
+
+
+def test_first_by_name_looks_at_names_and_not_at_rows() -> None:
+    state = ClusterState()
+    rows = {name: state.add_node(make_node(name).obj()) for name in ("n10", "n9", "a", "n1")}
+    assert first_by_name(state, np.array(list(rows.values()), dtype=np.intp)) == rows["a"]
+    assert first_by_name(state, np.array([rows["n10"], rows["n9"]], dtype=np.intp)) == rows["n10"]
