@@ -39,6 +39,7 @@ def simulator(
     queue_type: type[SchedulingQueue] = EventDrivenQueue,
     record_level: RecordLevel = RecordLevel.SUMMARY,
     start_delay_ns: int = 0,
+    termination_scale: float = 0.0,
     check: bool = True,
 ) -> Simulator:
     """Return a simulator with operations at times since the start; invariants are checked after every event."""
@@ -56,7 +57,7 @@ def simulator(
         record_level=record_level,
         queue_type=queue_type,
     )
-    kubelet = KubeletOptions(run_of=run_of, start_delay_ns=start_delay_ns)
+    kubelet = KubeletOptions(run_of=run_of, start_delay_ns=start_delay_ns, termination_scale=termination_scale)
     cluster = VirtualCluster(RandomStreams(seed), ClusterOptions(kubelet=kubelet))
     made = Simulator(scheduler, cluster, seed=seed, start_ns=START, check=check)
     for time_ns, operation in operations:
