@@ -1,0 +1,149 @@
+"""How many nodes a cycle looks at, which ones, and where the next one starts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.engine.cycle import ScheduleResult, schedule_pod
+from bayplan.engine.node_sampling import NodeSampling, num_feasible_nodes_to_find
+from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.select_host import first_by_name
+from bayplan.framework.cycle_state import CycleState
+from bayplan.objects.pod import Pod
+from bayplan.testing.builders import make_node, make_pod
+from tests.engine.preemption_worlds import scheduler_of
+
+
+@pytest.mark.parametrize(
+    ("percentage", "count", "want"),
+    [
+        pytest.param(0, 99, 99, id="a small cluster is looked at as a whole"),
+        pytest.param(10, 99, 99, id="whatever the percentage"),
+        pytest.param(0, 100, 100, id="never fewer than a hundred"),
+        pytest.param(0, 1000, 420, id="by default the share falls with the size"),
+        pytest.param(0, 5000, 500, id="to a tenth of 5,000"),
+        pytest.param(0, 6000, 300, id="and a twentieth at least"),
+        pytest.param(30, 1000, 300, id="a percentage is a percentage"),
+        pytest.param(33, 1001, 330, id="and is cut off"),
+        pytest.param(100, 1000, 1000, id="all"),
+    ],
+)
+def test_how_many_feasible_nodes_are_enough(percentage: int, count: int, want: int) -> None:
+    assert num_feasible_nodes_to_find(percentage, count) == want
+
+
+@pytest.mark.parametrize(
+    ("whole", "profile", "scoring", "want"),
+    [
+        pytest.param(50, None, True, 500, id="the scheduler's percentage"),
+        pytest.param(50, 20, True, 200, id="the profile's own wins"),
+        pytest.param(50, 0, True, 420, id="also where it is adaptive"),
+        pytest.param(100, 100, False, 1, id="rule 24: without scores the first feasible node is taken"),
+    ],
+)
+def test_whose_percentage_counts(whole: int, profile: int | None, scoring: bool, want: int) -> None:
+    assert NodeSampling(whole).wanted(profile, 1000, scoring=scoring) == want
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(0, 40), st.integers(1, 12), st.randoms())
+def test_a_search_finds_what_visiting_one_by_one_finds(
+    fits: list[bool], start: int, wanted: int, random: object
+) -> None:
+    order = np.arange(len(fits), dtype=np.intp)[::-1].copy()
+    feasible = np.array(fits, dtype=np.bool_)
+    sampling = NodeSampling()
+    sampling.next_start = start
+    found: list[int] = []
+    evaluated = 0
+    for step in range(len(fits)):
+        row = int(order[(start + step) % len(fits)])
+        if fits[row] and len(found) == wanted:
+            break
+        evaluated += 1
+        if fits[row]:
+            found.append(row)
+    sample = sampling.search(order, feasible, wanted)
+    assert sample.rows.tolist() == found
+    assert sample.evaluated == evaluated
+    assert sampling.visited(order, evaluated).tolist() == [
+        int(order[(start + step) % len(fits)]) for step in range(evaluated)
+    ]
+
+
+def _cycle(scheduler: Scheduler, pod: Pod, sampling: NodeSampling | None) -> ScheduleResult:
+    scheduler.pods[pod.key] = pod
+    plan = scheduler.plans.plan_for(scheduler.profiles[pod.spec.scheduler_name], pod)
+    return schedule_pod(plan, pod, CycleState(), scheduler.nominated_pods, first_by_name, sampling)
+
+
+def _names(scheduler: Scheduler, result: ScheduleResult) -> list[str]:
+    assert result.sample is not None
+    return [scheduler.state.nodes.names[row] or "" for row in result.sample.tolist()]
+
+
+def test_searches_go_round_the_nodes_zone_by_zone() -> None:
+    nodes = [
+        make_node(f"n{number:03}").zone("ab"[number >= 150]).capacity(cpu="4", memory="8Gi") for number in range(240)
+    ]
+    scheduler = scheduler_of(nodes)
+    sampling = NodeSampling(10)
+    first = _cycle(scheduler, make_pod("p").req(cpu="1").obj(), sampling)
+    assert (first.feasible_nodes, first.evaluated_nodes) == (100, 100)
+    assert _names(scheduler, first)[:4] == ["n000", "n150", "n001", "n151"]
+    second = _cycle(scheduler, make_pod("q").req(cpu="1").obj(), sampling)
+    assert _names(scheduler, second)[:2] == ["n050", "n200"]
+    third = _cycle(scheduler, make_pod("r").req(cpu="1").obj(), sampling)
+    # The smaller zone is used up after 180 nodes; 60 of the larger one are left, then it starts anew.
+    assert _names(scheduler, third)[:2] == ["n110", "n111"]
+    assert _names(scheduler, third)[38:42] == ["n148", "n149", "n000", "n150"]
+    assert sampling.next_start == 60
+
+
+def test_nodes_that_fail_are_counted_until_one_feasible_node_too_many_is_met() -> None:
+    nodes = [
+        make_node(f"n{number:03}").capacity(cpu="1" if number % 3 == 0 else "4", memory="8Gi") for number in range(300)
+    ]
+    scheduler = scheduler_of(nodes)
+    sampling = NodeSampling(1)
+    result = _cycle(scheduler, make_pod("p").req(cpu="2").obj(), sampling)
+    # n000 fails; of each three two fit. The hundredth fit is n149; n150 fails and n151 ends the search.
+    assert (result.feasible_nodes, result.evaluated_nodes, sampling.next_start) == (100, 151, 151)
+
+
+def test_rule_24_without_scores_the_first_node_in_turn_is_taken() -> None:
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"score": {"disabled": [{"name": "*"}]}, "preScore": {"disabled": [{"name": "*"}]}},
+    }
+    nodes = [make_node(name).capacity(cpu="4", memory="8Gi") for name in ("b", "a", "c")]
+    scheduler = scheduler_of(nodes, config={"profiles": [profile]})
+    for name, want in (("p", "b"), ("q", "a"), ("r", "c"), ("s", "b")):
+        scheduler.handle(None, make_pod(name).req(cpu="1").obj(), 0)
+        report = scheduler.schedule_one(0)
+        assert report is not None
+        assert report.node_name == want
+
+
+def test_totals_of_a_sample_are_those_of_scoring_it_alone() -> None:
+    # The one node with a preferred label is far away: within the sample no node is preferred to another.
+    nodes = [make_node(f"n{number:03}").capacity(cpu="4", memory="8Gi") for number in range(150)]
+    nodes[-1].label(disk="ssd")
+    term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "preference": term}]}
+    pod = make_pod("p").req(cpu="1").spec(affinity={"nodeAffinity": preferred}).obj()
+    everywhere = _cycle(scheduler_of(nodes), pod, None)
+    sampled = _cycle(scheduler_of(nodes), pod, NodeSampling(10))
+    assert (len(everywhere.ties), len(sampled.ties)) == (1, 100)
+    assert everywhere.total - sampled.total == 2 * 100
+    assert sampled.table is not None
+
+
+def test_a_nominated_node_that_fails_counts_as_looked_at_once() -> None:
+    nodes = [make_node(f"n{number:03}").capacity(cpu="4", memory="8Gi") for number in range(150)]
+    nodes[140].unschedulable()
+    scheduler = scheduler_of(nodes)
+    result = _cycle(scheduler, make_pod("p").req(cpu="1").nominated("n140").obj(), NodeSampling(10))
+    assert (result.feasible_nodes, result.evaluated_nodes) == (100, 101)

@@ -1,0 +1,142 @@
+"""Which nominated pods count in filtering, and that what is kept of them follows the nominator."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from bayplan.engine.cycle import schedule_pod
+from bayplan.engine.nominator import NominatingInfo, NominatingMode
+from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.select_host import first_by_name
+from bayplan.framework.cycle_state import CycleState
+from bayplan.objects.pod import Pod
+from bayplan.testing.builders import make_pod
+from tests.engine.preemption_worlds import node, preemptor, scheduler_of
+
+
+def nominate(scheduler: Scheduler, pod: Pod, node_name: str) -> None:
+    scheduler.pods[pod.key] = pod
+    scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, node_name))
+
+
+def feasible(scheduler: Scheduler, pod: Pod) -> list[str]:
+    plan = scheduler.plans.plan_for(scheduler.profiles[pod.spec.scheduler_name], pod)
+    result = schedule_pod(plan, pod, CycleState(), scheduler.nominated_pods, first_by_name)
+    names = scheduler.state.nodes.names
+    if result.tried_alone:
+        return [names[result.row] or ""]
+    rows = set(np.flatnonzero(plan.feasible).tolist())
+    return sorted(names[row] or "" for row in rows - {row for row in result.overrides if plan.feasible[row]})
+
+
+@pytest.mark.parametrize(
+    ("priority", "want"),
+    [
+        pytest.param(99, ["n1", "n2"], id="a nominee of lower priority is overlooked"),
+        pytest.param(100, ["n2"], id="one of equal priority counts"),
+        pytest.param(101, ["n2"], id="one of higher priority counts"),
+    ],
+)
+def test_rule_10_nominees_of_at_least_the_pods_priority_count(priority: int, want: list[str]) -> None:
+    scheduler = scheduler_of([node("n1"), node("n2")])
+    nominate(scheduler, preemptor("3", priority, "nominee").obj(), "n1")
+    assert feasible(scheduler, preemptor("2").obj()) == want
+
+
+def test_rule_10_a_pod_must_not_count_on_a_nominee() -> None:
+    scheduler = scheduler_of([node("n1")])
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    nominate(scheduler, preemptor("1", 200, "nominee").label(app="db").obj(), "n1")
+    assert feasible(scheduler, preemptor("1").spec(affinity=affinity).obj()) == []
+
+
+def test_rule_10_anti_affinity_to_a_nominee_counts() -> None:
+    scheduler = scheduler_of([node("n1"), node("n2")])
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    nominate(scheduler, preemptor("1", 200, "nominee").label(app="db").obj(), "n1")
+    assert feasible(scheduler, preemptor("1").spec(affinity=affinity).obj()) == ["n2"]
+
+
+def test_a_pods_own_nomination_does_not_count_against_it() -> None:
+    scheduler = scheduler_of([node("n1"), node("n2")])
+    pod = preemptor("3").obj()
+    nominate(scheduler, pod, "n1")
+    assert feasible(scheduler, pod) == ["n1", "n2"]
+    nominate(scheduler, preemptor("2", 100, "peer").obj(), "n1")
+    assert feasible(scheduler, pod) == ["n2"]
+
+
+def test_rule_9_the_nominated_node_is_tried_first_and_alone() -> None:
+    scheduler = scheduler_of([node("n1", "8"), node("n2", "3")])
+    assert feasible(scheduler, preemptor("2").nominated("n2").obj()) == ["n2"]
+    assert feasible(scheduler, preemptor("4").nominated("n2").obj()) == ["n1"]
+    assert feasible(scheduler, preemptor("2").nominated("gone").obj()) == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("nominee", "want"),
+    [
+        pytest.param(preemptor("3", name="nominee"), ["n2"], id="a pod of this scheduler counts"),
+        pytest.param(preemptor("3", name="nominee").scheduler("other"), ["n1", "n2"], id="one of another does not"),
+        pytest.param(preemptor("3", name="nominee").gate("later"), ["n1", "n2"], id="nor one that is gated"),
+        pytest.param(preemptor("3", name="nominee").node("n2"), ["n1", "n2"], id="nor one that has a node"),
+    ],
+)
+def test_rule_11_which_nominees_count(nominee: object, want: list[str]) -> None:
+    scheduler = scheduler_of([node("n1"), node("n2", "8")])
+    assert isinstance(nominee, type(make_pod("x")))
+    scheduler.handle(None, nominee.nominated("n1").obj(), 0)
+    assert feasible(scheduler, preemptor("2").obj()) == want
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kept_sums_follow_every_change_of_nominations(seed: int) -> None:
+    random = Random(seed)
+    scheduler = scheduler_of([node(f"n{number}") for number in range(5)])
+    pods = [preemptor(str(random.randint(1, 3)), random.choice((1, 5, 9)), f"p{number}").obj() for number in range(8)]
+    for pod in pods:
+        scheduler.pods[pod.key] = pod
+    for _ in range(60):
+        pod = random.choice(pods)
+        if random.random() < 0.6:
+            nominate(scheduler, pod, random.choice(("", "gone", "n0", "n1", "n2", "n3", "n4")))
+        else:
+            scheduler.queue.unnominate(pod)
+        if random.random() < 0.1:
+            name = random.choice(sorted(scheduler.state.nodes.row_of))
+            known = scheduler.state.nodes.nodes[scheduler.state.nodes.row_of[name]]
+            scheduler.handle(known, None, 0)
+            scheduler.handle(None, known, 0)
+        asking = random.choice(pods)
+        crowd = scheduler.nominated_pods(asking)
+        want: dict[int, list[str]] = {}
+        for name, row in scheduler.state.nodes.row_of.items():
+            keys = [nominated.key for nominated in scheduler.queue.nominator.on_node(name)]
+            counting = [
+                key
+                for key in keys
+                if key != asking.key and (scheduler.pods[key].spec.priority or 0) >= (asking.spec.priority or 0)
+            ]
+            if counting:
+                want[row] = counting
+        assert crowd.rows.tolist() == sorted(want)
+        assert {row: [info.key for info in crowd.pods_at(row)] for row in crowd.rows.tolist()} == want
+        places, extra = crowd.extra_at(crowd.rows)
+        for place in places.tolist():
+            vectors = [info.footprint.vector for info in crowd.pods_at(int(crowd.rows[place]))]
+            assert extra[: len(vectors[0]), place].tolist() == sum(vectors).tolist()  # type: ignore[union-attr]
+
+
+def test_records_of_nominees_are_made_once() -> None:
+    scheduler = scheduler_of([node(f"n{number}", "2") for number in range(50)])
+    for number in range(50):
+        nominate(scheduler, preemptor("1", 5, f"nominee{number}").obj(), f"n{number}")
+    first = scheduler.nominated_pods(preemptor("1", 5).obj())
+    second = scheduler.nominated_pods(preemptor("1", 4, "other").obj())
+    assert len(first) == len(second) == 50
+    assert all(first.pods_at(row)[0] is second.pods_at(row)[0] for row in first.rows.tolist())
