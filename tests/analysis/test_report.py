@@ -84,23 +84,29 @@ def test_whatever_was_ignored_is_counted_and_the_first_of_it_listed() -> None:
     warnings = [
         LoadWarning(
             kind=WarningKind.UNKNOWN_FIELD,
-            where=f"a.yaml:{number}",
+            where=f"some/where/a.yaml:{number}",
             what=f"Pod default/p{number} $.spec.replica",
-            problem="no field of a PodSpec",
+            problem="no field of a PodSpec, some/where/a.yaml:1 neither",
         )
         for number in range(30)
     ]
-    result.input = InputSummary(files=["a.yaml"], objects={"Node": 1}, unused={"v1 ConfigMap": 2}, warnings=warnings)
+    result.input = InputSummary(
+        files=["some/where/a.yaml"], objects={"Node": 1}, unused={"v1 ConfigMap": 2}, warnings=warnings
+    )
     result.failures["Deployment default/web"] = "wrong annotation"
     text = text_of(result)
     assert "  kinds without a part in scheduling: 2 v1 ConfigMap\n  30 unknown field\n" in text
-    assert "Pod default/p0 $.spec.replica: no field of a PodSpec" in text
+    assert "  a.yaml:0 Pod default/p0 $.spec.replica: no field of a PodSpec, a.yaml:1 neither\n" in text
+    assert "where" not in text
     assert "... and 25 more" in text
     assert "Deployment default/web: wrong annotation" in text
     facts = run_facts(result).input
     assert (facts.warnings, len(facts.first_warnings)) == ({"unknown field": 30}, 20)
     assert facts.first_warnings[0] == WarningFacts(
-        kind="unknown field", what="Pod default/p0 $.spec.replica", problem="no field of a PodSpec"
+        kind="unknown field",
+        where="a.yaml:0",
+        what="Pod default/p0 $.spec.replica",
+        problem="no field of a PodSpec, a.yaml:1 neither",
     )
 
 

@@ -274,7 +274,7 @@ def _ignored(facts: RunFacts) -> list[RenderableType]:
     if given.warnings:
         parts.append(Text(_listed(given.warnings.items())))
         for warning in given.first_warnings[:SHOWN_WARNINGS]:
-            parts.append(Text(f"{warning.what}: {warning.problem}", style="dim"))
+            parts.append(Text(f"{warning.where} {warning.what}: {warning.problem}", style="dim"))
         hidden = sum(given.warnings.values()) - min(len(given.first_warnings), SHOWN_WARNINGS)
         if hidden > 0:
             parts.append(Text(f"... and {hidden:,} more", style="dim"))

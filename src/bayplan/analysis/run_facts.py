@@ -7,6 +7,7 @@ gives the same bytes anywhere. What a run cost in real time is `WallClock`, whic
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
@@ -87,9 +88,13 @@ class DecisionCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WarningFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Something odd in the input: what kind of thing, which object, and what is the matter. Files are not named."""
+    """Something odd in the input: what kind of thing, where (file and line), which object, and what is the matter.
+
+    Files are named without their folders, so that facts don't depend on where the input lay.
+    """
 
     kind: str
+    where: str
     what: str
     problem: str
 
@@ -217,8 +222,22 @@ def _input_facts(result: SimulationResult) -> InputFacts:
         unused=dict(given.unused),
         warnings=dict(warnings),
         first_warnings=[
-            WarningFacts(kind=warning.kind.value, what=warning.what, problem=warning.problem)
+            WarningFacts(
+                kind=warning.kind.value,
+                where=_without_folders(warning.where, given.files),
+                what=warning.what,
+                problem=_without_folders(warning.problem, given.files),
+            )
             for warning in given.warnings[:FIRST_WARNINGS]
         ],
         failures=dict(result.failures),
     )
+
+
+def _without_folders(text: str, files: Sequence[str]) -> str:
+    """Return a text in which files are named without the folders that they lie in."""
+    for file in files:
+        folder, slash, name = file.rpartition("/")
+        if slash and folder in text:
+            text = text.replace(file, name)
+    return text
