@@ -358,4 +358,4 @@ class DynamicResources(
 def rows_of(rows: Rows) -> list[int]:
     """Return the row numbers of a view, of many rows or of one."""
     numbers: Any = rows.row_numbers()
-    return [numbers] if rows.scalar else numbers.tolist()  # type: ignore[no-any-return]
+    return [numbers] if rows.scalar else list(numbers.tolist())

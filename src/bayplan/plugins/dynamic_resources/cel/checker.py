@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from bayplan.plugins.dynamic_resources.cel.declarations import FUNCTIONS, TYPE_NAMES, Overload
@@ -64,6 +65,7 @@ class Checker:
         self._functions = functions
         self._unifier = Unifier()
         self._problems: list[tuple[int, str]] = []
+        self._elements: list[list[tuple[int, CelType]]] = []
 
     def check(self, node: Node) -> CelType:
         """Return the type of an expression.
@@ -72,9 +74,23 @@ class Checker:
             CompileProblem: something does not go together.
         """
         found = self._unifier.resolve(self._check(node), to_dyn=True)
+        if not self._problems:
+            self._look_for_mixtures()
         if self._problems:
             raise self._source.problems(self._problems)
         return found
+
+    def _look_for_mixtures(self) -> None:
+        """Refuse lists and maps whose elements go together but are not of one type."""
+        for elements in self._elements:
+            first: CelType | None = None
+            for at, kind in elements:
+                resolved = self._unifier.resolve(kind, to_dyn=True)
+                if first is None:
+                    first = resolved
+                elif resolved != first:
+                    self._refuse(at, f"expected type '{first}' but found '{resolved}'")
+                    break
 
     def function(self, name: str) -> list[Overload] | None:
         """Return the overloads of a function."""
@@ -142,6 +158,8 @@ class Checker:
 
     def _call(self, node: Call) -> CelType:
         args = [self._check(arg) for arg in node.args]
+        if node.function == "matches" and node.args:
+            self._check_pattern(node.args[-1])
         if node.function in ("_&&_", "_||_"):
             for arg, kind in zip(node.args, args, strict=True):
                 if not self._unifier.assignable([kind], [BOOL]):
@@ -158,6 +176,14 @@ class Checker:
         if overloads is None:
             return self._refuse(node.at, f"undeclared reference to '{node.function}' (in container '')")
         return self._resolve(node, node.function, overloads, args, member=target is not None)
+
+    def _check_pattern(self, node: Node) -> None:
+        """Refuse a constant that is no regular expression."""
+        if isinstance(node, Literal) and isinstance(node.value, str):
+            try:
+                re.compile(node.value)
+            except re.error:
+                self._refuse(node.at, "invalid matches argument")
 
     def _resolve(
         self, node: Call, name: str, overloads: list[Overload], args: list[CelType], *, member: bool
@@ -213,8 +239,11 @@ class Checker:
 
     def _list(self, node: ListNode) -> CelType:
         found: CelType | None = None
+        elements: list[tuple[int, CelType]] = []
+        self._elements.append(elements)
         for number, item in enumerate(node.items):
             kind = self._element(item, self._check(item), optional=number in node.optional)
+            elements.append((item.at, kind))
             found = self._join(item.at, found, kind)
         return list_of(found if found is not None else self._unifier.fresh())
 
@@ -233,9 +262,11 @@ class Checker:
         kinds = self._variables(node, over)
         self._scopes.append(dict(zip(node.variables, kinds, strict=True)))
         condition = self._check(node.condition) if node.condition is not None else None
-        if condition is not None and node.condition is not None and not self._unifier.assignable([condition], [BOOL]):
-            self._refuse(node.condition.at, self._wrong_condition(node, condition))
         transform = self._check(node.transform) if node.transform is not None else None
+        if condition is not None and node.condition is not None and not self._unifier.assignable([condition], [BOOL]):
+            at = node.condition.at if node.kind in ("all", "exists") else node.at
+            element = kinds[0] if transform is None else transform
+            self._refuse(at, self._wrong_condition(node, condition, self._unifier.resolve(element)))
         self._scopes.pop()
         if node.kind == "filter":
             return list_of(self._unifier.resolve(kinds[0]))
@@ -245,11 +276,12 @@ class Checker:
             return map_of(kinds[0], transform)
         return list_of(self._unifier.resolve(transform))
 
-    def _wrong_condition(self, node: Fold, condition: CelType) -> str:
+    def _wrong_condition(self, node: Fold, condition: CelType, element: CelType) -> str:
         shown = self._unifier.resolve(condition)
         if node.kind in ("all", "exists"):
             return f"expected type 'bool' but found '{shown}'"
-        return f"found no matching overload for '_?_:_' applied to '({shown}, bool, bool)'"
+        result = "int" if node.kind == "exists_one" else f"list({element})"
+        return f"found no matching overload for '_?_:_' applied to '({shown}, {result}, {result})'"
 
     def _variables(self, node: Fold, over: CelType) -> list[CelType]:
         two = len(node.variables) == 2

@@ -12,7 +12,7 @@ from bayplan.plugins.dynamic_resources.cel.evaluator import Code, compile_node, 
 from bayplan.plugins.dynamic_resources.cel.parser import Parser
 from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
 from bayplan.plugins.dynamic_resources.cel.source import Source
-from bayplan.plugins.dynamic_resources.cel.types import ANY, BOOL, DYN, STRING, CelType, map_of
+from bayplan.plugins.dynamic_resources.cel.types import ANY, BOOL, DYN, STRING, CelType, declared_name, map_of
 from bayplan.plugins.dynamic_resources.cel.values import CelMap, Version, type_name
 
 DEVICE = CelType("object", "kubernetes.DRADevice")
@@ -93,7 +93,7 @@ def compile_device_expression(expression: str, *, consumable_capacity: bool, lis
     checker = Checker(Source(expression), {"device": DEVICE}, {DEVICE.name: fields}, functions)
     kind = checker.check(node)
     if kind not in (BOOL, ANY) and not (list_attributes and kind == DYN):
-        raise CompileProblem(f"must evaluate to bool or the unknown type, not {kind}")
+        raise CompileProblem(f"must evaluate to bool or the unknown type, not {declared_name(kind)}")
     return DeviceProgram(compile_node(node), list_attributes=list_attributes)
 
 

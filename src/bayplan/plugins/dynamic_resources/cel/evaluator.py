@@ -13,7 +13,7 @@ from typing import TypeAlias
 from bayplan.plugins.dynamic_resources.cel import library
 from bayplan.plugins.dynamic_resources.cel.checker import qualified_name
 from bayplan.plugins.dynamic_resources.cel.declarations import TYPE_NAMES
-from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
+from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
 from bayplan.plugins.dynamic_resources.cel.syntax import (
     Bind,
     Call,
@@ -191,6 +191,13 @@ def _call(node: Call) -> Code:
     if name in ("or", "orValue"):
         return _alternative(args[0], args[1], wrapped=name == "or")
 
+    if name in library.CONVERSIONS and all(isinstance(arg, Literal) for arg in node.args):
+        try:
+            constant = library.call(name, [arg.value for arg in node.args if isinstance(arg, Literal)])
+        except RunProblem as problem:
+            raise CompileProblem(f"program instantiation failed: {problem}") from None
+        return lambda frame: constant
+
     def run(frame: Frame) -> object:
         values = [arg(frame) for arg in args]
         result = library.call(name, values)
@@ -277,7 +284,7 @@ def _alternative(optional: Code, other: Code, *, wrapped: bool) -> Code:
     def choose(frame: Frame) -> object:
         value = optional(frame)
         if not isinstance(value, Optional):
-            raise RunProblem("no such overload")
+            return value
         if value.present:
             return value if wrapped else value.value
         return other(frame)
@@ -317,8 +324,6 @@ def _map(node: MapNode) -> Code:
                 if not isinstance(value, Optional) or not value.present:
                     continue
                 value = value.value
-            if key_of(key) in found:
-                raise RunProblem(f"Failed with repeated key {shown(key)}")
             found[key_of(key)] = (key, value)
         return CelMap(found)
 

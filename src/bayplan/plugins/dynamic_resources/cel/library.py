@@ -23,6 +23,7 @@ from bayplan.plugins.dynamic_resources.cel.values import (
     Version,
     checked_int,
     checked_uint,
+    contains,
     equal,
     key_of,
     shown,
@@ -30,6 +31,15 @@ from bayplan.plugins.dynamic_resources.cel.values import (
 )
 
 Function: TypeAlias = Callable[..., object]
+
+
+STANDARD = frozenset(
+    (
+        *("!_", "-_", "_+_", "_-_", "_*_", "_/_", "_%_", "_<_", "_<=_", "_>_", "_>=_"),
+        *("contains", "endsWith", "startsWith", "matches", "size"),
+    )
+)
+"""The language's own operators and functions refuse values in fewer words than libraries do."""
 
 
 class NoOverload(Exception):
@@ -45,6 +55,8 @@ def call(name: str, args: list[object]) -> object:
     try:
         return FUNCTIONS[name](*args)
     except (NoOverload, TypeError):
+        if name in STANDARD:
+            raise RunProblem("no such overload: size" if name == "size" else "no such overload") from None
         signature = ", ".join(type_name(arg) for arg in args)
         raise RunProblem(f"no such overload: {name}({signature})") from None
 
@@ -145,7 +157,7 @@ def _compare(holds: Callable[[int], bool]) -> Function:
 
 def _in(item: object, container: object) -> bool:
     if isinstance(container, list):
-        return any(equal(item, other) for other in container)
+        return contains(container, item)
     if isinstance(container, CelMap):
         return key_of(item) in container.entries
     raise NoOverload
@@ -168,7 +180,7 @@ def _to_int(value: object) -> object:
     if isinstance(value, str):
         if re.fullmatch(r"[+-]?[0-9]+", value) and INT_MIN <= int(value) <= INT_MAX:
             return int(value)
-        return _not_a_number("ParseInt", value, re.fullmatch(r"[+-]?[0-9]+", value) is not None)
+        raise _no_conversion(value, "int")
     if isinstance(value, float):
         if not -(2.0**63) < value < 2.0**63:
             raise RunProblem("integer overflow")
@@ -181,7 +193,7 @@ def _to_uint(value: object) -> object:
     if isinstance(value, str):
         if re.fullmatch(r"[0-9]+", value) and int(value) <= UINT_MAX:
             return Uint(int(value))
-        return _not_a_number("ParseUint", value, re.fullmatch(r"[0-9]+", value) is not None)
+        raise _no_conversion(value, "uint")
     if isinstance(value, float) and not 0 <= value < 2.0**64:
         raise RunProblem("unsigned integer overflow")
     return checked_uint(int(value))  # type: ignore[call-overload]
@@ -191,15 +203,16 @@ def _to_double(value: object) -> object:
     _kind(value, int, float, str)
     if isinstance(value, str):
         try:
-            return float(value) if "_" not in value and value == value.strip() else _not_a_number("ParseFloat", value)
+            if "_" not in value and value == value.strip():
+                return float(value)
         except ValueError:
-            return _not_a_number("ParseFloat", value)
+            pass
+        raise _no_conversion(value, "double")
     return float(value)  # type: ignore[arg-type]
 
 
-def _not_a_number(function: str, value: str, too_large: bool = False) -> object:
-    reason = "value out of range" if too_large else "invalid syntax"
-    raise RunProblem(f"strconv.{function}: parsing {library_text.quoted(value)}: {reason}")
+def _no_conversion(value: object, wanted: str) -> RunProblem:
+    return RunProblem(f"type conversion error from '{type_name(value)}' to '{wanted}'")
 
 
 def _to_bool(value: object) -> object:
@@ -210,7 +223,7 @@ def _to_bool(value: object) -> object:
         return True
     if value in ("false", "False", "FALSE", "f", "0"):
         return False
-    raise RunProblem(f"type conversion error from '{type_name(value)}' to 'bool'")
+    raise _no_conversion(value, "bool")
 
 
 def _to_string(value: object) -> object:
@@ -235,7 +248,7 @@ def _quantity(text: object) -> Quantity:
     except InputError:
         raise RunProblem(
             "unable to parse quantity's suffix"
-            if re.match(r"[+-]?[0-9.]+[^0-9.]", str(text))
+            if re.fullmatch(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*", str(text))
             else r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         ) from None
 
@@ -338,6 +351,9 @@ def _includes(target: object, item: object) -> bool:
         return False
     return equal(target, item)
 
+
+CONVERSIONS = frozenset(("bool", "bytes", "double", "int", "string", "uint"))
+"""Functions that are called when an expression is compiled, where their argument is a constant."""
 
 MAX_INCLUDED = 64
 """So many values an attribute of a device may have."""

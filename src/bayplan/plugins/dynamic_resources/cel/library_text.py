@@ -7,16 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 
-from bayplan.objects.selectors import quote
 from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 from bayplan.plugins.dynamic_resources.cel.values import checked_int, equal, shown
 
 MAX_RANGE = 1_000_000
-
-
-def quoted(text: str) -> str:
-    """Return a text in quotes, as Go shows it."""
-    return quote(text)
 
 
 @lru_cache(maxsize=1024)
@@ -59,9 +53,7 @@ def _index_of(target: object, item: object, start: int = 0) -> int:
     text, part = _text(target), _text(item)
     if not part:
         return start
-    if not 0 <= start < max(len(text), 1):
-        if start == 0:
-            return -1
+    if start < 0:
         raise RunProblem(f"index out of range: {start}")
     return text.find(part, start)
 
@@ -70,10 +62,12 @@ def _last_index_of(target: object, item: object, start: int | None = None) -> in
     if isinstance(target, list):
         return next((place for place in reversed(range(len(target))) if equal(target[place], item)), -1)
     text, part = _text(target), _text(item)
-    if start is not None and not 0 <= start < max(len(text), 1):
-        raise RunProblem(f"index out of range: {start}")
     if not part:
         return len(text) if start is None else start
+    if start is not None and start < 0:
+        raise RunProblem(f"index out of range: {start}")
+    if start is not None and start >= len(text):
+        return -1
     return text.rfind(part, 0, None if start is None else start + len(part))
 
 

@@ -28,8 +28,7 @@ RESERVED = frozenset(
 RELATIONS = ("<", "<=", ">=", ">", "==", "!=", "in")
 MAX_DEPTH = 200
 EXPECTED = (
-    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "
-    "IDENTIFIER}"
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
 
 
@@ -69,10 +68,13 @@ class Parser:
         self._place += token.kind != "end"
         return token
 
-    def _expect(self, text: str) -> Token:
+    def _expect(self, text: str, *, or_comma: bool = False) -> Token:
         token = self._next()
         if token.text != text or token.kind != "op":
-            raise self._problem(token, f"mismatched input '{token.text}' expecting '{text}'")
+            if token.kind == "end" and not or_comma:
+                raise self._problem(token, f"missing '{text}' at '<EOF>'")
+            wanted = f"{{'{text}', ','}}" if or_comma else f"'{text}'"
+            raise self._problem(token, f"mismatched input '{token.text}' expecting {wanted}")
         return token
 
     def _problem(self, token: Token, text: str) -> CompileProblem:
@@ -164,7 +166,8 @@ class Parser:
                 continue
             name = self._next()
             if name.kind != "ident":
-                raise self._problem(name, f"no viable alternative at input '.{name.text}'")
+                shown = "" if name.kind == "end" else name.text
+                raise self._problem(name, f"no viable alternative at input '.{shown}'")
             if self._is("(") and not optional:
                 opening = self._next()
                 args = self._arguments(")")
@@ -182,7 +185,7 @@ class Parser:
             self._next()
             if self._is(closing) and closing == ")":
                 raise self._problem(self._token, f"extraneous input '{closing}' expecting {EXPECTED}")
-        self._expect(closing)
+        self._expect(closing, or_comma=True)
         return tuple(args)
 
     def _primary(self) -> Node:
@@ -235,7 +238,7 @@ class Parser:
             if not self._is(","):
                 break
             self._next()
-        self._expect("]")
+        self._expect("]", or_comma=True)
         return ListNode(tuple(items), opening.at, frozenset(optional))
 
     def _map(self, opening: Token) -> Node:
@@ -250,20 +253,19 @@ class Parser:
             if not self._is(","):
                 break
             self._next()
-        self._expect("}")
+        self._expect("}", or_comma=True)
         return MapNode(tuple(entries), opening.at)
 
     # Macros.
 
     def _member_call(self, target: Node, name: str, args: tuple[Node, ...], at: int) -> Node:
         """Return a call of a member function, or what its macro stands for."""
-        if name in ("all", "exists", "exists_one", "existsOne", "filter") and len(args) in (2, 3):
+        if name in ("all", "exists", "exists_one", "filter") and len(args) in (2, 3):
             two = len(args) == 3
             if (name == "exists_one" and two) or (name == "filter" and two):
                 return Call(name, target, args, at)
             variables = tuple(self._variable(arg) for arg in args[:-1])
-            kind = "exists_one" if name == "existsOne" else name
-            return Fold(kind, target, variables, args[-1], None, at)
+            return Fold(name, target, variables, args[-1], None, at)
         if name == "map" and len(args) in (2, 3):
             condition = args[1] if len(args) == 3 else None
             return Fold("map", target, (self._variable(args[0]),), condition, args[-1], at)

@@ -178,3 +178,12 @@ def _at_most_as_specific(left: CelType, right: CelType) -> bool:
     if left.params or right.params:
         return left.name == right.name and all(map(_at_most_as_specific, left.params, right.params))
     return left == right
+
+
+def declared_name(kind: CelType) -> str:
+    """Return what a type is called where it is declared, which differs from messages about types in a few names."""
+    if kind.kind == "any":
+        return "google.protobuf.Any"
+    if not kind.params:
+        return kind.name
+    return f"{kind.name}({', '.join(declared_name(part) for part in kind.params)})"

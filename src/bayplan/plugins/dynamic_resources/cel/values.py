@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import total_ordering
 
 from bayplan.objects.quantity import Quantity
+from bayplan.objects.selectors import quote
 from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
@@ -72,11 +73,8 @@ class TypeValue:
     name: str
 
 
-_VERSION = re.compile(
-    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
-    r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
-    re.ASCII,
-)
+_ALPHANUMERIC = re.compile(r"[0-9A-Za-z-]*", re.ASCII)
+_DIGITS = re.compile(r"[0-9]*", re.ASCII)
 
 
 @total_ordering
@@ -96,19 +94,22 @@ class Version:
         Raises:
             RunProblem: the text is none.
         """
-        match = _VERSION.fullmatch(text)
-        if match is None:
-            raise RunProblem(version_problem(text))
-        major, minor, patch = (int(match.group(number)) for number in (1, 2, 3))
-        parts: list[int | str] = []
-        for part in (match.group(4) or "").split(".") if match.group(4) else ():
-            if part.isdigit():
-                if len(part) > 1 and part[0] == "0":
-                    raise RunProblem(f'Numeric PreRelease version must not contain leading zeroes "{part}"')
-                parts.append(int(part))
-            else:
-                parts.append(part)
-        return cls((major, minor, patch), tuple(parts))
+        if not text:
+            raise RunProblem("Version string empty")
+        written = text.split(".", 2)
+        if len(written) != 3:
+            raise RunProblem("No Major.Minor.Patch elements found")
+        major, minor = _number("Major", written[0]), _number("Minor", written[1])
+        rest, plus, build = written[2].partition("+")
+        rest, minus, release = rest.partition("-")
+        patch = _number("Patch", rest)
+        parts = tuple(_release_part(part) for part in release.split(".")) if minus else ()
+        for part in build.split(".") if plus else ():
+            if not part:
+                raise RunProblem("Build meta data is empty")
+            if not _ALPHANUMERIC.fullmatch(part):
+                raise RunProblem(f"Invalid character(s) found in build meta data {quote(part)}")
+        return cls((major, minor, patch), parts)
 
     def compare(self, other: Version) -> int:
         """Return -1, 0 or 1. A version with a pre-release goes before the one without."""
@@ -136,20 +137,34 @@ class Version:
         return hash((self.numbers, self.parts))
 
 
-def version_problem(text: str) -> str:
-    """Return what upstream's parser says about a text that is no version."""
-    if not text:
-        return "Version string empty"
-    parts = text.split(".", 2)
-    if len(parts) != 3:
-        return "No Major.Minor.Patch elements found"
-    patch = re.split(r"[-+]", parts[2], maxsplit=1)[0]
-    for name, part in (("Major", parts[0]), ("Minor", parts[1]), ("Patch", patch)):
-        if not re.fullmatch(r"[0-9]+", part):
-            return f'Invalid character(s) found in {name.lower()} number "{part}"'
+def _number(name: str, part: str) -> int:
+    """Return a number of a version."""
+    if not _DIGITS.fullmatch(part):
+        raise RunProblem(f"Invalid character(s) found in {name.lower()} number {quote(part)}")
+    if len(part) > 1 and part[0] == "0":
+        raise RunProblem(f"{name} number must not contain leading zeroes {quote(part)}")
+    return _parsed(part)
+
+
+def _release_part(part: str) -> int | str:
+    """Return a part of what comes after the minus."""
+    if not part:
+        raise RunProblem("Prerelease is empty")
+    if _DIGITS.fullmatch(part):
         if len(part) > 1 and part[0] == "0":
-            return f'{name} number must not contain leading zeroes "{part}"'
-    return f'Invalid character(s) found in prerelease "{text}"'
+            raise RunProblem(f"Numeric PreRelease version must not contain leading zeroes {quote(part)}")
+        return _parsed(part)
+    if not _ALPHANUMERIC.fullmatch(part):
+        raise RunProblem(f"Invalid character(s) found in prerelease {quote(part)}")
+    return part
+
+
+def _parsed(digits: str) -> int:
+    if not digits:
+        raise RunProblem('strconv.ParseUint: parsing "": invalid syntax')
+    if int(digits) > UINT_MAX:
+        raise RunProblem(f"strconv.ParseUint: parsing {quote(digits)}: value out of range")
+    return int(digits)
 
 
 def type_name(value: object) -> str:
@@ -203,9 +218,23 @@ def equal(left: object, right: object) -> bool:
         if not isinstance(right, CelMap) or left.entries.keys() != right.entries.keys():
             return False
         return all(equal(value, right.entries[key][1]) for key, (_, value) in left.entries.items())
+    if isinstance(left, Quantity | Version) and type(left) is not type(right):
+        # Values of Kubernetes' own types refuse to be compared with others; the other way round they are just different.
+        raise RunProblem("no such overload")
     if isinstance(left, Optional) and isinstance(right, Optional):
         return left.present == right.present and (not left.present or equal(left.value, right.value))
     return type(left) is type(right) and left == right
+
+
+def contains(items: list[object], wanted: object) -> bool:
+    """Return whether a list has a value; what can't be compared is not it."""
+    for item in items:
+        try:
+            if equal(wanted, item):
+                return True
+        except RunProblem:
+            continue
+    return False
 
 
 def checked_int(number: int) -> int:
