@@ -1,0 +1,80 @@
+"""Whole simulations, from files to the outcome: a trace like OpenB's, made on the spot, and OpenB itself where it is at hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from bayplan.app.simulation import SimulationOptions, simulate
+from benchmarks import Figure
+
+OPENB = Path(__file__).resolve().parents[2] / "shared" / "data" / "openb"
+NODES = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+TASKS = (
+    *("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec"),
+    *("qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"),
+)
+
+
+def write_trace(folder: Path, nodes: int, tasks: int) -> list[str]:
+    """Write a node list and a task list in OpenB's columns, seeded; return their paths."""
+    random = Random(1)
+    rows = [",".join(NODES)]
+    for number in range(nodes):
+        cpu_milli, memory_mib, gpus, model = random.choice(
+            ((64000, 262144, 2, "P100"), (96000, 786432, 8, "G2"), (96000, 393216, 0, ""))
+        )
+        rows.append(f"node-{number:04},{cpu_milli},{memory_mib},{gpus},{model}")
+    (folder / "nodes.csv").write_text("\n".join(rows) + "\n")
+    rows = [",".join(TASKS)]
+    created = 0
+    for number in range(tasks):
+        created += random.randrange(60)
+        gpus, share = random.choice(((0, 0), (1, 1000), (1, 500), (1, 250), (2, 1000)))
+        runs = random.randrange(600, 40_000)
+        cpu_milli, memory_mib = random.choice((1000, 4000, 8000, 12000)), random.choice((4096, 16384, 32768))
+        row = (
+            f"task-{number:05}",
+            cpu_milli,
+            memory_mib,
+            gpus,
+            share,
+            "",
+            "LS",
+            "Succeeded",
+            created,
+            created + runs,
+            created,
+        )
+        rows.append(",".join(map(str, row)))
+    (folder / "tasks.csv").write_text("\n".join(rows) + "\n")
+    return [str(folder / "nodes.csv"), str(folder / "tasks.csv")]
+
+
+def run(name: str, paths: list[str]) -> Figure:
+    """Simulate files and return the seconds it took."""
+    start = time.perf_counter()
+    result = simulate(SimulationOptions(paths=paths, seed=1))
+    seconds = time.perf_counter() - start
+    return Figure(
+        name=name,
+        value=seconds,
+        unit="s",
+        decisions_hash=result.digest,
+        note=f"{len(result.records):,} decisions, from files to the outcome",
+    )
+
+
+def figures(size: str) -> Iterator[Figure]:
+    """Yield seconds for a made trace and, at size large, for OpenB with both node lists."""
+    nodes, tasks = (60, 200) if size == "small" else (1_523, 8_152)
+    with TemporaryDirectory() as folder:
+        paths = write_trace(Path(folder), nodes, tasks)
+        yield run(f"made trace, {nodes:,} nodes, {tasks:,} tasks", paths)
+    if size == "large" and OPENB.is_dir():
+        for nodes_file in ("openb_node_list_all_node.csv", "openb_node_list_gpu_node.csv"):
+            paths = [str(OPENB / nodes_file), str(OPENB / "openb_pod_list_default.csv")]
+            yield run(f"OpenB, {nodes_file.removesuffix('.csv')}", paths)
