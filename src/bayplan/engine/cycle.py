@@ -295,9 +295,8 @@ def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
             outside[result.refused_row] = plan.explain(*result.refusal)
     if plan.pre.node_names is not None:
         rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
-    for number in np.unique(first[examined]).tolist():
-        if number >= 0:
-            rejecting[plan.filter_parts[number].name] = None
+    for number in np.bincount(first[examined] + 1)[1:].nonzero()[0].tolist():
+        rejecting[plan.filter_parts[number].name] = None
     return Diagnosis(
         num_all_nodes=len(plan.state.nodes),
         pre_filter_status=None,

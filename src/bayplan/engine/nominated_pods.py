@@ -22,23 +22,36 @@ PRIORITIES_KEPT = 8
 
 
 class Crowd:
-    """The nominated pods that one pod has to count in.
+    """The nominated pods that one pod has to count in. To be read before nominations change.
 
-    Attributes:
-        rows: intp, ascending, the rows that hold such pods.
-        extra: int64[3 + resources, rows], what they take there together.
+    Args:
+        held: bool[capacity], the rows that hold such pods.
+        extra: int64[3 + resources, capacity], what they take there together.
+        infos: nominated pods by row, then by uid.
+        floor: the lowest priority that counts.
+        own: the row that the pod itself is nominated to, its uid and its record; it is in `extra`, and must not count.
     """
 
-    __slots__ = ("_floor", "_infos", "_own_uid", "extra", "rows")
+    __slots__ = ("_extra", "_floor", "_held", "_infos", "_own_info", "_own_row", "_own_uid", "rows")
 
     def __init__(
-        self, rows: Index, extra: Ints, infos: Mapping[int, Mapping[str, PodInfo]], floor: int, own_uid: str
+        self,
+        held: Bools,
+        extra: Ints,
+        infos: Mapping[int, Mapping[str, PodInfo]],
+        floor: int,
+        own: tuple[int, str, PodInfo | None],
     ) -> None:
-        self.rows = rows
-        self.extra = extra
+        self._extra = extra
         self._infos = infos
         self._floor = floor
-        self._own_uid = own_uid
+        self._own_row, self._own_uid, self._own_info = own
+        if self._own_info is not None and not self.pods_at(self._own_row):
+            held = held.copy()
+            held[self._own_row] = False
+            self._own_info = None
+        self._held = held
+        self.rows: Index = held.nonzero()[0]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -52,15 +65,16 @@ class Crowd:
 
     def extra_at(self, rows: Index) -> tuple[Index, Ints]:
         """Return the places within `rows` where such pods count, and int64[3 + resources, places] what they take."""
-        if not len(self.rows):
-            return self.rows, self.extra
-        found = np.searchsorted(self.rows, rows)
-        found[found == len(self.rows)] = 0
-        places: Index = np.flatnonzero(self.rows[found] == rows)
-        return places, self.extra[:, found[places]]
+        places: Index = self._held[rows].nonzero()[0]
+        chosen = rows[places]
+        extra = self._extra[:, chosen]
+        if self._own_info is not None:
+            vector = self._own_info.footprint.vector
+            extra[: len(vector), chosen == self._own_row] -= vector.reshape(-1, 1)
+        return places, extra
 
 
-NOBODY = Crowd(np.zeros(0, dtype=np.intp), np.zeros((0, 0), dtype=np.int64), {}, 0, "")
+NOBODY = Crowd(np.zeros(0, dtype=np.bool_), np.zeros((0, 0), dtype=np.int64), {}, 0, (-1, "", None))
 
 
 class _Sums:
@@ -110,27 +124,14 @@ class NominatedPods:
         self._follow()
         floor = pod.spec.priority or 0
         sums = self._sums_from(floor)
-        rows: Index = np.flatnonzero(sums.held)
-        if not len(rows):
-            return NOBODY
-        extra = sums.extra[:, rows]
         uid = uid_of(pod)
         node_name = self._nominator.node_by_uid.get(uid)
-        if node_name:
-            rows, extra = self._without(uid, self._state.nodes.row_of.get(node_name, -1), floor, rows, extra)
-        return Crowd(rows, extra, self._infos, floor, uid)
-
-    def _without(self, uid: str, row: int, floor: int, rows: Index, extra: Ints) -> tuple[Index, Ints]:
-        """Take a pod's own nomination out."""
+        row = self._state.nodes.row_of.get(node_name, -1) if node_name else -1
         own = self._infos.get(row, {}).get(uid)
-        if own is None or own.priority < floor:
-            return rows, extra
-        place = int(np.searchsorted(rows, row))
-        if all(other == uid or info.priority < floor for other, info in self._infos[row].items()):
-            return np.delete(rows, place), np.delete(extra, place, axis=1)
-        vector = own.footprint.vector
-        extra[: len(vector), place] -= vector
-        return rows, extra
+        if own is not None and own.priority < floor:
+            own = None
+        crowd = Crowd(sums.held, sums.extra, self._infos, floor, (row, uid, own))
+        return crowd if len(crowd) else NOBODY
 
     def _sums_from(self, floor: int) -> _Sums:
         height, capacity = self._state.usage.shape

@@ -277,9 +277,11 @@ class Plan:
         first = np.full(capacity, -1, dtype=np.intp)
         verdicts = np.zeros(capacity, dtype=np.uint16)
         for number, part in enumerate(self.filter_parts):
-            fresh = (part.values != 0) & (first < 0)
-            first[fresh] = number
-            verdicts[fresh] = part.values[fresh]
+            rows = part.values.nonzero()[0]
+            if len(rows):
+                rows = rows[first[rows] < 0]
+                first[rows] = number
+                verdicts[rows] = part.values[rows]
         return first, verdicts
 
     def first_failures_of(self, index: Index) -> tuple[Index, Codes]:

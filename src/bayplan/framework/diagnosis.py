@@ -13,6 +13,9 @@ from bayplan.state.arrays import Bools, Codes, Index
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 
+FEW_GROUPS = 16
+"""So many different verdicts are counted one by one before all that is left is sorted."""
+
 
 @dataclass
 class Diagnosis:
@@ -79,6 +82,14 @@ class Diagnosis:
             rows[row] = False
         if rows.any():
             packed = (self.first[rows].astype(np.int64) << 16) | self.verdicts[rows]
+            # Most nodes say one of a few things: counting these one by one is faster than sorting.
+            rounds = 0
+            while len(packed) and rounds < FEW_GROUPS:
+                rounds += 1
+                value = packed.item(0)
+                others = packed[packed != value]
+                yield self.explain(value >> 16, value & 0xFFFF), len(packed) - len(others)
+                packed = others
             values, counts = np.unique(packed, return_counts=True)
             for value, count in zip(values.tolist(), counts.tolist(), strict=True):
                 yield self.explain(value >> 16, value & 0xFFFF), count

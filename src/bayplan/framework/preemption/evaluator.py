@@ -71,7 +71,7 @@ class Evaluator:
             if offset is None:
                 offset = self._dry_runs.draw(len(rows))
             wanted = self.number_of_candidates(len(rows))
-            shortlist = self.find_candidates(pod, state, np.roll(rows, -offset), wanted)
+            shortlist = self.find_candidates(pod, state, np.concatenate((rows[offset:], rows[:offset])), wanted)
         if shortlist is None or not len(shortlist):
             return self._nothing_found(shortlist)
         return self._chosen(pod, shortlist), SUCCESS
