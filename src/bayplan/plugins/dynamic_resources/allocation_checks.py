@@ -45,7 +45,7 @@ class RequestChecks:
                 f"claim {key}, request {request.name}: has subrequests, but the DRAPrioritizedList feature is disabled"
             )
         wishes = wishes_of(request)
-        if not self.features.consumable_capacity:
+        if not self.features.consumable_capacity and not self.features.is_oldest:
             for wish in wishes:
                 if wish.has_capacity:
                     kind = "subrequest" if wish.parent else "request"

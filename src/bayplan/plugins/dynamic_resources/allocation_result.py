@@ -96,8 +96,8 @@ def _node_selector(
         source, spec = device.device.source, device.device.slice.source.spec
         per_device = bool(spec.per_device_node_selection)
         name = source.node_name if per_device else spec.node_name
-        if name is not None or (source.binds_to_node and features.binds_to_node):
-            target = node_name if features.binds_to_node or name is None else name
+        if name is not None or (source.binds_to_node and not features.is_oldest):
+            target = name if features.is_oldest and name is not None else node_name
             term = NodeSelectorRequirement(key="metadata.name", operator="In", values=(target,))
             return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(term,)),))
         selector = source.node_selector if per_device else spec.node_selector

@@ -123,7 +123,7 @@ class Allocator:
             )
         constraints = []
         for place, written in enumerate(claim.spec.devices.constraints):
-            constraint = make_constraint(written, distinct=self._features.distinct_attributes)
+            constraint = make_constraint(written, distinct=not self._features.is_oldest)
             if constraint is None:
                 raise AllocationFailed(
                     f"claim {key}, constraint #{place}: empty constraint (unsupported constraint type?)"

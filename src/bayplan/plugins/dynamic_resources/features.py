@@ -20,14 +20,12 @@ class AllocationFeatures:
     list_attributes: bool = False
 
     @property
-    def distinct_attributes(self) -> bool:
-        """Return whether distinctAttribute is understood; upstream's oldest allocator, used without newer features, can't."""
-        return self.consumable_capacity or self.binding_conditions
+    def is_oldest(self) -> bool:
+        """Return whether upstream's oldest allocator is at work, as it is without the newest features.
 
-    @property
-    def binds_to_node(self) -> bool:
-        """Return whether a device may bind a claim to the node that it was allocated on."""
-        return self.distinct_attributes
+        It has no distinctAttribute, takes no notice of requests for capacity, and of devices that bind to their node.
+        """
+        return not (self.consumable_capacity or self.binding_conditions)
 
 
 def allocation_features(gates: FeatureGates) -> AllocationFeatures:

@@ -302,13 +302,12 @@ class DynamicResources(
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is None:
             return {}
-        return {
-            "devices": {
-                claim.key: [told_result(result) for result in claim.status.allocation.devices.results]
-                for claim in reservation.claims.values()
-                if claim.metadata.name != IN_MEMORY_NAME and claim.status.allocation is not None
-            }
-        }
+        devices: dict[str, object] = {}
+        for claim in reservation.claims.values():
+            if claim.metadata.name != IN_MEMORY_NAME and claim.status.allocation is not None:
+                # A pod may name a claim twice; then the first allocation is the one in flight.
+                devices.setdefault(claim.key, [told_result(item) for item in claim.status.allocation.devices.results])
+        return {"devices": devices}
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Write allocations and the pod as a user into its claims; the host carries `updates` out."""

@@ -47,11 +47,7 @@ class Selectors:
         program = self._programs.get(expression)
         if program is None:
             try:
-                program = compile_device_expression(
-                    expression,
-                    consumable_capacity=self._features.consumable_capacity,
-                    list_attributes=self._features.list_attributes,
-                )
+                program = compile_device_expression(expression, list_attributes=self._features.list_attributes)
             except CompileProblem as problem:
                 program = problem
             if len(self._programs) >= KEPT_PROGRAMS:

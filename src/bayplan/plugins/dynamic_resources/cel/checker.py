@@ -49,7 +49,6 @@ class Checker:
         source: its text.
         variables: the variables by name.
         objects: the fields of object types, by the name of the type.
-        functions: functions beside those that every expression knows.
     """
 
     def __init__(
@@ -57,12 +56,10 @@ class Checker:
         source: Source,
         variables: Mapping[str, CelType],
         objects: Mapping[str, Mapping[str, CelType]],
-        functions: Mapping[str, list[Overload]],
     ) -> None:
         self._source = source
         self._scopes: list[Mapping[str, CelType]] = [variables]
         self._objects = objects
-        self._functions = functions
         self._unifier = Unifier()
         self._problems: list[tuple[int, str]] = []
         self._elements: list[list[tuple[int, CelType]]] = []
@@ -91,10 +88,6 @@ class Checker:
                 elif resolved != first:
                     self._refuse(at, f"expected type '{first}' but found '{resolved}'")
                     break
-
-    def function(self, name: str) -> list[Overload] | None:
-        """Return the overloads of a function."""
-        return self._functions.get(name) or FUNCTIONS.get(name)
 
     def _refuse(self, at: int, text: str) -> CelType:
         self._problems.append((at, text))
@@ -168,11 +161,11 @@ class Checker:
         target = node.target
         if target is not None:
             prefix = qualified_name(target)
-            overloads = self.function(f"{prefix}.{node.function}") if prefix is not None else None
+            overloads = FUNCTIONS.get(f"{prefix}.{node.function}") if prefix is not None else None
             if overloads is not None:
                 return self._resolve(node, f"{prefix}.{node.function}", overloads, args, member=False)
             args.insert(0, self._check(target))
-        overloads = self.function(node.function)
+        overloads = FUNCTIONS.get(node.function)
         if overloads is None:
             return self._refuse(node.at, f"undeclared reference to '{node.function}' (in container '')")
         return self._resolve(node, node.function, overloads, args, member=target is not None)

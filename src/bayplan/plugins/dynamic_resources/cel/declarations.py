@@ -159,11 +159,10 @@ FUNCTIONS: Mapping[str, list[Overload]] = {
     "hasValue": [_member(BOOL, OPTIONAL_V)],
     "or": [_member(OPTIONAL_V, OPTIONAL_V, OPTIONAL_V)],
     "orValue": [_member(V, OPTIONAL_V, V)],
+    # Attributes that are lists.
+    "includes": [_member(BOOL, DYN, DYN)],
 }
 """By name, in the order in which they are tried."""
-
-INCLUDES = [_member(BOOL, DYN, DYN)]
-"""The function ``includes`` of list attributes (feature gate DRAListTypeAttributes)."""
 
 TYPE_NAMES: Mapping[str, CelType] = {
     "bool": BOOL,
@@ -181,7 +180,8 @@ TYPE_NAMES: Mapping[str, CelType] = {
 
 DEVICE_FIELDS: Mapping[str, CelType] = {
     "driver": STRING,
+    "allowMultipleAllocations": BOOL,
     "attributes": map_of(STRING, map_of(STRING, ANY)),
     "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
 }
-"""What ``device`` has in every release."""
+"""What ``device`` has."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.resource import Device, DeviceAttribute
 from bayplan.plugins.dynamic_resources.cel.checker import Checker
-from bayplan.plugins.dynamic_resources.cel.declarations import DEVICE_FIELDS, INCLUDES
+from bayplan.plugins.dynamic_resources.cel.declarations import DEVICE_FIELDS
 from bayplan.plugins.dynamic_resources.cel.evaluator import Code, compile_node, run
 from bayplan.plugins.dynamic_resources.cel.parser import Parser
 from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
@@ -77,8 +77,10 @@ class DeviceProgram:
         raise RunProblem("unsupported attribute value")
 
 
-def compile_device_expression(expression: str, *, consumable_capacity: bool, list_attributes: bool) -> DeviceProgram:
+def compile_device_expression(expression: str, *, list_attributes: bool = False) -> DeviceProgram:
     """Compile an expression over ``device``.
+
+    Expressions that are stored know everything that any feature brings; with `list_attributes` attributes may be lists.
 
     Raises:
         CompileProblem: it is none, or does not say yes or no.
@@ -87,10 +89,7 @@ def compile_device_expression(expression: str, *, consumable_capacity: bool, lis
     fields = dict(DEVICE_FIELDS)
     if list_attributes:
         fields["attributes"] = map_of(STRING, map_of(STRING, DYN))
-    if consumable_capacity:
-        fields["allowMultipleAllocations"] = BOOL
-    functions = {"includes": INCLUDES} if list_attributes else {}
-    checker = Checker(Source(expression), {"device": DEVICE}, {DEVICE.name: fields}, functions)
+    checker = Checker(Source(expression), {"device": DEVICE}, {DEVICE.name: fields})
     kind = checker.check(node)
     if kind not in (BOOL, ANY) and not (list_attributes and kind == DYN):
         raise CompileProblem(f"must evaluate to bool or the unknown type, not {declared_name(kind)}")
