@@ -131,6 +131,48 @@ def state_of(world: World) -> ClusterState:
     return put(make_state(world.nodes, world.pods), *world.objects)
 
 
+DISKS: list[Document] = [
+    {"gcePersistentDisk": {"pdName": "d", "readOnly": True}},
+    {"gcePersistentDisk": {"pdName": "d"}},
+    {"awsElasticBlockStore": {"volumeID": "d", "readOnly": True}},
+    {"iscsi": {"targetPortal": "t", "iqn": "i", "lun": 0, "readOnly": True}},
+    {"iscsi": {"targetPortal": "t", "iqn": "i", "lun": 1}},
+    {"rbd": {"monitors": ["m1", "m2"], "image": "i", "readOnly": True}},
+    {"rbd": {"monitors": ["m2"], "image": "i"}},
+    {"emptyDir": {}},
+]
+
+
+@st.composite
+def random_volumes(
+    draw: st.DrawFn, name: str, number: int, nodes: Sequence[str], claims: Sequence[str]
+) -> KubernetesObject:
+    """Return a volume, reached from some nodes or everywhere, now and then meant for a claim."""
+
+    def one(*values: T) -> T:
+        found: T = draw(st.sampled_from(values))
+        return found
+
+    reference: Document = {}
+    if one(True, False, False, False):
+        reference = {"claimRef": {"namespace": "default", "name": one(*claims)}}
+    source: Document = one(
+        {"csi": {"driver": "csi.a", "volumeHandle": f"h{number % 3}"}},
+        {"csi": {"driver": "csi.b", "volumeHandle": "h"}},
+        {"local": {"path": "/x"}},
+    )
+    return make_volume(
+        name,
+        one("1Gi", "2Gi", "2048Mi", "3Gi"),
+        storage_class=one("fast", "local"),
+        phase=one("Available", "Available", "Released"),
+        nodes=[node for node in nodes if draw(st.booleans())],
+        labels={one(ZONE, BETA_ZONE, "tier"): one("a", "b", "a__b", "a__")},
+        modes=one(["ReadWriteOnce"], ["ReadWriteOnce", "ReadWriteMany"]),
+        spec={**reference, **source},
+    )
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     """Return small clusters in which much goes wrong. All claims exist, and no claim should have been bound long ago."""
@@ -161,27 +203,7 @@ def worlds(draw: st.DrawFn) -> World:
         objects.append(make_capacity(f"k{number}", "fast", topology, capacity=one("1Gi", "3Gi")))
     claims = [f"c{number}" for number in range(draw(st.integers(1, 4)))]
     volumes = [f"pv{number}" for number in range(draw(st.integers(0, 5)))]
-    for number, name in enumerate(volumes):
-        reference: Document = {}
-        if draw(st.booleans()) and draw(st.booleans()):
-            reference = {"claimRef": {"namespace": "default", "name": one(*claims)}}
-        source: Document = one(
-            {"csi": {"driver": "csi.a", "volumeHandle": f"h{number % 3}"}},
-            {"csi": {"driver": "csi.b", "volumeHandle": "h"}},
-            {"local": {"path": "/x"}},
-        )
-        objects.append(
-            make_volume(
-                name,
-                one("1Gi", "2Gi", "2048Mi", "3Gi"),
-                storage_class=one("fast", "local"),
-                phase=one("Available", "Available", "Released"),
-                nodes=some(names),
-                labels={one(ZONE, BETA_ZONE, "tier"): one("a", "b", "a__b", "a__")},
-                modes=one(["ReadWriteOnce"], ["ReadWriteOnce", "ReadWriteMany"]),
-                spec={**reference, **source},
-            )
-        )
+    objects += [draw(random_volumes(name, number, names, claims)) for number, name in enumerate(volumes)]
     for name in claims:
         annotations = {SELECTED_NODE: one(*names, "gone")} if one(True, False, False, False) else {}
         objects.append(
@@ -199,20 +221,10 @@ def worlds(draw: st.DrawFn) -> World:
         source = {"persistentVolumeName": one(*volumes, "gone")}
         attachment = {"attacher": one("csi.a", "csi.b"), "nodeName": one(*names), "source": source}
         objects.append(make("VolumeAttachment", f"va{number}", {"spec": attachment}))
-    disks: list[Document] = [
-        {"gcePersistentDisk": {"pdName": "d", "readOnly": True}},
-        {"gcePersistentDisk": {"pdName": "d"}},
-        {"awsElasticBlockStore": {"volumeID": "d", "readOnly": True}},
-        {"iscsi": {"targetPortal": "t", "iqn": "i", "lun": 0, "readOnly": True}},
-        {"iscsi": {"targetPortal": "t", "iqn": "i", "lun": 1}},
-        {"rbd": {"monitors": ["m1", "m2"], "image": "i", "readOnly": True}},
-        {"rbd": {"monitors": ["m2"], "image": "i"}},
-        {"emptyDir": {}},
-    ]
 
     def sources() -> list[Document]:
         used: list[Document] = [{"persistentVolumeClaim": {"claimName": name}} for name in some(claims)]
-        return [*used, *([one(*disks)] if draw(st.booleans()) else [])]
+        return [*used, *([one(*DISKS)] if draw(st.booleans()) else [])]
 
     pods = [(with_volumes(*sources(), name=f"q{number}"), one(*names)) for number in range(draw(st.integers(0, 3)))]
     return World(nodes, pods, objects, with_volumes(*sources()))
