@@ -164,20 +164,15 @@ class EventDrivenQueue(SchedulingQueue):
             self._fail_with(flock, queued)
 
     def _fail_with(self, flock: Flock, head: QueuedPod) -> None:
-        """Let all members fail as their head did."""
+        """Let all members fail as their head did, or be tried one by one where it was for other reasons than theirs."""
         flock.head = None
-        now_ns = head.timestamp_ns
-        flock.fail_all(now_ns, self._retries_since, tried=head)
         if self._waiting.flock_of.get(head) is flock:
-            return
-        # Other plugins rejected it this time: they reject the others as well.
-        for queued in [*flock]:
-            self._unschedulable.remove(queued)
-            queued.unschedulable_plugins = head.unschedulable_plugins
-            self._unschedulable.put(queued)
+            flock.fail_all(head.timestamp_ns, self._retries_since, tried=head)
+        else:
+            self._scatter(flock)
 
     def _scatter(self, flock: Flock) -> None:
-        """Try every member, because the attempt of the head ended with an error."""
+        """Try every member."""
         flock.head = None
         for queued in [*flock]:
             self._unschedulable.remove(queued)

@@ -7,9 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from bayplan.engine.plan import Plan
+from bayplan.engine.pre_filters import is_static
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import PreFilterPlugin
 from bayplan.framework.profile import Profile
 
 FEW_ROWS = 16
@@ -33,12 +35,13 @@ class Outlook:
         self._known: dict[int, tuple[Plan, tuple[object, ...], frozenset[str]]] = {}
 
     def plan_of(self, queued: QueuedPod) -> Plan | None:
-        """Return the plan by which a pod can be judged; None where a cycle does more than plans tell."""
+        """Return the plan by which a pod that was rejected can be judged; None where a cycle does more than plans tell."""
         pod = queued.pod
         name = pod.spec.scheduler_name
         if not self._simple.get(name, False) or pod.spec.resource_claims:
             return None
-        return self._scheduler.plans.plan_for(self._scheduler.profiles[name], pod)
+        plan = self._scheduler.plans.plan_for(self._scheduler.profiles[name], pod)
+        return plan if _judges_nodes_one_by_one(plan) else None
 
     def is_hopeless(self, plan: Plan, rejecting: frozenset[str], now_ns: int) -> bool:
         """Return whether a pod that these plugins rejected would be rejected by no others now, on every node."""
@@ -49,7 +52,7 @@ class Outlook:
         if pre.status is not None:
             return pre.status.code.rejects and {pre.status.plugin or min(pre.narrowed_by, default="")} <= rejecting
         plan.refresh_filters()
-        if plan.failure is not None or plan.feasible_count:
+        if plan.failure is not None or plan.feasible_count or not _judges_nodes_one_by_one(plan):
             return False
         return self._rejecting(plan) <= rejecting
 
@@ -81,6 +84,19 @@ class Outlook:
                     found |= {next(part.name for part in parts if part.values.item(row))}
         self._known[id(plan)] = (plan, (state.usage_log.end, *stamp), found)
         return found
+
+
+def _judges_nodes_one_by_one(plan: Plan) -> bool:
+    """Return whether a verdict about a node follows from what is on that node.
+
+    Otherwise (affinity between pods, spreading) a pod that gets a node changes the verdicts about others, and who rejects the
+    next pod depends on how many went before it at the same instant.
+    """
+    return all(
+        part.incremental
+        and (not isinstance(part.plugin, PreFilterPlugin) or is_static(part.plugin.pre_filter_reads(part.spec)))
+        for part in plan.filter_parts
+    )
 
 
 def _is_simple(profile: Profile) -> bool:
