@@ -47,6 +47,13 @@ def test_large_integers_are_divided_as_go_does(dividend: int, divisor: int) -> N
     assert found.tolist() == [go_quotient(dividend, divisor)]
 
 
+@given(dividend=INT64, divisor=INT64.filter(bool))
+def test_large_integers_of_one_row_are_divided_as_go_does(dividend: int, divisor: int) -> None:
+    number: object = Row(LARGE_STATE, 0).quotient(dividend, divisor)
+    assert isinstance(number, int)
+    assert wrapped(number) == go_quotient(dividend, divisor)
+
+
 @given(dividend=SMALL.map(lambda number: number * 100), divisor=SMALL.filter(bool))
 def test_small_integers_are_divided_as_go_does_in_both_views(dividend: int, divisor: int) -> None:
     rows, row = Rows(SMALL_STATE), Row(SMALL_STATE, 0)

@@ -349,7 +349,11 @@ class Row(Rows):
         return left if left > right else right
 
     def quotient(self, dividend: Any, divisor: Any) -> Any:
-        return dividend // divisor if dividend >= 0 and divisor > 0 else int(dividend / divisor)
+        if dividend >= 0 and divisor > 0:
+            return dividend // divisor
+        # Not by way of a float: sums that wrapped are larger than what float64 holds exactly.
+        magnitude = abs(dividend) // abs(divisor)
+        return magnitude if (dividend < 0) == (divisor < 0) else -magnitude
 
     def percentage(self, part: Any, divisor: Any) -> Any:
         return int(100.0 * part / divisor) if part > 0.0 else 0
