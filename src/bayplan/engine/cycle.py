@@ -14,6 +14,7 @@ from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
 from bayplan.engine.select_host import Pick, tie_set
 from bayplan.engine.supposing import filter_with_nominated_pods
+from bayplan.engine.tie_set import BestRows
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.status import ERROR_BIT, Code, Status, unresolvable, verdict_code
@@ -62,7 +63,7 @@ class ScheduleResult:
 
     def __init__(self) -> None:
         self.row = -1
-        self.ties: Index = NO_ROWS
+        self.ties: BestRows = []
         self.total = 0
         self.feasible_nodes = 0
         self.evaluated_nodes = 0
@@ -127,7 +128,7 @@ def schedule_pod(
     if result.feasible_nodes == 1:
         # When only one node is left, it is taken without being scored.
         result.row = int(feasible.argmax()) if result.sample is None else int(result.sample[0])
-        result.ties = np.array([result.row], dtype=np.intp)
+        result.ties = [result.row]
         return result
     prioritize_nodes(plan, feasible, result)
     if result.failure is None:
@@ -235,7 +236,7 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: Schedule
             result.refused_row, result.refusal = row, (number, verdict)
         return False
     result.row = row
-    result.ties = index
+    result.ties = [row]
     result.feasible_nodes = result.evaluated_nodes = 1
     result.tried_alone = True
     return True
@@ -251,13 +252,13 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
     if feasible is plan.feasible:
         plan.refresh_scores()
         result.failure = plan.failure
-        total = plan.total
-    else:
-        table = result.table = score_over(plan, feasible)
-        result.failure = table.failure
-        total = table.total
+        if result.failure is None:
+            result.total, result.ties = plan.best()
+        return
+    table = result.table = score_over(plan, feasible)
+    result.failure = table.failure
     if result.failure is None:
-        result.total, result.ties = tie_set(total, count)
+        result.total, result.ties = tie_set(table.total, count)
 
 
 def score_sample(plan: Plan, feasible: Bools, sample: Index, result: ScheduleResult) -> None:

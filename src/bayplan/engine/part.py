@@ -57,6 +57,7 @@ class Part:
 
     Attributes:
         values: one element a row of the node table's capacity.
+        follows: whether single rows can be evaluated by themselves.
         static: whether placements leave the values alone. incremental: whether the logs tell all that can change them.
         epoch: moves whenever rows changed that no log tells of; whoever fused these values must then start over.
     """
@@ -72,6 +73,7 @@ class Part:
         "_usage_log",
         "_usage_position",
         "epoch",
+        "follows",
         "incremental",
         "name",
         "params",
@@ -95,6 +97,7 @@ class Part:
         self.values: Any = None
         self._node_log, self._usage_log, self._ports_log = state.node_log, state.usage_log, state.ports_log
         self._node_position = self._usage_position = self._ports_position = -1
+        self.follows = self.scalar and self.incremental
         self.static = self.incremental and not self._reads_usage and not self._reads_ports
 
     def _evaluate(self, rows: Rows) -> Any:
@@ -108,6 +111,28 @@ class Part:
         self.values[:count] = self._evaluate(Rows(state))
         self._note_positions()
         self.epoch += 1
+
+    def follow(self, changes: Changes, epoch: int, row_view: Row) -> bool:
+        """Evaluate the few rows that changed, where that is all there is to do; return False where it isn't.
+
+        The way of nearly every decision. Params are not looked at: the caller knows that they are those of `epoch`.
+        """
+        if (
+            epoch != self.epoch
+            or not self.follows
+            or len(changes.rows) > FEW_ROWS
+            or self._usage_position != changes.usage_start
+            or self._node_position != changes.node_end
+            or self._ports_position != changes.ports_start
+            or not row_view.state.small
+        ):
+            return False
+        self._usage_position, self._ports_position = changes.usage_end, changes.ports_end
+        values, evaluate = self.values, self._evaluate
+        for row in changes.rows:
+            row_view.number = row
+            values[row] = evaluate(row_view)
+        return True
 
     def bring_up_to_date(
         self, state: ClusterState, params: Params | None, row_view: Row, changes: Changes | None

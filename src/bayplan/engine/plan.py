@@ -15,6 +15,7 @@ from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, Score
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.pre_filters import PreFilterOutcome, PreFilters
 from bayplan.engine.pre_scores import PreScoreOutcome, PreScores
+from bayplan.engine.tie_set import BestRows, TieSet
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
@@ -80,6 +81,7 @@ class Plan:
         self._weighted: list[Ints] = []
         self._sum: Ints = self.total
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
+        self._ties = TieSet()
         self._stale_rows: dict[int, None] | None = None
         self._changes: Changes | None = None
         self.history: object | None = None
@@ -178,7 +180,10 @@ class Plan:
         # Where no PreFilter answered otherwise and no node changed, only usage and ports can have changed verdicts.
         only_dynamic = pre is self._pre_seen and not whole
         self._pre_seen = pre
+        few = self._changes if only_dynamic else None
         for number, part in self._dynamic_filters if only_dynamic else enumerate(self.filter_parts):
+            if few is not None and part.follow(few, self._filter_epochs[number], self._row_view):
+                continue
             part.bring_up_to_date(state, self.filter_params(part), self._row_view, self._changes)
             if part.epoch != self._filter_epochs[number]:
                 self._filter_epochs[number] = part.epoch
@@ -316,7 +321,10 @@ class Plan:
         only_dynamic = outcome is self._pre_score_seen and rows is not None
         self._pre_score_seen = outcome
         renewed: list[int] = []
+        few = self._changes if only_dynamic else None
         for number, part in self._dynamic_scores if only_dynamic else enumerate(self.score_parts):
+            if few is not None and part.follow(few, self._score_epochs[number], self._row_view):
+                continue
             part.bring_up_to_date(state, self._score_params(part), self._row_view, self._changes)
             if part.epoch != self._score_epochs[number]:
                 self._score_epochs[number] = part.epoch
@@ -428,6 +436,7 @@ class Plan:
             self._weighted.append(weighted)
             self._sum[:count] += weighted
         self.total = np.where(self.feasible, self._sum, -1)
+        self._ties.forget()
 
     def _fuse_renewed_scores(self, numbers: list[int]) -> None:
         """Fuse some parts anew over all rows; the others are up to date."""
@@ -438,6 +447,7 @@ class Plan:
             self._sum[:count] += weighted - self._weighted[number]
             self._weighted[number] = weighted
         self.total = np.where(self.feasible, self._sum, -1)
+        self._ties.forget()
 
     def _fuse_score_rows(self, rows: dict[int, None]) -> None:
         """Fuse just these rows, of the parts that placements change."""
@@ -455,21 +465,29 @@ class Plan:
                 known[index] = weighted
             sums[index] = worths
             total[index] = np.where(feasible.take(index), worths, -1)
+            self._ties.forget()
             return
+        scales, weights, weighted_scores = self.scales, self.weights, self._weighted
         for row in rows:
             if not feasible.item(row):
+                self._ties.move(row, total.item(row), -1)
                 total[row] = -1
                 continue
             worth = sums.item(row)
             for number, part in self._dynamic_scores:
-                known = self._weighted[number]
+                known = weighted_scores[number]
                 score = part.values.item(row)
-                if self.scales[number] is not None:
+                if scales[number] is not None:
                     score = self._normalized_rows(number, part, np.array([row], dtype=np.intp)).item(0)
-                weight = self.weights[number] * score
+                weight = weights[number] * score
                 worth += weight - known.item(row)
                 known[row] = weight
+            self._ties.move(row, total.item(row), worth)
             sums[row] = total[row] = worth
+
+    def best(self) -> tuple[int, BestRows]:
+        """Return the highest total and the rows that have it, ascending; -1 and none where nothing is feasible."""
+        return self._ties.of(self.total, self.state.nodes.count)
 
     def _normalized_rows(self, number: int, part: ScorePart, index: Index) -> Ints:
         scale, raw = self.scales[number], part.values.take(index)

@@ -119,7 +119,7 @@ class Records:
             scored,
             scales,
             overrides,
-            tuple(result.ties.tolist()) if own_ties else None,
+            tuple(map(int, result.ties)) if own_ties else None,
             None,
             result.row if result.tried_alone else -1,
             None if result.sample is None else result.sample_span,

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
-from bayplan.state.arrays import Index, Ints
+from bayplan.engine.tie_set import BestRows, TieSet
+from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 
-Pick = Callable[[ClusterState, Index], int]
+Pick = Callable[[ClusterState, BestRows], int]
 """Chooses a row from a tie set (row numbers, ascending, never empty)."""
 
 
-def tie_set(total: Ints, count: int) -> tuple[int, Index]:
+def tie_set(total: Ints, count: int) -> tuple[int, BestRows]:
     """Return the highest total of the first `count` rows and the rows that have it; -1 and no rows where none is feasible."""
-    total = total[:count]
-    highest = int(total[total.argmax()]) if count else -1
-    if highest < 0:
-        return -1, np.zeros(0, dtype=np.intp)
-    return highest, (total == highest).nonzero()[0]
+    return TieSet().of(total, count)
 
 
 def seeded_pick(random: Callable[[], float]) -> Pick:
     """Return a pick that draws from a stream of floats in [0, 1): one draw for each tie set of more than one row."""
 
-    def pick(state: ClusterState, rows: Index) -> int:
+    def pick(state: ClusterState, rows: BestRows) -> int:
         count = len(rows)
         return int(rows[int(random() * count)]) if count > 1 else int(rows[0])
 
     return pick
 
 
-def first_by_name(state: ClusterState, rows: Index) -> int:
+def first_by_name(state: ClusterState, rows: BestRows) -> int:
     """Pick the node whose name sorts first, as recorded answers do."""
     names = state.nodes.names
-    return int(min(rows.tolist(), key=lambda row: names[row] or ""))
+    return int(min(map(int, rows), key=lambda row: names[row] or ""))
