@@ -1,0 +1,83 @@
+"""Ask a plugin that looks at several pods about a scene, keeping its spec from one question to the next as a plan does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import Params, PreFilterResult
+from bayplan.framework.status import Code, Status
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Row, Rows
+from tests.plugins.builders import make_plugin
+
+Verdicts = dict[str, tuple[str, ...] | None]
+
+
+class Asked:
+    """One plugin and one pod, compiled once. With `forms` single rows are asked about as well, and must agree."""
+
+    forms = True
+
+    def __init__(self, kind: type[Any], pod: Pod, state: ClusterState, arguments: object = None, **gates: bool) -> None:
+        self.plugin = make_plugin(kind, state, arguments, **gates)
+        self.pod = pod
+        self.state = state
+        self.spec = self.plugin.compile(pod, state)
+
+    def pre_filter(self) -> PreFilterResult | Status:
+        """Return what PreFilter says."""
+        answer: PreFilterResult | Status = self.plugin.pre_filter(self.spec, self.state, CycleState())
+        return answer
+
+    def skips_filter(self) -> bool:
+        """Return whether PreFilter takes Filter out of the cycle."""
+        answer = self.pre_filter()
+        return isinstance(answer, Status) and answer.code is Code.SKIP
+
+    def reasons(self, params: Params | None = None) -> Verdicts:
+        """Return per node why it is refused, or None; by other params than PreFilter's if given."""
+        if params is None:
+            answer = self.pre_filter()
+            if isinstance(answer, Status):
+                assert answer.code is Code.SKIP, answer
+                return dict.fromkeys(self.state.nodes.row_of)
+            params = answer.params
+        verdicts = self.plugin.filter(self.spec, params, Rows(self.state))
+        found: Verdicts = {}
+        for name, row in self.state.nodes.row_of.items():
+            verdict = int(verdicts[row])
+            found[name] = self.plugin.reasons(self.spec, params, verdict) if verdict else None
+            if not self.forms:
+                continue
+            one = Rows(self.state, np.array([row], dtype=np.intp))
+            assert int(self.plugin.filter(self.spec, params, one)[0]) == verdict
+            if self.plugin.scalar:
+                assert int(self.plugin.filter(self.spec, params, Row(self.state, row))) == verdict
+        return found
+
+    def scores(self, feasible: list[str]) -> tuple[dict[str, int], dict[str, int]] | None:
+        """Return raw and normalised scores of the feasible nodes, or None where PreScore skips."""
+        state = self.state
+        mask = np.zeros(state.nodes.count, dtype=np.bool_)
+        mask[[state.nodes.row_of[name] for name in feasible]] = True
+        params = self.plugin.pre_score(self.spec, state, mask)
+        if isinstance(params, Status):
+            assert params.code is Code.SKIP, params
+            return None
+        rows = Rows(state)
+        raw = self.plugin.score(self.spec, params, rows)
+        scale = self.plugin.scale_over(self.spec, params, raw, mask, rows)
+        final = self.plugin.normalize(self.spec, scale, raw, rows)
+        for name in feasible if self.forms else ():
+            row = state.nodes.row_of[name]
+            one = Rows(state, np.array([row], dtype=np.intp))
+            assert int(self.plugin.score(self.spec, params, one)[0]) == raw[row]
+            assert int(self.plugin.normalize(self.spec, scale, raw[[row]], one)[0]) == final[row]
+        places = {name: state.nodes.row_of[name] for name in feasible}
+        return {name: int(raw[row]) for name, row in places.items()}, {
+            name: int(final[row]) for name, row in places.items()
+        }
