@@ -30,7 +30,8 @@ def pod_to_schedule(draws: Draws, name: str) -> JsonObject:
         spec["schedulingGates"] = [{"name": "wait"}]
     if draws.has("odd", 0.03):
         spec["schedulerName"] = draws.one(("other", "default-scheduler"))
-    if draws.has("odd", 0.05):
+    # A pod with a node is nobody's nominee: the real queue would not keep the nomination, the recording program does.
+    if draws.has("odd", 0.05) and "status" not in pod:
         spec["nodeName"] = f"n{draws.randint(1, 6)}"
     if draws.has("odd", 0.03):
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -142,7 +143,8 @@ def _add_uncommon_requests(draws: Draws, spec: JsonObject) -> None:
         spec["initContainers"] = initial
     if draws.chance(0.15):
         spec["overhead"] = {"cpu": draws.one(("10m", "250m")), "memory": draws.one(("16Mi", "120M"))}
-    if draws.chance(0.15):
+    # Overhead together with a pod-level request is where upstream miscounts, and we do not (docs/fidelity.md).
+    if draws.chance(0.15) and "overhead" not in spec:
         level: JsonObject = {}
         for part in draws.some(("requests", "limits"), 2, 1):
             level[part] = {

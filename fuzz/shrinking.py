@@ -14,6 +14,9 @@ Path: TypeAlias = tuple[str | int, ...]
 ROUNDS = 40
 """Enough for every case met so far; the result is then merely not the smallest."""
 
+DEPTHS = (2, 5, 100)
+"""How deep to look for what can go: whole objects first, then what is in those that are left."""
+
 AT_ONCE = 400
 """Smaller cases asked about in one go."""
 
@@ -23,17 +26,18 @@ NEEDED = frozenset({"id", "kind", "apiVersion", "name"})
 
 def shrink(ask: Ask, trial: Trial) -> Trial:
     """Return the smallest trial found that differs in one of the parts in which this one does."""
-    for _ in range(ROUNDS):
-        smaller = _smaller(ask, trial)
-        if smaller is None:
-            return trial
-        trial = smaller
+    for depth in DEPTHS:
+        for _ in range(ROUNDS):
+            smaller = _smaller(ask, trial, depth)
+            if smaller is None:
+                break
+            trial = smaller
     return trial
 
 
-def _smaller(ask: Ask, trial: Trial) -> Trial | None:
+def _smaller(ask: Ask, trial: Trial, depth: int) -> Trial | None:
     """Return the trial with as much as possible taken out at once; None where nothing can go."""
-    parts, paths = trial.parts, list(removable(trial.case))
+    parts, paths = trial.parts, [path for path in removable(trial.case) if len(path) <= depth]
     kept: list[Path] = []
     for start in range(0, len(paths), AT_ONCE):
         batch = paths[start : start + AT_ONCE]
