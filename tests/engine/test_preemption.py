@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
@@ -16,6 +19,9 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.supposing import supposed_parts
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import decode
+from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.state.arrays import Index
 from bayplan.testing.builders import PodBuilder, make_pod
 from tests.engine.preemption_worlds import budget, node, preempt, preemptor, running, scheduler_of
@@ -100,7 +106,7 @@ def _in_lockstep(scheduler: Scheduler, plan: Plan, pod: SmallPod, rows: Index, w
     assert table.refresh()
     crowd = scheduler.nominated_pods(_built(pod).obj())
     lockstep = Lockstep(plan, parts, table, crowd, DisruptionBudgets(scheduler.state.catalog))
-    return search_in_lockstep(plan, lockstep, rows, pod.priority, wanted)
+    return search_in_lockstep(plan, lambda block: lockstep.run(block, pod.priority), rows, wanted)
 
 
 def _node_by_node(scheduler: Scheduler, plan: Plan, pod: SmallPod, rows: Index, wanted: int) -> Shortlist:
@@ -149,6 +155,52 @@ def test_both_ways_end_their_search_at_the_same_candidate(
     assert _told(scheduler, stepped) == _told(scheduler, by_node)
     for column in ("violations", "highest", "sums", "counts", "starts"):
         assert getattr(stepped, column).tolist() == getattr(by_node, column).tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_kept_outcomes_follow_every_change_of_the_cluster(seed: int) -> None:
+    random = Random(seed)
+    scheduler = scheduler_of([node(f"n{number:02}", random.choice(("2", "4"))) for number in range(12)])
+    plugin = scheduler.profiles["default-scheduler"].plugins["DefaultPreemption"]
+    assert isinstance(plugin, DefaultPreemption)
+    kinds = [preemptor(cpu, priority, f"vip{cpu}-{priority}").obj() for cpu in ("1", "2") for priority in (3, 9)]
+    for step in range(80):
+        state, kind = scheduler.state, random.random()
+        if kind < 0.5:
+            name = random.choice(sorted(state.nodes.row_of))
+            started = f"2026-01-01T00:00:{random.randrange(60):02}Z"
+            made = running(f"r{step}", random.choice(("0", "1", "2")), random.randrange(10), name, started)
+            scheduler.handle(None, made.label(app=random.choice("ab")).obj(), step)
+        elif kind < 0.65 and state.pods:
+            scheduler.handle(scheduler.pods[random.choice(sorted(state.pods))], None, step)
+        elif kind < 0.75:
+            nominee = random.choice(kinds)
+            scheduler.pods[nominee.key] = nominee
+            where = NominatingInfo(NominatingMode.OVERRIDE, random.choice(("", *sorted(state.nodes.row_of))))
+            scheduler.queue.nominate(nominee, where)
+        elif kind < 0.8:
+            scheduler.handle(None, default_object(decode(budget({"app": "a"}, random.randrange(3)))), step)
+        elif kind < 0.85:
+            name = random.choice(sorted(state.nodes.row_of))
+            known = state.nodes.nodes[state.nodes.row_of[name]]
+            scheduler.handle(known, node(name, random.choice(("2", "4", "6"))).obj(), step)
+        elif state.pods:
+            known_pod = scheduler.pods[random.choice(sorted(state.pods))]
+            status = replace(known_pod.status, start_time=f"2026-01-02T00:00:{random.randrange(60):02}Z")
+            scheduler.handle(known_pod, replace(known_pod, status=status), step)
+        pod = random.choice(kinds)
+        found = preempt(scheduler, pod)
+        if found.result.diagnosis is None:
+            continue
+        rows = plugin.evaluator.potential_nodes(found.result.diagnosis)
+        plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
+        budgets = DisruptionBudgets(scheduler.state.catalog)
+        crowd = scheduler.nominated_pods(pod)
+        want = search_node_by_node(plan, rows, pod.spec.priority or 0, crowd, budgets, len(rows))
+        assert found.candidates == {
+            scheduler.state.nodes.names[row] or "": tuple(info.key for info in want.victims_at(place))
+            for place, row in enumerate(want.rows.tolist())
+        }
 
 
 def test_the_table_of_victims_follows_pods_that_come_go_and_start() -> None:

@@ -16,6 +16,7 @@ from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
+from bayplan.state.row_log import RowLog
 
 PRIORITIES_KEPT = 8
 """Sums are kept for so many different priorities of pods that asked."""
@@ -107,6 +108,9 @@ class NominatedPods:
         state: the cluster.
         nominator: who is nominated where.
         pods: the newest versions of pods, by key.
+
+    Attributes:
+        log: rows whose nominations changed, as far as somebody has asked since. Where nodes changed, all may have.
     """
 
     def __init__(self, state: ClusterState, nominator: Nominator, pods: Mapping[str, Pod]) -> None:
@@ -116,22 +120,26 @@ class NominatedPods:
         self._infos: dict[int, dict[str, PodInfo]] = {}
         self._sums: dict[int, _Sums] = {}
         self._node_position = -1
+        self.log = RowLog()
 
     def __call__(self, pod: Pod) -> Crowd:
         """Return the nominated pods that count when a pod is filtered: others of at least its priority."""
-        if not len(self._nominator):
+        if not len(self._nominator) and not self._infos:
             return NOBODY
         self._follow()
         floor = pod.spec.priority or 0
         sums = self._sums_from(floor)
-        uid = uid_of(pod)
-        node_name = self._nominator.node_by_uid.get(uid)
-        row = self._state.nodes.row_of.get(node_name, -1) if node_name else -1
+        uid, row = uid_of(pod), self.row_of(pod)
         own = self._infos.get(row, {}).get(uid)
         if own is not None and own.priority < floor:
             own = None
         crowd = Crowd(sums.held, sums.extra, self._infos, floor, (row, uid, own))
         return crowd if len(crowd) else NOBODY
+
+    def row_of(self, pod: Pod) -> int:
+        """Return the row that a pod itself is nominated to; -1: none."""
+        node_name = self._nominator.node_by_uid.get(uid_of(pod))
+        return self._state.nodes.row_of.get(node_name, -1) if node_name else -1
 
     def _sums_from(self, floor: int) -> _Sums:
         height, capacity = self._state.usage.shape
@@ -157,6 +165,7 @@ class NominatedPods:
             row = row_of.get(node_name)
             if row is None:
                 continue
+            self.log.append(row)
             old = self._infos.get(row, {})
             infos = {}
             for nominated in self._nominator.on_node(node_name):

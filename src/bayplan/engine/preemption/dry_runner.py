@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.nominator import Nominator
 from bayplan.engine.plan import Plan
+from bayplan.engine.preemption.kept_outcomes import KeptOutcomes
 from bayplan.engine.preemption.lockstep import Lockstep
 from bayplan.engine.preemption.search import search_in_lockstep, search_node_by_node
 from bayplan.engine.preemption.victim_table import VictimTable
@@ -24,6 +25,9 @@ PLAN = "Plan"
 
 
 FEW_NODES = 8
+
+MOST_KEPT = 8
+"""Outcomes of dry runs are kept for so many kinds of preemptors."""
 
 
 class DryRunner:
@@ -46,6 +50,7 @@ class DryRunner:
         self._draw = draw
         self._pick = pick
         self._table = VictimTable(cluster)
+        self._kept: dict[tuple[Plan, int], KeptOutcomes] = {}
         self._nominator: Nominator | None = None
         self._nominated: NominatedPods | None = None
 
@@ -81,7 +86,19 @@ class DryRunner:
 
     def pick(self, rows: Index) -> int:
         """Return one of several rows that are equally good."""
-        return self._pick(self._cluster, rows)
+        return self._pick(self._cluster, rows.tolist())
+
+    def _kept_for(self, plan: Plan, priority: int) -> KeptOutcomes:
+        """Return the kept outcomes for a plan and a priority; those used last are kept."""
+        key = (plan, priority)
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            assert self._nominated is not None
+            kept = KeptOutcomes(plan, priority, self._table, self._nominated)
+            if len(self._kept) >= MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        self._kept[key] = kept
+        return kept
 
     def find_candidates(
         self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int
@@ -96,5 +113,7 @@ class DryRunner:
         parts = supposed_parts(plan) if len(rows) >= FEW_NODES else None
         if parts is not None and self._table.refresh():
             lockstep = Lockstep(plan, parts, self._table, crowd, budgets)
-            return search_in_lockstep(plan, lockstep, rows, priority, wanted)
+            kept = self._kept_for(plan, priority)
+            kept.follow(lockstep, budgets, self._nominated.row_of(pod))
+            return search_in_lockstep(plan, kept.run, rows, wanted)
         return search_node_by_node(plan, rows, priority, crowd, budgets, wanted)

@@ -6,7 +6,7 @@ Only for plans whose filters can be asked about supposed usage; it gives what `v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class Outcome:
         places: intp, where in the rows they are.
         refused: intp, the places of the other rows.
         first: intp, per refused row the filter that fails without all victims, or one of the outcomes above. verdicts: its verdict.
+        victims: bool[slots, candidates], who must go (see `VictimTable`); empty where nobody asks.
     """
 
     shortlist: Shortlist
@@ -42,6 +43,7 @@ class Outcome:
     refused: Index
     first: Index
     verdicts: Codes
+    victims: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
 
 
 class Lockstep:
@@ -91,7 +93,7 @@ class Lockstep:
             places, victims, violations = places[some], victims[:, some], violations[some]
         refused = (first != -1).nonzero()[0]
         shortlist = self._shortlist(rows[places], victims, violations)
-        return Outcome(shortlist, places, refused, first[refused], verdicts[refused])
+        return Outcome(shortlist, places, refused, first[refused], verdicts[refused], victims)
 
     def _without_victims(self, rows: Index, potential: Ints) -> Ints:
         """Return int64[3 + resources, rows]: what is taken there once all potential victims are gone."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
-from bayplan.engine.preemption.lockstep import NO_VICTIMS_AT_ALL, STILL_FITS, Lockstep, Outcome
+from bayplan.engine.preemption.lockstep import NO_VICTIMS_AT_ALL, STILL_FITS, Outcome
 from bayplan.engine.preemption.victims_on_node import NO_VICTIMS_STATUS, still_fits, told, victims_on_node
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist, joined, shortlist_of
@@ -42,8 +42,8 @@ def search_node_by_node(
     return shortlist_of([*safe, *violating], tuple(refusals.items()))
 
 
-def search_in_lockstep(plan: Plan, lockstep: Lockstep, rows: Index, priority: int, wanted: int) -> Shortlist:
-    """Dry-run preemption in blocks of nodes; what is found is what a search node by node finds."""
+def search_in_lockstep(plan: Plan, run: Callable[[Index], Outcome], rows: Index, wanted: int) -> Shortlist:
+    """Dry-run preemption in blocks of nodes (`run`); what is found is what a search node by node finds."""
     found: list[Shortlist] = []
     outcomes: list[tuple[Outcome, Index]] = []
     safe = violating = start = 0
@@ -51,7 +51,7 @@ def search_in_lockstep(plan: Plan, lockstep: Lockstep, rows: Index, priority: in
         missing = wanted - safe - violating
         block = rows[start : start + max(missing + missing // 4, SMALLEST_BLOCK)]
         start += len(block)
-        outcome = lockstep.run(block, priority)
+        outcome = run(block)
         outcomes.append((outcome, block))
         shortlist = outcome.shortlist
         if not len(shortlist):

@@ -24,6 +24,11 @@ class DisruptionBudgets:
         self._allowed: list[int] = []
         self._matching: dict[int, tuple[tuple[int, PodDisruptionBudget], ...]] = {}
 
+    @property
+    def version(self) -> int:
+        """Return a number that moves whenever a budget is written."""
+        return self._catalog.version(PodDisruptionBudget)
+
     def any(self) -> bool:
         """Return whether there is a budget that could protect a pod."""
         self._compile()
