@@ -1,4 +1,4 @@
-"""Bayplan: kube-scheduler's decisions in Python, in real or virtual time, explained.
+"""Bayplan: kube-scheduler's decisions in Python, in virtual time, explained.
 
 These names are the public surface; everything is loaded when it is first used, so that ``import bayplan`` costs nothing.
 """

@@ -109,7 +109,7 @@ def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
 ) -> None:
-    """Take kube-scheduler's decisions in real or virtual time, and explain them."""
+    """Take kube-scheduler's decisions in virtual time, and explain them."""
     if version:
         typer.echo(f"bayplan {__version__} (decides as kube-scheduler {KUBERNETES_VERSION})")
         raise typer.Exit
