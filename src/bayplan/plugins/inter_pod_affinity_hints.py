@@ -49,9 +49,11 @@ def is_schedulable_after_pod_change(pod: Pod, old: object | None, new: object | 
 def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
     """Queue the pod where a node entered, left or changed a domain that its terms speak of."""
     objects = objects_of(Node, old, new)
-    if objects is None or objects[1] is None:
+    if objects is None:
         return HintAnswer.ERROR
     before, after = objects
+    if after is None:
+        return HintAnswer.ERROR
     terms = pod_terms(pod)
     if terms.error:
         return HintAnswer.ERROR
