@@ -188,6 +188,8 @@ class InterPodAffinity(
         if self._ignores_existing and not has_own:
             return SKIP
         tables = self._tables(spec, cluster)
+        if not tables.preferred and not tables.owned:
+            return SKIP
         end = cluster.node_log.end
         weighted: dict[str, Ints] = {}
         for weight, key, table in (*tables.preferred, *self._owned_weights(tables)):
