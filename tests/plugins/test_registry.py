@@ -72,7 +72,7 @@ def read_object(document: dict[str, Any] | None) -> KubernetesObject | None:
         return None
     item = default_object(decode(document))
     metadata = item.metadata
-    uid = metadata.uid or f"{metadata.namespace}/{metadata.name}"
+    uid = metadata.uid or f"uid-{metadata.name}"
     return replace(item, metadata=replace(metadata, uid=uid))
 
 

@@ -1,0 +1,1 @@
+"""Tests of the plugin DynamicResources and its parts."""

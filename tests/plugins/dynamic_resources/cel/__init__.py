@@ -1,0 +1,1 @@
+"""Tests of expressions over devices."""

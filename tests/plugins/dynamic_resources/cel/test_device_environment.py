@@ -1,0 +1,158 @@
+"""Expressions over a device: what they say, how they fail, and what is wrong with those that can't be compiled."""
+
+import pytest
+
+from bayplan.objects.resource import Device, DeviceAttribute, DeviceCapacity
+from bayplan.plugins.dynamic_resources.cel.device_environment import compile_device_expression
+from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
+
+DRIVER = "gpu.example.com"
+DEVICE = Device(
+    name="d0",
+    attributes={
+        "model": DeviceAttribute(string_value="a100"),
+        "index": DeviceAttribute(int_value=3),
+        "fast": DeviceAttribute(bool_value=True),
+        "ver": DeviceAttribute(version_value="1.2.3-rc.1"),
+        "other.com/x": DeviceAttribute(string_value="Yy"),
+    },
+    capacity={"memory": DeviceCapacity(value="40Gi"), "other.com/part": DeviceCapacity(value="1500m")},
+)
+
+
+def told(expression: str, device: Device = DEVICE, *, lists: bool = False) -> object:
+    """Return what an expression says about a device; $A stands for the driver's attributes, $C for its capacities."""
+    written = expression.replace("$A", f'device.attributes["{DRIVER}"]').replace("$C", f'device.capacity["{DRIVER}"]')
+    try:
+        return compile_device_expression(written, list_attributes=lists).matches(DRIVER, device)
+    except CompileProblem as problem:
+        return f"compile: {problem}"
+    except RunProblem as problem:
+        return f"run: {problem}"
+
+
+TRUE = [
+    'device.driver == "gpu.example.com"',
+    "!device.allowMultipleAllocations",
+    '$A.model == "a100" && $A.index > 2',
+    '$A["model"] == "a100"',
+    '$A.model.startsWith("a") && $A.model.endsWith("00") && $A.model.contains("10")',
+    '$A.model.matches("^a[0-9]+$")',
+    "$A.fast",
+    "$A.index in [1, 2, 3]",
+    '"model" in $A && !("nope" in $A)',
+    'device.attributes["other.com"].x.lowerAscii() == "yy"',
+    "has($A.model) && !has($A.nope)",
+    'has(device.attributes["nobody.com"].x) == false',
+    '$A.?nope.orValue("x") == "x"',
+    '$A[?"model"].hasValue()',
+    "cel.bind(a, $A, a.fast && a.index == 3)",
+    '$A.exists(name, name == "model")',
+    "[1, 2, 3].all(x, x > 0) && [1, 2, 3].exists_one(x, x > 2)",
+    "[1, 2, 3].filter(x, x > 1).map(x, x * 2) == [4, 6]",
+    '$A.model.split("1") == ["a", "00"] && $A.model.size() == 4',
+    "$A.index == 3.0 && $A.index == 3u && 7 / 2 == 3 && -7 / 2 == -3 && -7 % 3 == -1",
+    '$C.memory.compareTo(quantity("32Gi")) > 0 && $C.memory == quantity("40960Mi")',
+    '$C.memory.isGreaterThan(quantity("1Gi")) && $C.memory.asInteger() == 42949672960',
+    'device.capacity["other.com"].part.add(quantity("500m")) == quantity("2")',
+    '$A.ver.isLessThan(semver("1.2.3")) && $A.ver.minor() == 2 && isSemver("1.2", true)',
+    '$A.fast ? true : $A.nope == "x"',
+    "[dyn(1), dyn(2)][0] == 1 && {'a': 1}.a == 1",
+    'device.driver == """gpu.example.com""" // a comment',
+]
+
+
+@pytest.mark.parametrize("expression", TRUE)
+def test_what_is_true(expression: str) -> None:
+    assert told(expression) is True
+
+
+@pytest.mark.parametrize(
+    ("expression", "want"),
+    [
+        pytest.param('$A.index == "x"', False, id="a number is never equal to a text"),
+        pytest.param('$A.nope == 1 || $A.model == "a100"', True, id="or takes the side that holds"),
+        pytest.param('$A.nope == 1 && $A.model == "b"', False, id="and takes the side that does not"),
+        pytest.param("[0, 1].exists(x, 1 / x == 1)", True, id="exists forgives elements that fail"),
+        pytest.param("$A.nope == 1", "run: no such key: nope", id="a missing attribute"),
+        pytest.param('device.attributes["nobody.com"].x == 1', "run: no such key: x", id="of a domain that nobody has"),
+        pytest.param("[1][5] == 1", "run: index out of bounds: 5", id="past the end of a list"),
+        pytest.param("$A.index / 0 == 1", "run: division by zero", id="a division by zero"),
+        pytest.param("9223372036854775807 + 1 == 0", "run: integer overflow", id="a sum that does not fit"),
+        pytest.param("$A.model > 3", "run: no such overload", id="types that have no order"),
+        pytest.param("$A.ver == '1'", "run: no such overload", id="a version compared with a text"),
+        pytest.param(
+            "quantity('1z').isInteger()",
+            "run: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            id="a text that is no quantity",
+        ),
+        pytest.param("semver('1.2').major() == 1", "run: No Major.Minor.Patch elements found", id="no version"),
+        pytest.param(
+            "$A.model",
+            "run: CEL result of type string could not be converted to bool: "
+            "unsupported native conversion from string to 'bool'",
+            id="an answer that is not yes or no",
+        ),
+    ],
+)
+def test_answers_and_failures(expression: str, want: object) -> None:
+    assert told(expression) == want
+
+
+@pytest.mark.parametrize(
+    ("expression", "want"),
+    [
+        pytest.param("1", "must evaluate to bool or the unknown type, not int", id="no yes or no"),
+        pytest.param("device.foo", "1:7: undefined field 'foo'", id="a field that devices don't have"),
+        pytest.param("foo", "1:1: undeclared reference to 'foo' (in container '')", id="an unknown name"),
+        pytest.param("foo(1)", "1:4: undeclared reference to 'foo' (in container '')", id="an unknown function"),
+        pytest.param(
+            "device.driver == 1",
+            "1:15: found no matching overload for '_==_' applied to '(string, int)'",
+            id="types that are known not to be equal",
+        ),
+        pytest.param("true || 1", "1:9: expected type 'bool' but found 'int'", id="no truth value"),
+        pytest.param("[1, 'a'].size() == 2", "1:5: expected type 'int' but found 'string'", id="a mixed list"),
+        pytest.param("(1", "1:3: Syntax error: missing ')' at '<EOF>'", id="an open parenthesis"),
+        pytest.param("if", "1:1: reserved identifier: if", id="a reserved word"),
+        pytest.param(
+            "int('x') == 1",
+            "program instantiation failed: type conversion error from 'string' to 'int'",
+            id="a constant that is no number",
+        ),
+        pytest.param("'a'.matches('[')", "1:13: invalid matches argument", id="no regular expression"),
+    ],
+)  # fmt: skip
+def test_compile_problems(expression: str, want: str) -> None:
+    text = str(told(expression))
+    if want[0].isdigit():
+        line, column, _ = want.split(":", 2)
+        dots = "." * (int(column) - 1)
+        want = f"compilation failed: ERROR: <input>:{want}\n | {expression}\n | {dots}^"
+        assert line == "1"
+    assert text == f"compile: {want}"
+
+
+def test_problem_is_shown_in_its_line() -> None:
+    assert str(told('device.driver ==\n "x" && foo')).endswith(
+        "ERROR: <input>:2:9: undeclared reference to 'foo' (in container '')\n |  \"x\" && foo\n | ........^"
+    )
+
+
+def test_several_problems_are_shown_in_order() -> None:
+    text = str(told("a == b"))
+    assert text.index("reference to 'a'") < text.index("reference to 'b'")
+
+
+def test_attribute_lists_are_a_feature() -> None:
+    device = Device(name="d", attributes={"zones": DeviceAttribute(string_values=("a", "b"))})
+    assert told('$A.zones.includes("a")', device, lists=True) is True
+    assert told('$A.zones.exists(z, z == "c")', device, lists=True) is False
+    assert told('$A.zones.includes("a")', device) == "run: attribute zones: unsupported attribute value"
+
+
+def test_costly_expressions_are_stopped() -> None:
+    loop = "true"
+    for depth in range(7):
+        loop = f"[1,2,3,4,5,6,7,8,9,10].all(x{depth}, {loop})"
+    assert told(loop) == "run: operation cancelled: actual cost limit exceeded"

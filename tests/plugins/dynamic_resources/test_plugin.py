@@ -1,0 +1,339 @@
+"""DynamicResources as a plugin: pods without claims, claims that can't be used, alternatives, reservations, PostFilter."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.diagnosis import Diagnosis
+from bayplan.framework.plugin import PreFilterResult, Reads
+from bayplan.framework.status import SKIP, Code, Status, unresolvable
+from bayplan.objects.pod import Pod
+from bayplan.objects.resource import ResourceClaim
+from bayplan.plugins.dynamic_resources.node_filter import CANNOT_ALLOCATE, NOT_AVAILABLE
+from bayplan.state.arrays import Index
+from bayplan.state.views import Rows
+from tests.plugins.builders import make_pod
+from tests.plugins.dynamic_resources.worlds import (
+    World,
+    allocation,
+    claim,
+    claiming,
+    device,
+    device_class,
+    device_slice,
+    made,
+    request,
+)
+
+REJECTED = ("UnschedulableAndUnresolvable", CANNOT_ALLOCATE)
+GPU = device_class()
+
+
+def two_nodes(*objects: Any, **gates: bool) -> World:
+    """Return a world where n1 has two devices and n2 one."""
+    slices = (device_slice("n1", [device("d0", 0), device("d1", 1)]), device_slice("n2", [device("d0", 2)]))
+    return World(["n1", "n2"], [GPU, *slices, *objects], **gates)
+
+
+def test_pods_without_claims_cost_nothing() -> None:
+    world = two_nodes()
+    pod = make_pod()
+    assert world.start(pod) == SKIP
+    assert world.plugin.sign_pod(pod) is None
+    assert world.spec is world.plugin.compile(make_pod("other"), world.state)
+    assert world.plugin.pre_filter_reads(world.spec) is Reads.NOTHING
+    assert world.scores() == [0, 0]
+    assert world.plugin.reserve(world.cycle_state, pod, "n1").ok
+    assert world.plugin.reserved(world.cycle_state) == {}
+
+
+def rejected_everywhere(world: World, status: Status | None = None) -> Diagnosis:
+    """Return a diagnosis where this plugin's filter rejected every node."""
+    count = len(world.state.nodes)
+    first: Index = np.zeros(count, dtype=np.intp)
+    return Diagnosis(
+        num_all_nodes=count,
+        pre_filter_status=status,
+        examined=np.ones(count, dtype=np.bool_),
+        first=first,
+        verdicts=np.ones(count, dtype=np.uint16),
+        filters=("DynamicResources",),
+        explain=lambda number, verdict: unresolvable(),
+    )
+
+
+def post_filter(world: World, pod: Pod) -> tuple[str, str]:
+    """Run PostFilter after every node was rejected; return code and text."""
+    _, status = world.plugin.post_filter(pod, rejected_everywhere(world), world.cycle_state)
+    return status.code.text, status.message
+
+
+def test_post_filter_has_nothing_to_give_up_for_pods_without_claims() -> None:
+    world = two_nodes()
+    world.start(make_pod())
+    assert post_filter(world, make_pod()) == ("Unschedulable", "no new claims to deallocate")
+
+
+def test_post_filter_is_an_error_where_pre_filter_was_not_reached() -> None:
+    world = two_nodes()
+    world.start(make_pod())
+    world.cycle_state.unreached_pre_filters = ("DynamicResources",)
+    assert post_filter(world, make_pod()) == ("Error", "not found")
+
+
+def test_what_comes_after_a_disabled_pre_filter_finds_no_state() -> None:
+    world = two_nodes()
+    pod = make_pod()
+    spec = world.plugin.compile(pod, world.state)
+    verdicts = world.plugin.filter(spec, None, Rows(world.state)).tolist()
+    assert [world.plugin.reasons(spec, None, verdict) for verdict in verdicts] == [("not found",)] * 2
+    assert world.plugin.score_error(spec, ()) == "not found"
+    for status in (
+        world.plugin.reserve(CycleState(), pod, "n1"),
+        world.plugin.pre_bind(CycleState(), pod, "n1"),
+        world.plugin.post_filter(pod, rejected_everywhere(world), CycleState())[1],
+    ):
+        assert (status.code, status.message) == (Code.ERROR, "not found")
+
+
+TEMPLATE = {"resourceClaims": [{"name": "x", "resourceClaimTemplateName": "t"}]}
+MADE = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": "made"}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "objects", "want"),
+    [
+        pytest.param(claiming("c"), [], 'could not find ResourceClaim "default/c"', id="the claim does not exist"),
+        pytest.param(
+            claiming("c"),
+            [claim("c", request(), metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})],
+            'resourceclaim "c" is being deleted',
+            id="the claim is being deleted",
+        ),
+        pytest.param(
+            make_pod(**TEMPLATE),  # type: ignore[arg-type]
+            [],
+            'pod "default/p": ResourceClaim not created yet',
+            id="the claim of a template was not made yet",
+        ),
+        pytest.param(
+            make_pod(**TEMPLATE, status=MADE),  # type: ignore[arg-type]
+            [claim("made", request())],
+            "ResourceClaim default/made was not created for Pod default/p (Pod is not owner)",
+            id="the claim of a template belongs to somebody else",
+        ),
+        pytest.param(
+            make_pod(resourceClaims=[{"name": "x"}]),
+            [],
+            'pod "default/p", spec.resourceClaim "x": none of the supported fields are set',
+            id="the entry says nothing",
+        ),
+    ],
+)
+def test_claims_keep_pods_out_of_the_queue(pod: Pod, objects: list[Any], want: str) -> None:
+    world = two_nodes(*objects)
+    assert world.plugin.pre_enqueue(pod) == unresolvable(want)
+    assert world.start(pod) == unresolvable(want)
+    assert post_filter(world, pod) == ("Unschedulable", "no new claims to deallocate")
+
+
+def test_claim_of_a_template_belongs_to_its_pod() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    world = two_nodes(claim("made", request(), metadata={"ownerReferences": [owner]}))
+    pod = make_pod(**TEMPLATE, status=MADE)  # type: ignore[arg-type]
+    assert world.plugin.pre_enqueue(pod).ok
+    assert world.reserve(pod) == ["r=n1/d0"]
+
+
+def test_entry_whose_template_needs_no_claim_is_passed_over() -> None:
+    world = two_nodes()
+    status = {"resourceClaimStatuses": [{"name": "x"}]}
+    assert world.start(make_pod(**TEMPLATE, status=status)) == SKIP  # type: ignore[arg-type]
+
+
+FIRST = {
+    "name": "r",
+    "firstAvailable": [{"name": "a", "deviceClassName": "gpu"}, {"name": "b", "deviceClassName": "no"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("written", "gate", "want"),
+    [
+        pytest.param(
+            request(deviceClassName="no"),
+            True,
+            unresolvable("request r: device class no does not exist"),
+            id="a class is missing",
+        ),
+        pytest.param(
+            FIRST, True, unresolvable("request r/b: device class no does not exist"), id="the class of an alternative"
+        ),
+        pytest.param(
+            FIRST,
+            False,
+            unresolvable(
+                "resource claim default/c, request r: has subrequests, but the DRAPrioritizedList feature is disabled"
+            ),
+            id="alternatives without their feature",
+        ),
+        pytest.param(
+            {"name": "r"},
+            True,
+            unresolvable("resource claim default/c, request r: unknown request type"),
+            id="a request of an unknown kind",
+        ),
+        pytest.param(
+            request(deviceClassName=""),
+            True,
+            Status(Code.ERROR, ("request r: unsupported request type",)),
+            id="a request without class is an error",
+        ),
+    ],
+)
+def test_pre_filter_refuses_requests(written: dict[str, Any], gate: bool, want: Status) -> None:
+    world = two_nodes(claim("c", written), DRAPrioritizedList=gate)
+    assert world.start(claiming("c")) == want
+
+
+def test_allocated_claim_ties_its_pod_to_the_nodes_of_the_allocation() -> None:
+    status = {"allocation": allocation(("n2", "d0"), node="n2")}
+    world = two_nodes(claim("c", request(), status=status))
+    assert world.filter(claiming("c")) == {"n1": ("UnschedulableAndUnresolvable", NOT_AVAILABLE)}
+    assert world.plugin.reserve(world.cycle_state, claiming("c"), "n2").ok
+    assert world.plugin.reserved(world.cycle_state) == {}
+
+
+def test_alternatives_score_by_their_place() -> None:
+    wanted = {
+        "name": "r",
+        "firstAvailable": [
+            {"name": "two", "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2},
+            {"name": "one", "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1},
+        ],
+    }
+    world = two_nodes(claim("c", wanted))
+    assert world.filter(claiming("c")) == {}
+    assert world.scores() == [8, 7]
+    assert world.reserve(claiming("c")) == ["r/two=n1/d0", "r/two=n1/d1"]
+
+
+def test_devices_of_a_reservation_are_taken_until_it_is_given_back() -> None:
+    world = two_nodes(claim("c", request(count=2)), claim("d", request(count=2)))
+    assert world.reserve(claiming("c")) == ["r=n1/d0", "r=n1/d1"]
+    reserved = world.cycle_state
+    assert world.filter(claiming("d", name="q")) == {"n1": REJECTED, "n2": REJECTED}
+    assert world.start(claiming("c", name="q")) == unresolvable(
+        "resource claim default/c is in the process of being allocated"
+    )
+    for _ in range(2):
+        world.plugin.unreserve(reserved, claiming("c"), "n1")
+    assert world.filter(claiming("d", name="q")) == {"n2": REJECTED}
+
+
+def test_pre_bind_writes_allocation_and_user_and_others_may_share_the_claim() -> None:
+    world = two_nodes(claim("c", request()))
+    pod = claiming("c")
+    world.reserve(pod)
+    assert world.plugin.pre_bind(world.cycle_state, pod, "n1").ok
+    (written,) = world.plugin.updates(world.cycle_state)
+    assert isinstance(written, ResourceClaim)
+    assert [user.name for user in written.status.reserved_for] == ["p"]
+    assert written.metadata.finalizers == ("resource.kubernetes.io/delete-protection",)
+    assert world.filter(claiming("c", name="q")) == {"n2": ("UnschedulableAndUnresolvable", NOT_AVAILABLE)}
+    world.put(written)
+    assert world.filter(claiming("c", name="q")) == {"n2": ("UnschedulableAndUnresolvable", NOT_AVAILABLE)}
+
+
+def test_claim_takes_no_more_than_256_pods() -> None:
+    users = [{"resource": "pods", "name": f"u{number}", "uid": f"uid-u{number}"} for number in range(256)]
+    world = two_nodes(claim("c", request(), status={"allocation": allocation(("n1", "d0")), "reservedFor": users}))
+    assert world.filter(claiming("c")) == {}
+    status = world.plugin.pre_bind(world.cycle_state, claiming("c"), "n1")
+    assert status.code is Code.ERROR
+    assert "status.reservedFor: Too many: 257: must have at most 256 items" in status.message
+
+
+@pytest.mark.parametrize(
+    ("users", "want"),
+    [
+        pytest.param([], "deallocation of ResourceClaim completed", id="nobody uses it"),
+        pytest.param(["uid-p"], "deallocation of ResourceClaim completed", id="the pod alone uses it"),
+        pytest.param(["uid-q"], "still not schedulable", id="another pod uses it"),
+        pytest.param(["uid-p", "uid-q"], "still not schedulable", id="another pod uses it, too"),
+    ],
+)
+def test_post_filter_gives_up_an_allocation_that_is_in_the_way(users: list[str], want: str) -> None:
+    reserved = [{"resource": "pods", "name": uid, "uid": uid} for uid in users]
+    status = {"allocation": allocation(("n2", "d0"), node="gone"), "reservedFor": reserved}
+    world = two_nodes(claim("c", request(), status=status))
+    world.filter(claiming("c"))
+    assert post_filter(world, claiming("c")) == ("Unschedulable", want)
+    written = world.plugin.updates(world.cycle_state)
+    assert len(written) == (want != "still not schedulable")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "timestamp", "now_s", "want"),
+    [
+        pytest.param({}, None, 0, {}, id="devices that are still awaited don't reject"),
+        pytest.param({"ready": "True"}, None, 0, {}, id="ready devices don't"),
+        pytest.param({"failed": "True"}, None, 0, {"n1", "n2"}, id="a device that failed does"),
+        pytest.param({}, "1970-01-01T00:00:00Z", 600, {}, id="waiting is allowed up to the limit"),
+        pytest.param({}, "1970-01-01T00:00:00Z", 601, {"n1", "n2"}, id="and no longer"),
+    ],
+)
+def test_binding_conditions(conditions: dict[str, str], timestamp: str | None, now_s: int, want: set[str]) -> None:
+    allocated = allocation(("n1", "d0"), bindingConditions=["ready"], bindingFailureConditions=["failed"])
+    allocated["allocationTimestamp"] = timestamp
+    told = [{"type": kind, "status": status} for kind, status in conditions.items()]
+    devices = [{"driver": "gpu.example.com", "pool": "n1", "device": "d0", "conditions": told}]
+    item = claim("c", request(), status={"allocation": allocated, "devices": devices})
+    world = two_nodes(item)
+    plugin = world.plugin
+    plugin._preparation._binding_timeout_ns = 600 * 10**9
+    spec = plugin.compile(claiming("c"), world.state)
+    answer = plugin.pre_filter(spec, world.state, CycleState(now_s * 10**9))
+    assert isinstance(answer, PreFilterResult)
+    verdicts = plugin.filter(spec, answer.params, Rows(world.state)).tolist()
+    assert {f"n{row + 1}" for row, verdict in enumerate(verdicts) if verdict} == set(want)
+
+
+def test_extended_resource_comes_from_the_node_or_from_devices() -> None:
+    from tests.plugins.builders import make_node
+
+    world = World([], [device_class(extendedResourceName="example.com/gpu"), device_slice("n2", [device("d0")])])
+    plain = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    for name, offers in (("n1", {**plain, "example.com/gpu": "1"}), ("n2", plain), ("n3", plain)):
+        world.state.add_node(make_node(name, offers))
+    pod = make_pod("p", {"example.com/gpu": "1"})
+    assert world.filter(pod) == {"n3": REJECTED}
+    assert world.plugin.reserve(world.cycle_state, pod, "n1").ok
+    assert world.filter(pod) == {"n3": REJECTED}
+    assert world.reserve(pod, "n2") == []
+    assert world.filter(make_pod("q", {"example.com/gpu": "1"})) == {"n2": REJECTED, "n3": REJECTED}
+
+
+def test_special_claim_of_an_earlier_attempt_is_deleted_first() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    metadata = {
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "ownerReferences": [owner],
+    }
+    world = two_nodes(
+        claim("old", request(), metadata=metadata), made("DeviceClass", "x", {"extendedResourceName": "e.com/x"})
+    )
+    pod = make_pod("p", {"e.com/x": "1"})
+    text = "cannot schedule extended resource claim"
+    assert world.filter(pod) == dict.fromkeys(("n1", "n2"), ("UnschedulableAndUnresolvable", text))
+    assert post_filter(world, pod) == ("Unschedulable", "deletion of ResourceClaim completed")
+
+
+def test_kept_situation_is_the_same_until_something_changes() -> None:
+    world = two_nodes(claim("c", request()))
+    first = world.start(claiming("c"))
+    assert world.start(claiming("c")) is first
+    world.put(device_slice("n3", [device("d0")]))
+    assert world.start(claiming("c")) != first
