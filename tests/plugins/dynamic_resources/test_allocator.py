@@ -42,7 +42,7 @@ def error(text: str) -> list[str]:
     return [f"n1: Error {text}"]
 
 
-ALL = {"allocationMode": "All"}
+ALL: dict[str, Any] = {"allocationMode": "All"}
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def shareable(**policy: object) -> dict[str, Any]:
 
 def consumed(world: World, amount: str | None, count: int = 1) -> object:
     """Return what a request consumes of a device, or why it gets none."""
-    capacity = {"capacity": {"requests": {"memory": amount}}} if amount is not None else {}
+    capacity: dict[str, Any] = {"capacity": {"requests": {"memory": amount}}} if amount is not None else {}
     world.put(claim("c", *(request(f"r{number}", **capacity) for number in range(count))))
     found = chosen(world)
     if found[0].startswith("n1:"):
