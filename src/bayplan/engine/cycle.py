@@ -199,8 +199,17 @@ def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = Non
 def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling, count: int) -> None:
     """Let the search end where it has found enough nodes."""
     state, profile = plan.state, plan.profile
-    wanted = sampling.wanted(profile.percentage_of_nodes_to_score, count, scoring=bool(profile.score))
     failed = plan.failure is not None or result.failure is not None
+    scoring = bool(profile.score)
+    if (
+        scoring
+        and count == len(state.nodes)
+        and not failed
+        and sampling.wants_all(profile.percentage_of_nodes_to_score)
+    ):
+        # All nodes are visited, and the next search starts where this one did.
+        return
+    wanted = sampling.wanted(profile.percentage_of_nodes_to_score, count, scoring=scoring)
     if result.feasible_nodes > wanted or failed:
         order = state.nodes.tree.order(state.nodes.row_of)
         if plan.pre.node_names is not None:

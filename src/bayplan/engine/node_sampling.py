@@ -64,6 +64,10 @@ class NodeSampling:
         percentage = self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage
         return num_feasible_nodes_to_find(percentage, count)
 
+    def wants_all(self, profile_percentage: int | None) -> bool:
+        """Return whether all nodes are looked at, however many there are."""
+        return (self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage) >= 100
+
     def search(self, order: Index, feasible: Bools, wanted: int) -> Sample:
         """Visit rows (intp) from the rotating start until more than `wanted` of them are feasible (bool[capacity])."""
         count = len(order)

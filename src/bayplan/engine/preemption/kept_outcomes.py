@@ -1,7 +1,7 @@
 """What dry runs found on each row, kept for the next preemptor of the same kind: only rows that changed are played through again.
 
-A row's outcome follows from the plan's filters and params, the preemptor's priority, the budgets, and what is on the row or nominated
-to it. All but the last is compared by value; the rows that changed stand in the logs.
+A row's outcome follows from the plan's filters and params, the preemptor's priority, the budgets, and what is on the row or
+nominated to it. All but the last is compared by value; the rows that changed stand in the logs.
 """
 
 from __future__ import annotations

@@ -1,0 +1,103 @@
+"""Preemptors per second: every node is full of pods of low priority, and pods of high priority arrive.
+
+The workload is that of scheduler_perf's PreemptionBasic in shape: four small pods a node, preemptors that need three of them gone.
+Victims go at once, the host writes nominations and bindings back; counted is all until the last preemptor is bound.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import time
+from collections.abc import Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.engine.actions import Action, Bind, Evict, Nominate
+from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import decode_json
+from bayplan.objects.pod import Pod
+from benchmarks import Figure
+from benchmarks.bench_engine import default_scheduler, make_nodes
+
+SECOND_NS = 1_000_000_000
+LOW_PODS_PER_NODE = 4
+
+
+def make_pod(name: str, cpu: str, priority: int, node_name: str = "") -> Pod:
+    """Return a pod, from JSON."""
+    container = {"name": "pause", "image": "registry.k8s.io/pause:3.10"}
+    spec = {
+        "containers": [{**container, "resources": {"requests": {"cpu": cpu, "memory": "500Mi"}}}],
+        "priority": priority,
+        "nodeName": node_name,
+    }
+    document = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "spec": spec,
+        "status": {"startTime": "2026-01-01T00:00:00Z"} if node_name else {},
+    }
+    return default_object(decode_json(msgspec.json.encode(document), Pod))
+
+
+def carry_out(scheduler: Scheduler, action: Action, now_ns: int) -> str:
+    """Do what the scheduler asks for; return the name of the node that a pod was bound to, or ""."""
+    pod = scheduler.pods.get(action.pod.key)
+    if pod is None:
+        return ""
+    if isinstance(action, Evict):
+        scheduler.handle(pod, None, now_ns)
+    elif isinstance(action, Nominate):
+        nominated = replace(pod, status=replace(pod.status, nominated_node_name=action.node_name))
+        scheduler.handle(pod, nominated, now_ns)
+    elif isinstance(action, Bind):
+        scheduler.handle(pod, replace(pod, spec=replace(pod.spec, node_name=action.node_name)), now_ns)
+        return action.node_name
+    return ""
+
+
+def run(nodes_count: int, preemptors_count: int) -> tuple[float, list[str]]:
+    """Bind all preemptors; return seconds and the nodes in the order of bindings."""
+    scheduler = default_scheduler(RecordLevel.SUMMARY)
+    nodes = make_nodes(nodes_count)
+    for node in nodes:
+        scheduler.handle(None, node, 0)
+    for number in range(nodes_count * LOW_PODS_PER_NODE):
+        node_name = nodes[number % nodes_count].metadata.name
+        scheduler.handle(None, make_pod(f"low-{number}", "900m", 0, node_name), 0)
+    preemptors = [make_pod(f"high-{number}", "3", 10) for number in range(preemptors_count)]
+    gc.collect()
+    gc.freeze()
+    start = time.perf_counter()
+    now_ns = 0
+    for pod in preemptors:
+        scheduler.handle(None, pod, now_ns)
+    chosen: list[str] = []
+    while len(chosen) < preemptors_count:
+        report = scheduler.schedule_one(now_ns)
+        if report is None:
+            now_ns = max(scheduler.next_wakeup_ns(now_ns) or 0, now_ns + SECOND_NS)
+            scheduler.tick(now_ns)
+            continue
+        chosen += filter(None, (carry_out(scheduler, action, now_ns) for action in report.actions))
+    seconds = time.perf_counter() - start
+    gc.unfreeze()
+    return seconds, chosen
+
+
+def figures(size: str) -> Iterator[Figure]:
+    """Yield preemptors per second."""
+    for nodes_count, preemptors_count in ((50, 20),) if size == "small" else ((500, 500), (5_000, 1_000)):
+        seconds, chosen = run(nodes_count, preemptors_count)
+        yield Figure(
+            name=f"{nodes_count:,} nodes, {preemptors_count:,} preemptors",
+            value=preemptors_count / seconds,
+            unit="preemptors/s",
+            decisions_hash=hashlib.blake2b("\n".join(chosen).encode(), digest_size=8).hexdigest(),
+            note=f"{LOW_PODS_PER_NODE} pods of low priority a node",
+        )
