@@ -9,8 +9,6 @@ from bayplan.objects.quantity import Quantity, parse_quantity
 from bayplan.objects.resource import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
 from bayplan.plugins.dynamic_resources.device_use import Amounts
 
-NO_REQUESTS: ResourceList = {}
-
 
 def fits(
     capacities: Mapping[str, DeviceCapacity],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import SKIP, Status, error, unresolvable
 from bayplan.objects.pod import Pod
@@ -135,8 +133,3 @@ class Preparation:
                 elif cycle.expires_ns is None or deadline_ns < cycle.expires_ns:
                     cycle.expires_ns = deadline_ns
         cycle.unready = frozenset(unready)
-
-
-def without_allocation(claims: Sequence[ResourceClaim]) -> bool:
-    """Return whether a claim is still to be allocated."""
-    return any(claim.status.allocation is None for claim in claims)

@@ -30,7 +30,6 @@ from bayplan.plugins.dynamic_resources.cel.values import (
     CelMap,
     Optional,
     TypeValue,
-    equal,
     key_of,
     shown,
     type_name,
@@ -428,6 +427,3 @@ def run(code: Code, variables: Mapping[str, object]) -> object:
         RunProblem: it fails.
     """
     return code(Frame(dict(variables)))
-
-
-__all__ = ["compile_node", "equal", "run"]

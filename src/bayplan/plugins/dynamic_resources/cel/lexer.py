@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem
 from bayplan.plugins.dynamic_resources.cel.source import Source
 from bayplan.plugins.dynamic_resources.cel.values import Uint
 
@@ -121,6 +120,3 @@ def _escape(source: Source, at: int, place: int, *, bytes_: bool) -> tuple[str, 
             except ValueError:
                 pass
     raise source.problem(at, f"Syntax error: token recognition error at: '{text[at : place + 2]}'")
-
-
-__all__ = ["CompileProblem", "Token", "tokens_of"]
