@@ -382,3 +382,37 @@ def test_kind_of_devices_without_their_feature() -> None:
     made_parts = made("ResourceSlice", "x", {"driver": "x", "pool": {"name": "p"}, "allNodes": True})
     world = world_of(made_parts, claim("c", request()), devices=[part("d0", "1Gi")], DRAPartitionableDevices=False)
     assert chosen(world) == NONE
+
+
+def test_claim_that_a_pod_names_twice_is_told_as_it_was_chosen_first() -> None:
+    world = world_of(claim("c", request()))
+    assert chosen(world, "c", "c") == ["r=d0"]
+
+
+@pytest.mark.parametrize(
+    ("gates", "want"),
+    [
+        pytest.param({}, ["r=d0"], id="with all features"),
+        pytest.param(
+            {"DRAConsumableCapacity": False},
+            error(
+                "claim default/c, request r: has capacity requests, but the DRAConsumableCapacity feature is disabled"
+            ),
+            id="without shared capacity a request for it is an error",
+        ),
+        pytest.param(
+            {"DRAConsumableCapacity": False, "DRADeviceBindingConditions": False},
+            ["r=d0"],
+            id="the oldest allocator takes no notice of it",
+        ),
+    ],
+)
+def test_requests_for_capacity_without_their_feature(gates: dict[str, bool], want: list[str]) -> None:
+    devices = [device("d0", capacity={"memory": {"value": "4Gi"}})]
+    wanted = request(capacity={"requests": {"memory": "1Gi"}})
+    assert chosen(world_of(claim("c", wanted), devices=devices, **gates)) == want
+
+
+def test_selectors_know_what_features_bring_even_when_these_are_off() -> None:
+    wanted = request(expression="!device.allowMultipleAllocations")
+    assert chosen(world_of(claim("c", wanted), DRAConsumableCapacity=False)) == ["r=d0"]
