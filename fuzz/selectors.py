@@ -85,7 +85,7 @@ def _requirement(draws: Draws, key: str, values: tuple[str, ...]) -> JsonObject:
     if operator in ("In", "NotIn"):
         requirement["values"] = list[Json](draws.some(values, 2, 1))
     if draws.has("odd", 0.03):
-        requirement["values"] = list[Json](draws.one((("a", "a"), ("a",), ())))
+        requirement["values"] = list[Json](draws.one((("a", "a"), ("a",))))
     return requirement
 
 

@@ -1,0 +1,76 @@
+"""Random cases of the fuzzer: always the same from one seed, and of a kind that the engine takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+from fuzz.clusters import random_case
+from fuzz.draws import FEATURES
+
+from bayplan.conformance.answers import answer
+from bayplan.conformance.cases import JsonObject, RecordedCase
+
+ROOT = Path(__file__).resolve().parents[2]
+COUNT = 150
+
+
+def test_a_case_follows_from_its_seed_and_number_alone() -> None:
+    program = (
+        "import msgspec; from fuzz.clusters import random_case; print(msgspec.json.encode(random_case(7, 3)).decode())"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": hash_seed},
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert runs == {msgspec.json.encode(random_case(7, 3)).decode() + "\n"}
+    assert random_case(7, 4) != random_case(7, 3)
+
+
+def test_the_engine_takes_nearly_all_cases_and_answers_every_one() -> None:
+    refused = 0
+    for number in range(COUNT):
+        case = random_case(1, number)
+        ours = answer(RecordedCase("cycles", str(case["id"]), "fuzz", "", "fuzz", case, {}))
+        assert not ours.failure, case["id"]
+        refused += ours.body["error"] is not None
+    assert refused < COUNT // 20
+
+
+def test_cases_are_about_everything() -> None:
+    features: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    for number in range(COUNT):
+        case = random_case(1, number)
+        features.update(str(case["note"]).split(", "))
+        objects = case["objects"]
+        assert isinstance(objects, list)
+        kinds.update(str(item["kind"]) for item in objects if isinstance(item, dict))
+    assert set(FEATURES) <= set(features)
+    assert {"Node", "Pod", "Namespace", "Service", "PersistentVolumeClaim", "PodDisruptionBudget"} <= set(kinds)
+
+
+def test_no_two_objects_of_a_case_have_one_name() -> None:
+    for number in range(COUNT):
+        case = random_case(2, number)
+        objects, pods = case["objects"], case["pods"]
+        assert isinstance(objects, list)
+        assert isinstance(pods, list)
+        names = Counter(_name(item) for item in (*objects, *pods) if isinstance(item, dict))
+        assert not [name for name, count in names.items() if count > 1], case["id"]
+
+
+def _name(item: JsonObject) -> tuple[str, str, str]:
+    metadata = item["metadata"]
+    assert isinstance(metadata, dict)
+    return str(item["kind"]), str(metadata.get("namespace", "")), str(metadata["name"])
