@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -61,20 +62,18 @@ def overloaded(
     for _ in range(random.randrange(6)):
         time_ns = random.randint(0, 2 * pods) * step_ns
         name = f"n{random.randrange(5)}"
-        what: Operation = random.choice(
-            [
-                Cordon(name),
-                Cordon(name, unschedulable=False),
-                Delete(Node, name),
-                Delete(Pod, f"default/p{random.randrange(pods)}"),
-                node(name, "3", zone="x"),
-            ]
-        )
-        operations.append((time_ns, what))
+        choices: list[Operation] = [
+            Cordon(name),
+            Cordon(name, unschedulable=False),
+            Delete(Node, name),
+            Delete(Pod, f"default/p{random.randrange(pods)}"),
+            node(name, "3", zone="x"),
+        ]
+        operations.append((time_ns, random.choice(choices)))
     return operations
 
 
-def compare(operations: list[tuple[int, Operation]]) -> tuple[SimulationResult, SimulationResult]:
+def compare(operations: Sequence[tuple[int, Operation]]) -> tuple[SimulationResult, SimulationResult]:
     upstream = simulate(*operations, queue_type=SchedulingQueue, check=False)
     ours = simulate(*operations, queue_type=EventDrivenQueue)
     assert story(ours) == story(upstream)
