@@ -81,12 +81,7 @@ def assemble_scheduler(
         *_hints_and_gates(profiles),
         pods.get,
         sort_key=_sort_key(next(iter(profiles.values()))),
-        options=QueueOptions(
-            initial_backoff_ns=configuration.pod_initial_backoff_seconds * SECOND_NS,
-            max_backoff_ns=configuration.pod_max_backoff_seconds * SECOND_NS,
-            pop_from_backoff=feature_gates.enabled("SchedulerPopFromBackoffQ"),
-            start_ns=start_ns,
-        ),
+        options=_queue_options(configuration, feature_gates, start_ns),
     )
     chooser = pick if pick is not None else seeded_pick(streams.stream("select_host").random)
     pods.update((key, info.pod) for key, info in state.pods.items())
@@ -102,6 +97,15 @@ def assemble_scheduler(
     dry_runs.connect(queue.nominator, scheduler.nominated_pods)
     scheduler.missing_plugins = _missing_plugins(configuration, registry)
     return scheduler
+
+
+def _queue_options(configuration: SchedulerConfiguration, feature_gates: FeatureGates, start_ns: int) -> QueueOptions:
+    return QueueOptions(
+        initial_backoff_ns=configuration.pod_initial_backoff_seconds * SECOND_NS,
+        max_backoff_ns=configuration.pod_max_backoff_seconds * SECOND_NS,
+        pop_from_backoff=feature_gates.enabled("SchedulerPopFromBackoffQ"),
+        start_ns=start_ns,
+    )
 
 
 def _missing_plugins(configuration: SchedulerConfiguration, registry: Registry) -> tuple[str, ...]:
