@@ -251,7 +251,9 @@ def _first_of_all_starts(
             continue
         count = len(plugin.evaluator.potential_nodes(diagnosis))
         if plugin.evaluator.number_of_candidates(count) < count:
-            starts = (plugin.evaluator.preempt(pod, diagnosis, cycle_state, offset=offset)[0] for offset in range(count))
+            starts = (
+                plugin.evaluator.preempt(pod, diagnosis, cycle_state, offset=offset)[0] for offset in range(count)
+            )
             results = [result for result in starts if result is not None and result.nominated_node_name]
             names = sorted({name for result in results for name in result.equals})
             first = min(results, key=lambda result: result.nominated_node_name or "")
