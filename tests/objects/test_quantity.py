@@ -171,7 +171,8 @@ def test_the_naive_oracle_agrees_inside_int64(number: str, suffix: str) -> None:
     assert Quantity.parse(str(quantity)) == quantity
     if want >= 0:
         assert quantity.value() == round_up(want)
-        assert quantity.milli_value() == round_up(want * 1000)
+        if want * 1000 < 2**63:
+            assert quantity.milli_value() == round_up(want * 1000)
 
 
 @given(st.lists(st.tuples(NUMBERS, SUFFIXES), min_size=2, max_size=4))
