@@ -46,7 +46,8 @@ class Outlook:
     def is_hopeless(self, plan: Plan, rejecting: frozenset[str], now_ns: int) -> bool:
         """Return whether a pod that these plugins rejected would be rejected by no others now, on every node."""
         scheduler = self._scheduler
-        if len(scheduler.queue.nominator) or len(scheduler.waiting_pods) or self._may_preempt(plan):
+        # Pods that failed without a nomination are filed under the node "".
+        if any(scheduler.queue.nominator) or len(scheduler.waiting_pods) or self._may_preempt(plan):
             return False
         pre = plan.run_pre_filter_plugins(CycleState(now_ns))
         if pre.status is not None:
@@ -87,15 +88,20 @@ class Outlook:
 
 
 def _judges_nodes_one_by_one(plan: Plan) -> bool:
-    """Return whether a verdict about a node follows from what is on that node.
+    """Return whether a verdict about a node follows from what is on that node, and one filter alone can change its mind.
 
-    Otherwise (affinity between pods, spreading) a pod that gets a node changes the verdicts about others, and who rejects the
-    next pod depends on how many went before it at the same instant.
+    Otherwise (affinity between pods, spreading, host ports beside resources) a pod that gets a node changes who rejects the
+    others, and then it matters how many went before them at the same instant.
     """
-    return all(
+    parts = plan.filter_parts
+    return sum(not part.static for part in parts) <= 1 and all(
         part.incremental
-        and (not isinstance(part.plugin, PreFilterPlugin) or is_static(part.plugin.pre_filter_reads(part.spec)))
-        for part in plan.filter_parts
+        and (
+            not part.params
+            or not isinstance(part.plugin, PreFilterPlugin)
+            or is_static(part.plugin.pre_filter_reads(part.spec))
+        )
+        for part in parts
     )
 
 
