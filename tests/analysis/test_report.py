@@ -98,10 +98,10 @@ def test_whatever_was_ignored_is_counted_and_the_first_of_it_listed() -> None:
     assert "  kinds without a part in scheduling: 2 v1 ConfigMap\n  30 unknown field\n" in text
     assert "  a.yaml:0 Pod default/p0 $.spec.replica: no field of a PodSpec, a.yaml:1" in text
     assert "some/where" not in text
-    assert "... and 25 more" in text
+    assert "... and 25 more: input.first_warnings" in text
     assert "Deployment default/web: wrong annotation" in text
     facts = run_facts(result).input
-    assert (facts.warnings, len(facts.first_warnings)) == ({"unknown field": 30}, 20)
+    assert (facts.warnings, len(facts.first_warnings)) == ({"unknown field": 30}, 30)
     assert facts.first_warnings[0] == WarningFacts(
         kind="unknown field",
         where="a.yaml:0",

@@ -277,7 +277,9 @@ def _ignored(facts: RunFacts) -> list[RenderableType]:
             parts.append(Text(f"{warning.where} {warning.what}: {warning.problem}", style="dim"))
         hidden = sum(given.warnings.values()) - min(len(given.first_warnings), SHOWN_WARNINGS)
         if hidden > 0:
-            parts.append(Text(f"... and {hidden:,} more", style="dim"))
+            parts.append(
+                Text(f"... and {hidden:,} more: input.first_warnings in summary.json (--out DIR)", style="dim")
+            )
     return parts
 
 

@@ -24,8 +24,8 @@ FORMAT = 1
 MOST_GROUPS = 100
 """So many groups of pending pods are kept in the facts; the rest is counted."""
 
-FIRST_WARNINGS = 20
-"""So many warnings of the loaders are kept in the facts."""
+FIRST_WARNINGS = 10_000
+"""So many warnings of the loaders are kept in the facts: all of them, but for input that is nothing but warnings."""
 
 
 class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
