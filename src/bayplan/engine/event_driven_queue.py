@@ -67,6 +67,7 @@ class EventDrivenQueue(SchedulingQueue):
         self._waiting = self._unschedulable = FlockedPods(self._plan_of)
         # Flocks are ordered by age, and a head is tried at the instant at which it is woken.
         self._has_flocks = sort_key is priority_sort and options.pop_from_backoff
+        self._woken: dict[Flock, None] = {}
         self._flock_of_head: dict[QueuedPod, Flock] = {}
         self._tried_head: tuple[Flock, QueuedPod] | None = None
         self._event: tuple[ClusterEvent, int, PreCheck | None] | None = None
@@ -116,31 +117,33 @@ class EventDrivenQueue(SchedulingQueue):
             if pre_check is not None and not pre_check(flock.sample().pod):
                 continue
             if flock.head is None or not flock.head.tier & (ACTIVE | WAITS_FOR_BACKOFF):
-                head = self._next_head(flock, event.label, now_ns)
-                if head is not None:
-                    movers.append((head, strategy))
+                flock.head, flock.woken_ns, flock.label = None, now_ns, event.label
+                self._woken[flock] = None
         return movers
 
-    def _next_head(self, flock: Flock, label: str, now_ns: int) -> QueuedPod | None:
-        """Return the member that is to be tried for all; None where all have failed, because none would fit."""
+    def _resolve_woken(self) -> None:
+        """Send the heads of the flocks that events have woken since the last pop.
+
+        Not at the event itself: another one at the same instant may help where the first did not.
+        """
+        woken, self._woken = self._woken, {}
+        for flock in woken:
+            self._send_next_head(flock)
+
+    def _send_next_head(self, flock: Flock) -> None:
+        """Take out the member that is to be tried for all; or let all fail, because none would fit."""
         assert self.outlook is not None
         flock.head = None
         if not len(flock):
-            return None
-        rejecting = flock.rejection[1]
-        if self.outlook.is_hopeless(flock.plan, rejecting, now_ns):
+            return
+        now_ns = flock.woken_ns
+        if self.outlook.is_hopeless(flock.plan, flock.rejection[1], now_ns):
             flock.fail_all(now_ns, self._retries_since)
-            return None
-        head = flock.first(now_ns, self._retries_since)
-        flock.head, flock.woken_ns, flock.label = head, now_ns, label
+            return
+        flock.head = head = flock.first(now_ns, self._retries_since)
         self._flock_of_head[head] = flock
-        return head
-
-    def _send_next_head(self, flock: Flock) -> None:
-        head = self._next_head(flock, flock.label, flock.woken_ns)
-        if head is not None:
-            self._unschedulable.remove(head)
-            self._requeue(head, AFTER_BACKOFF, flock.woken_ns, flock.label)
+        self._unschedulable.remove(head)
+        self._requeue(head, AFTER_BACKOFF, now_ns, flock.label)
 
     def pop(self) -> QueuedPod | None:
         """Return the next pod, which is in flight from now on; None where upstream would wait for one."""
@@ -152,6 +155,8 @@ class EventDrivenQueue(SchedulingQueue):
                 self._send_next_head(flock)
             else:
                 self._scatter(flock)
+        if self._woken:
+            self._resolve_woken()
         queued = super().pop()
         if queued is not None and queued in self._flock_of_head:
             self._tried_head = (self._flock_of_head.pop(queued), queued)
