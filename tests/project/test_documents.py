@@ -39,7 +39,9 @@ def test_make_test_formats_checks_types_layers_and_runs_the_tests() -> None:
 
 
 def test_every_target_is_listed_with_what_it_does() -> None:
-    listed = subprocess.run(["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert {line.split()[1] for line in listed.splitlines()} == targets()
 
 
