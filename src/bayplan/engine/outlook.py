@@ -49,6 +49,9 @@ class Outlook:
         # Pods that failed without a nomination are filed under the node "".
         if any(scheduler.queue.nominator) or len(scheduler.waiting_pods) or self._may_preempt(plan):
             return False
+        # Without any node nobody rejects the pod: upstream takes that for an error.
+        if not len(plan.state.nodes):
+            return False
         pre = plan.run_pre_filter_plugins(CycleState(now_ns))
         if pre.status is not None:
             return pre.status.code.rejects and {pre.status.plugin or min(pre.narrowed_by, default="")} <= rejecting
