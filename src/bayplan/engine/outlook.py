@@ -13,9 +13,13 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PreFilterPlugin
 from bayplan.framework.profile import Profile
+from bayplan.state.arrays import Index
 
 FEW_ROWS = 16
 """Up to so many rows are looked at one by one."""
+
+MOST_PLANS = 1024
+"""So many plans are remembered; then all are forgotten."""
 
 
 class Outlook:
@@ -31,8 +35,7 @@ class Outlook:
         self._scheduler = scheduler
         self._lowest_priority = lowest_priority
         self._simple = {name: _is_simple(profile) for name, profile in scheduler.profiles.items()}
-        # By the plan's identity: the plan, where its columns stood, and who rejected nodes then.
-        self._known: dict[int, tuple[Plan, tuple[object, ...], frozenset[str]]] = {}
+        self._known: dict[int, _Rejections] = {}
 
     def plan_of(self, queued: QueuedPod) -> Plan | None:
         """Return the plan by which a pod that was rejected can be judged; None where a cycle does more than plans tell."""
@@ -44,7 +47,7 @@ class Outlook:
         return plan if _judges_nodes_one_by_one(plan) else None
 
     def is_hopeless(self, plan: Plan, rejecting: frozenset[str], now_ns: int) -> bool:
-        """Return whether a pod that these plugins rejected would be rejected by no others now, on every node."""
+        """Return whether a pod that these plugins rejected would be rejected by just these again."""
         scheduler = self._scheduler
         # Pods that failed without a nomination are filed under the node "".
         if any(scheduler.queue.nominator) or len(scheduler.waiting_pods) or self._may_preempt(plan):
@@ -54,11 +57,12 @@ class Outlook:
             return False
         pre = plan.run_pre_filter_plugins(CycleState(now_ns))
         if pre.status is not None:
-            return pre.status.code.rejects and {pre.status.plugin or min(pre.narrowed_by, default="")} <= rejecting
+            names = (pre.status.plugin,) if pre.status.plugin else pre.narrowed_by
+            return pre.status.code.rejects and rejecting == frozenset(names)
         plan.refresh_filters()
         if plan.failure is not None or plan.feasible_count or not _judges_nodes_one_by_one(plan):
             return False
-        return self._rejecting(plan) <= rejecting
+        return self._rejecting(plan) == rejecting
 
     def _may_preempt(self, plan: Plan) -> bool:
         if not plan.profile.post_filter or plan.pod.spec.preemption_policy == "Never":
@@ -67,27 +71,45 @@ class Outlook:
         return lowest is not None and lowest < plan.priority
 
     def _rejecting(self, plan: Plan) -> frozenset[str]:
-        """Return the plugins that reject nodes first; where few rows changed, with those that did before."""
+        """Return the plugins that are the first to reject some node."""
         state, parts = plan.state, plan.filter_parts
         stamp = (state.node_log.end, state.ports_log.end, plan.pre, *(part.epoch for part in parts))
         known = self._known.get(id(plan))
-        rows = None
-        if known is not None and known[0] is plan and known[1][1:] == stamp:
-            rows = state.usage_log.since(known[1][0])  # type: ignore[arg-type]  # The stamp begins with this position.
-        found: frozenset[str]
+        rows = state.usage_log.since(known.usage_position) if known is not None and known.stamp == stamp else None
         if known is None or rows is None or len(rows) > FEW_ROWS:
-            first, _ = plan.first_failures()
-            numbers = np.unique(first[plan.examined()]).tolist()
-            found = frozenset(parts[number].name for number in numbers if number >= 0)
-            if plan.pre.node_names is not None:
-                found |= frozenset(plan.pre.narrowed_by)
+            if len(self._known) >= MOST_PLANS:
+                self._known.clear()
+            known = self._known[id(plan)] = _Rejections(plan, stamp)
         else:
-            examined, found = plan.examined(), known[2]
-            for row in rows:
+            examined, first, counts = plan.examined(), known.first, known.counts
+            for row in dict.fromkeys(rows):
                 if examined[row]:
-                    found |= {next(part.name for part in parts if part.values.item(row))}
-        self._known[id(plan)] = (plan, (state.usage_log.end, *stamp), found)
-        return found
+                    counts[first.item(row)] -= 1
+                    first[row] = number = next(i for i, part in enumerate(parts) if part.values.item(row))
+                    counts[number] += 1
+        known.usage_position = state.usage_log.end
+        found = frozenset(part.name for part, count in zip(parts, known.counts, strict=True) if count)
+        return found if plan.pre.node_names is None else found.union(plan.pre.narrowed_by)
+
+
+class _Rejections:
+    """By which filter each node is rejected first, at some moment.
+
+    Attributes:
+        plan: kept, so that no address is used again while it is a key.
+        stamp: what else than usage it depends on. usage_position: how far the log of usage was followed.
+        first: intp[rows], numbers of filter parts. counts: how many examined nodes each of them rejects first.
+    """
+
+    __slots__ = ("counts", "first", "plan", "stamp", "usage_position")
+
+    def __init__(self, plan: Plan, stamp: tuple[object, ...]) -> None:
+        self.plan = plan
+        self.stamp = stamp
+        self.usage_position = plan.state.usage_log.end
+        self.first: Index = plan.first_failures()[0]
+        numbers = self.first[plan.examined()]
+        self.counts: list[int] = np.bincount(numbers[numbers >= 0], minlength=len(plan.filter_parts)).tolist()
 
 
 def _judges_nodes_one_by_one(plan: Plan) -> bool:
