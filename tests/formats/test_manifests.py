@@ -182,7 +182,7 @@ def test_refused(text: str, want: str, tmp_path: Path) -> None:
 )
 def test_noticed_and_refused_when_strict(text: str, want: str, tmp_path: Path) -> None:
     assert warnings_of(load_text(text, folder=tmp_path), tmp_path) == [want]
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="; refused, because the load is strict"):
         load_text(text, strict=True, folder=tmp_path)
 
 

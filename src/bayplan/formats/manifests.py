@@ -136,8 +136,8 @@ class _Loader:
         if not isinstance(value, dict):
             raise self._refusal(document, "document", wanted="an object", got=_shown(value))
         for where, name in document.duplicates:
-            problem = f"the field {name!r} stands twice in one object; the last one counts"
-            self._warn(WarningKind.DUPLICATE_FIELD, where, describe(value), problem)
+            problem = f"the field {name!r} stands twice in one object"
+            self._warn(WarningKind.DUPLICATE_FIELD, where, describe(value), problem, "the last one counts")
         try:
             value = self._with_kind(document, value)
         except _NoObject as problem:
@@ -145,8 +145,8 @@ class _Loader:
             if not self.found:
                 raise
             lacking = "neither apiVersion nor kind" if problem.got == "neither" else problem.got
-            text = f"no object of Kubernetes, it has {lacking}; left aside"
-            self._warn(WarningKind.NO_OBJECT, str(document.source), describe(value), text)
+            text = f"no object of Kubernetes, it has {lacking}"
+            self._warn(WarningKind.NO_OBJECT, str(document.source), describe(value), text, "left aside")
             return
         api_version, kind = str(value["apiVersion"]), str(value["kind"])
         if kind.endswith("List") and value.get("items", value) in ([], None):
@@ -176,7 +176,7 @@ class _Loader:
                 hints[node_name] = repr(close[0]) if close else ""
             what = f"{each.kind.kind} {each.typed.key} $.spec.nodeName"
             problem = f"bound to the node {node_name!r}, which isn't there"
-            self._warn(WarningKind.MISSING_NODE, str(each.source), what, problem, hints[node_name])
+            self._warn(WarningKind.MISSING_NODE, str(each.source), what, problem, hint=hints[node_name])
         return manifest
 
     # --- what an object is --------------------------------------------------------------------------------------------
@@ -224,11 +224,12 @@ class _Loader:
         self.manifest.unused.append(unused)
         what, where = describe(value), str(document.source)
         if schema.find_kind(api_version, kind) is not None:
-            problem = f"{api_version} {kind} has no part in scheduling; left aside"
-            self._warn(WarningKind.UNUSED_KIND, where, what, problem)
+            problem = f"{api_version} {kind} has no part in scheduling"
+            self._warn(WarningKind.UNUSED_KIND, where, what, problem, "left aside")
         else:
-            problem = f"{api_version} {kind} is no kind that Kubernetes {schema.schema().release} has; left aside"
-            self._warn(WarningKind.UNKNOWN_KIND, where, what, problem, _similar_kind(api_version, kind))
+            problem = f"{api_version} {kind} is no kind that Kubernetes {schema.schema().release} has"
+            hint = _similar_kind(api_version, kind)
+            self._warn(WarningKind.UNKNOWN_KIND, where, what, problem, "left aside", hint=hint)
 
     # --- fields -------------------------------------------------------------------------------------------------------
 
@@ -245,8 +246,10 @@ class _Loader:
                 name = path.rsplit(".", 1)[-1]
                 close = difflib.get_close_matches(name, schema.known_fields(value, path), n=1)
                 self._field_hints[shape] = repr(close[0]) if close else ""
-            what, problem = f"{describe(value)} {path}", "an unknown field; it has no effect"
-            self._warn(WarningKind.UNKNOWN_FIELD, where, what, problem, self._field_hints[shape])
+            what, problem = f"{describe(value)} {path}", "an unknown field"
+            self._warn(
+                WarningKind.UNKNOWN_FIELD, where, what, problem, "it has no effect", hint=self._field_hints[shape]
+            )
 
     def _typed(self, document: Document, value: dict[str, object], row: ResourceKind) -> KubernetesObject:
         """Return the typed form of an object, named and defaulted."""
@@ -267,12 +270,13 @@ class _Loader:
             if not metadata.generate_name:
                 raise InputError(f"{describe(value)} $.metadata.name", wanted="a name", got="none")
             metadata = replace(metadata, name=self._generate(row, metadata.namespace, metadata.generate_name))
-            problem = f"no name but generateName; called {metadata.name!r} here"
-            self._warn(WarningKind.GENERATED_NAME, str(document.source), describe(value), problem)
+            called = f"called {metadata.name!r} here"
+            where = str(document.source)
+            self._warn(WarningKind.GENERATED_NAME, where, describe(value), "no name but generateName", called)
         if metadata.namespace and not row.namespaced:
-            problem = f"a {row.kind} has no namespace; it has no effect"
+            problem = f"a {row.kind} has no namespace"
             what = f"{describe(value)} $.metadata.namespace"
-            self._warn(WarningKind.UNKNOWN_FIELD, str(document.source), what, problem)
+            self._warn(WarningKind.UNKNOWN_FIELD, str(document.source), what, problem, "it has no effect")
             metadata = replace(metadata, namespace="")
         return item if metadata is item.metadata else replace(item, metadata=metadata)
 
@@ -289,16 +293,20 @@ class _Loader:
         if earlier is not None:
             self.manifest.replaced.append(earlier)
             what = f"{loaded.kind.kind} {loaded.typed.key}"
-            problem = f"stands at {earlier.source} already; this one takes its place"
-            self._warn(WarningKind.DUPLICATE_OBJECT, str(loaded.source), what, problem)
+            problem = f"stands at {earlier.source} already"
+            self._warn(WarningKind.DUPLICATE_OBJECT, str(loaded.source), what, problem, "this one takes its place")
         self._by_name[key] = loaded
         self.manifest.loaded.append(loaded)
 
     # --- telling ------------------------------------------------------------------------------------------------------
 
-    def _warn(self, kind: WarningKind, where: str, what: str, problem: str, hint: str = "") -> None:
+    def _warn(
+        self, kind: WarningKind, where: str, what: str, problem: str, consequence: str = "", *, hint: str = ""
+    ) -> None:
+        """Note what is the matter and what comes of it; a strict load refuses it instead."""
         if self._strict and not kind.is_note:
-            raise InputError(what, where=where, got=problem, hint=hint)
+            raise InputError(f"{what}: {problem}; refused, because the load is strict", where=where, hint=hint)
+        problem = f"{problem}; {consequence}" if consequence else problem
         self.manifest.warnings.append(LoadWarning(kind=kind, where=where, what=what, problem=problem, hint=hint))
 
     def _no_object(self, document: Document, what: str, *, wanted: str, got: str, hint: str) -> InputError:
