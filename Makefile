@@ -45,7 +45,7 @@ oracle: ## build the programs that ask the real scheduler into oracle/BIN (needs
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); nothing but make fuzz needs it" >&2; exit 2; }
 	@cd oracle/current && go build -o ../BIN/ ./cmd/...
 
-fuzz: $(VENV)/.ready-dev ## ask the real scheduler and us about random clusters: make fuzz ARGS="--cases 5000 --seed 1"
+fuzz: $(VENV)/.ready-dev ## ask the real scheduler and us about random cases: make fuzz ARGS="--kind queue --cases 5000"
 	@test -n "$(ORACLE)" || test -x oracle/BIN/cycle || $(MAKE) oracle
 	@$(BIN)/python -m fuzz $(if $(ORACLE),--oracle $(ORACLE)) $(ARGS)
 

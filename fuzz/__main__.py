@@ -1,46 +1,56 @@
-"""Ask the real scheduler and us about random cases: ``python -m fuzz --cases 5000 --seed 1``. Exit code 1 on a difference."""
+"""Ask the real scheduler and us about random cases: ``python -m fuzz --kind queue --cases 5000``. Exit code 1 on a difference."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from bayplan.conformance.cases import JsonObject
 from fuzz.clusters import random_case
+from fuzz.config_texts import random_config_case
 from fuzz.oracle import CASES_A_PROCESS, Oracle
+from fuzz.queue_traces import random_queue_case
 from fuzz.shrinking import shrink
-from fuzz.trial import Trial, try_cases
+from fuzz.trial import CONFIG, CYCLES, QUEUE, Trial, try_cases
 
 BUILT_ORACLE = Path(__file__).resolve().parents[1] / "oracle" / "BIN"
+
+PROGRAMS = {CYCLES: "cycle", QUEUE: "queue", CONFIG: "config"}
+"""Kinds of cases and the programs that answer them."""
 
 
 def main() -> int:
     """Print differing cases, made small, and the counts at the end."""
     options = _options()
-    oracle = Oracle(options.oracle)
+    oracle = Oracle(options.oracle, PROGRAMS[options.kind])
     if not oracle.program.exists():
         print(f"{oracle.program} isn't there: make oracle builds it, --oracle names another folder", file=sys.stderr)
         return 2
-    start, refused, cycles = time.monotonic(), 0, 0
+    start, told_nothing, steps = time.monotonic(), 0, 0
     differing: list[Trial] = []
     numbers = range(options.first, options.first + options.cases)
     for at in range(0, len(numbers), CASES_A_PROCESS):
-        cases = [random_case(options.seed, number) for number in numbers[at : at + CASES_A_PROCESS]]
-        for trial in try_cases(oracle.answers, cases):
-            told = trial.want.get("cycles")
-            refused += trial.refused
-            cycles += len(told) if isinstance(told, list) else 0
+        cases = _cases(oracle, options.kind, options.seed, numbers[at : at + CASES_A_PROCESS])
+        for trial in try_cases(oracle.answers, cases, options.kind):
+            told = trial.want.get("cycles") or trial.want.get("steps")
+            told_nothing += trial.refused
+            steps += len(told) if isinstance(told, list) else 1
             if trial.differences:
                 differing.append(trial)
                 if len(differing) <= options.show:
-                    _show(trial if options.whole else shrink(oracle.answers, trial), str(trial.case["id"]))
+                    # A configuration is one text: lines of it are no parts that could be taken out.
+                    whole = options.whole or options.kind == CONFIG
+                    _show(trial if whole else shrink(oracle.answers, trial), str(trial.case["id"]))
         done = min(at + CASES_A_PROCESS, len(numbers))
         print(f"{done:,} cases, {len(differing):,} differ", file=sys.stderr, flush=True)
+    what = {CYCLES: "cycles", QUEUE: "operations", CONFIG: "texts"}[options.kind]
     print(
-        f"{len(numbers):,} cases ({cycles:,} cycles; {refused:,} cases refused by the real scheduler), seed {options.seed}, "
+        f"{len(numbers):,} cases ({steps:,} {what}; {told_nothing:,} cases without an answer to compare), seed {options.seed}, "
         f"first {options.first}: {len(differing):,} differ. {time.monotonic() - start:.0f} s"
     )
     if len(differing) > options.show:
@@ -48,8 +58,16 @@ def main() -> int:
     return 1 if differing else 0
 
 
+def _cases(oracle: Oracle, kind: str, seed: int, numbers: Sequence[int]) -> list[JsonObject]:
+    if kind == QUEUE:
+        return oracle.resolved([random_queue_case(seed, number) for number in numbers])
+    make = random_config_case if kind == CONFIG else random_case
+    return [make(seed, number) for number in numbers]
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Fuzz this engine against the real scheduler.")
+    parser.add_argument("--kind", choices=PROGRAMS, default=CYCLES, help="of cases (default: %(default)s)")
     parser.add_argument("--cases", type=int, default=5000, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of all choices (default: %(default)s)")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Asks the real scheduler: runs `oracle/BIN/cycle` on a few hundred cases at a time, under a limit of memory."""
+"""Asks the real scheduler: runs the programs of `oracle/BIN` on a few hundred cases at a time, under a limit of memory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from bayplan.conformance.cases import JsonObject
 MEMORY_BYTES = 4 << 30
 """The most that one process may use; the programs keep memory for every case."""
 
-CASES_A_PROCESS = 1000
+CASES_A_PROCESS = 500
 
 
 class Oracle:
-    """The program that answers cycle cases with the decisions of the real scheduler."""
+    """A program that answers cases of one kind with what the real scheduler does.
 
-    def __init__(self, folder: Path) -> None:
-        self.program = folder / "cycle"
+    Args:
+        folder: where the programs are.
+        kind: of the cases, and the name of the program.
+    """
+
+    def __init__(self, folder: Path, kind: str = "cycle") -> None:
+        self.program = folder / kind
 
     def answers(self, cases: Sequence[JsonObject]) -> Iterator[JsonObject]:
         """Answer cases, in order.
@@ -30,11 +35,18 @@ class Oracle:
         Raises:
             RuntimeError: the program ended without answering all.
         """
+        return self._run(cases)
+
+    def resolved(self, cases: Sequence[JsonObject]) -> list[JsonObject]:
+        """Return queue traces in which every failure names its pod: one that the real queue had handed out by then."""
+        return [*self._run(cases, "resolve")]
+
+    def _run(self, cases: Sequence[JsonObject], *arguments: str) -> Iterator[JsonObject]:
         rest = iter(cases)
         while chunk := list(islice(rest, CASES_A_PROCESS)):
             text = b"".join(msgspec.json.encode(case) + b"\n" for case in chunk)
             done = subprocess.run(
-                [self.program], input=text, capture_output=True, preexec_fn=_limit_memory, check=False
+                [self.program, *arguments], input=text, capture_output=True, preexec_fn=_limit_memory, check=False
             )
             lines = done.stdout.splitlines()
             if len(lines) != len(chunk):

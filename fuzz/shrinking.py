@@ -41,14 +41,14 @@ def _smaller(ask: Ask, trial: Trial, depth: int) -> Trial | None:
     kept: list[Path] = []
     for start in range(0, len(paths), AT_ONCE):
         batch = paths[start : start + AT_ONCE]
-        tried = try_cases(ask, [without(trial.case, [path]) for path in batch])
+        tried = try_cases(ask, [without(trial.case, [path]) for path in batch], trial.kind)
         kept += [path for path, found in zip(batch, tried, strict=True) if not found.refused and found.parts & parts]
     if not kept:
         return None
     # What can go alone can often go together: all of it, or the first half of it, down to the first alone.
     count = len(kept)
     while count:
-        [together] = try_cases(ask, [without(trial.case, kept[:count])])
+        [together] = try_cases(ask, [without(trial.case, kept[:count])], trial.kind)
         if not together.refused and together.parts & parts:
             return together
         count //= 2

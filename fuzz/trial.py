@@ -13,19 +13,28 @@ from bayplan.conformance.comparer import Difference, compare
 Ask: TypeAlias = Callable[[Sequence[JsonObject]], Iterator[JsonObject]]
 """Answers cases with what the real scheduler decides."""
 
+CYCLES = "cycles"
+QUEUE = "queue"
+CONFIG = "config"
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A case and where the two answers to it differ. One that the real scheduler did not take has no differences."""
+    """A case of some kind and where the two answers to it differ. One that tells nothing has no differences."""
 
     case: JsonObject
     want: JsonObject
     differences: tuple[Difference, ...]
+    kind: str = CYCLES
 
     @property
     def refused(self) -> bool:
-        """Return whether the real scheduler answered with an error."""
-        return bool(self.want.get("error"))
+        """Return whether the answer of the real scheduler tells nothing.
+
+        It did not take the case, or (queue traces) its own answers differ from one another, by the order of a Go map. The error
+        of a configuration is an answer.
+        """
+        return tells_nothing(self.kind, self.want)
 
     @property
     def parts(self) -> frozenset[str]:
@@ -33,10 +42,18 @@ class Trial:
         return frozenset(each.part for each in self.differences)
 
 
-def try_cases(ask: Ask, cases: Sequence[JsonObject]) -> Iterator[Trial]:
+def try_cases(ask: Ask, cases: Sequence[JsonObject], kind: str = CYCLES) -> Iterator[Trial]:
     """Ask both about each case."""
     for case, want in zip(cases, ask(cases), strict=True):
-        recorded = RecordedCase("cycles", str(case["id"]), "fuzz", str(case.get("note", "")), "fuzz", case, want)
+        recorded = RecordedCase(kind, str(case["id"]), "fuzz", str(case.get("note", "")), "fuzz", case, want)
         # What the real scheduler refuses, or panics at, the API refuses before: nothing to compare.
-        differences = () if want.get("error") else tuple(compare(recorded, answer(recorded)).differences)
-        yield Trial(case, want, differences)
+        nothing = tells_nothing(kind, want)
+        differences = () if nothing else tuple(compare(recorded, answer(recorded)).differences)
+        yield Trial(case, want, differences, kind)
+
+
+def tells_nothing(kind: str, want: JsonObject) -> bool:
+    """Return whether an answer of the real scheduler to a case of some kind can't be compared with ours."""
+    if kind == CONFIG:
+        return want.get("stage") == "featureGates"
+    return bool(want.get("error") or want.get("unstable"))

@@ -1,0 +1,90 @@
+"""Random queue traces and configuration texts: always the same from one seed, and of a kind that the engine takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+from fuzz.config_texts import random_config_case
+from fuzz.queue_traces import OPERATIONS, random_queue_case
+from fuzz.trial import CONFIG, QUEUE, tells_nothing, try_cases
+
+from bayplan.conformance.answers import answer
+from bayplan.conformance.cases import JsonObject, RecordedCase
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("module", "function"), [("queue_traces", "random_queue_case"), ("config_texts", "random_config_case")]
+)
+def test_a_case_follows_from_its_seed_and_number_alone(module: str, function: str) -> None:
+    program = (
+        f"import msgspec; from fuzz.{module} import {function}; print(msgspec.json.encode({function}(7, 3)).decode())"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": hash_seed},
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    made: JsonObject = {"random_queue_case": random_queue_case, "random_config_case": random_config_case}[function](
+        7, 3
+    )
+    assert runs == {msgspec.json.encode(made).decode() + "\n"}
+
+
+def test_traces_hold_every_operation_and_our_queue_takes_them() -> None:
+    operations: Counter[str] = Counter()
+    for number in range(120):
+        case = random_queue_case(1, number)
+        ops = case["ops"]
+        assert isinstance(ops, list)
+        operations.update(str(op["op"]) for op in ops if isinstance(op, dict))
+        # Which pod fails is for the real queue to say; without that, everything else can be replayed.
+        case["ops"] = [op for op in ops if isinstance(op, dict) and op["op"] not in ("failAny", "doneAny")]
+        ours = answer(RecordedCase(QUEUE, str(case["id"]), "fuzz", "", "fuzz", case, {}))
+        assert not ours.failure, ours.failure
+    assert set(operations) >= set(OPERATIONS) - {"raw", "close"}
+
+
+def test_configuration_texts_come_to_every_stage_and_ours_answers_each() -> None:
+    stages: Counter[object] = Counter()
+    for number in range(150):
+        case = random_config_case(1, number)
+        ours = answer(RecordedCase(CONFIG, str(case["id"]), "fuzz", "", "fuzz", case, {}))
+        assert not ours.failure, ours.failure
+        stages[ours.body["stage"]] += 1
+    assert set(stages) >= {None, "decode", "validation", "build"}
+    assert stages[None] > 15
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "want"),
+    [
+        pytest.param(QUEUE, {"unstable": True}, True, id="a trace whose outcome hangs on the order of a map"),
+        pytest.param(QUEUE, {"error": "panic"}, True, id="a trace that makes the real queue panic"),
+        pytest.param(QUEUE, {"steps": []}, False, id="a trace that was answered"),
+        pytest.param(CONFIG, {"stage": "decode", "error": "no"}, False, id="a configuration that is refused"),
+        pytest.param(CONFIG, {"stage": "featureGates", "error": "no"}, True, id="gates that can't be set"),
+    ],
+)
+def test_an_answer_that_tells_nothing_is_not_compared(kind: str, told: JsonObject, want: bool) -> None:
+    assert tells_nothing(kind, told) is want
+
+
+def test_a_trial_of_another_kind_is_compared_as_that_kind() -> None:
+    case = random_config_case(1, 0)
+    recorded = answer(RecordedCase(CONFIG, str(case["id"]), "fuzz", "", "fuzz", case, {})).body
+    [same] = try_cases(lambda cases: iter([recorded]), [case], CONFIG)
+    [other] = try_cases(lambda cases: iter([{**recorded, "stage": "elsewhere"}]), [case], CONFIG)
+    assert (same.differences, {each.part for each in other.differences}) == ((), {"stage"})
