@@ -109,11 +109,15 @@ def _queue_options(configuration: SchedulerConfiguration, feature_gates: Feature
 
 
 def _missing_plugins(configuration: SchedulerConfiguration, registry: Registry) -> tuple[str, ...]:
-    """Return the in-tree plugins that profiles ask for and that this version lacks; every report names them."""
+    """Return the in-tree plugins that profiles ask for and that this version lacks, in part at least; reports name them."""
     wanted = {
         entry.name for profile in configuration.profiles for entries in profile.plugins.values() for entry in entries
     }
-    return tuple(name for name in IN_TREE_EXTENSION_POINTS if name in wanted and name not in registry)
+    return tuple(
+        name
+        for name in IN_TREE_EXTENSION_POINTS
+        if name in wanted and (name not in registry or registry.plugins[name].partial)
+    )
 
 
 def _profile(profile: ProfileConfiguration, registry: Registry, handle: Handle) -> Profile:

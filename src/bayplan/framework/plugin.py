@@ -81,12 +81,14 @@ class Plugin(Generic[S]):
         reads: what `filter` and `score` read; see `Reads`.
         pre_reads: what `pre_filter` and `pre_score` read. NOTHING: asked once for each spec, not each cycle.
         scalar: whether its rules can run on plain Python numbers (`bayplan.state.views.Row`).
+        partial: whether it does only a part of what upstream's plugin of that name does; reports then name it.
     """
 
     name: ClassVar[str] = ""
     reads: ClassVar[Reads] = Reads.EVERYTHING
     pre_reads: ClassVar[Reads] = Reads.EVERYTHING
     scalar: ClassVar[bool] = False
+    partial: ClassVar[bool] = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         self.arguments = arguments

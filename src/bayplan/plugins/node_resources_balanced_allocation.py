@@ -17,7 +17,8 @@ from bayplan.framework.plugin import MAX_NODE_SCORE, Handle, Params, PreScorePlu
 from bayplan.framework.status import SKIP, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import balance_requests
-from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, scored_resources
+from bayplan.plugins.scored_devices import ScoredDevices
+from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, scored_resources, with_devices
 from bayplan.state.arrays import Bools, Floats, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.resource_table import CPU, MEMORY
@@ -50,7 +51,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
 
     name = "NodeResourcesBalancedAllocation"
     reads = Reads.NODES | Reads.USAGE
-    pre_reads = Reads.NOTHING
+    pre_reads = Reads.OBJECTS
     scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
@@ -59,6 +60,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         if isinstance(arguments, NodeResourcesBalancedAllocationArgs):
             self._resources = arguments.resources
         self._evenness = CurrentEvenness()
+        self._devices = ScoredDevices(handle, self._resources)
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return what the pod's status says of resizes."""
@@ -79,7 +81,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
 
     def pre_score(self, spec: BalancedAllocationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
         """SKIP pods that ask for nothing: they would all go to one node."""
-        return SKIP if spec.best_effort else ()
+        return SKIP if spec.best_effort else self._devices.tallies(spec.scored)
+
+    def pre_score_reads(self, spec: BalancedAllocationSpec) -> Reads:
+        """Devices are looked at for scalar resources only."""
+        return Reads.OBJECTS if self._devices.may_count(spec.scored) else Reads.NOTHING
 
     def score(self, spec: BalancedAllocationSpec, params: Params | None, rows: Rows) -> Ints:
         """Return the score of the change in balance."""
@@ -87,7 +93,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
             return rows.fill(0)
         if spec.is_fast and rows.state.regular:
             return balance_of_cpu_memory(spec.scored, self._evenness, rows)
-        return balance(spec.scored, rows)
+        tallies = self._devices.tallies(spec.scored) if params is None else params
+        return balance(with_devices(spec.scored, tallies), rows)
 
     def score_error(self, spec: BalancedAllocationSpec, params: Params | None) -> str:
         """Refuse to score without resources, as upstream does."""
@@ -96,8 +103,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
 
 def balance(resources: Sequence[ScoredResource], rows: Rows) -> Ints:
     """Return the score of the change in balance, for any resources."""
-    allocatable = [rows.allocatable(resource.number) for resource in resources]
-    allocated = [rows.requested(resource.number) for resource in resources]
+    allocatable = [resource.allocatable(rows) for resource in resources]
+    allocated = [resource.requested(rows) for resource in resources]
     requested = [rows.wrap(amount + resource.request) for amount, resource in zip(allocated, resources, strict=True)]
     change = rows.wrap(_evenness(requested, allocatable, rows) - _evenness(allocated, allocatable, rows))
     return HALF + rows.quotient(rows.wrap(HALF + change), 2)

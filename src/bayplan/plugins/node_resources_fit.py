@@ -36,7 +36,8 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.requests import fit_requests, fit_score_requests
 from bayplan.objects.resource_names import is_extended, is_scalar
 from bayplan.plugins.node_resources_fit_hints import FitHints
-from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, scored_resources
+from bayplan.plugins.scored_devices import ScoredDevices
+from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, scored_resources, with_devices
 from bayplan.plugins.scoring_strategies import STRATEGIES, Strategy, special_case
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -119,6 +120,7 @@ class NodeResourcesFit(
         self._device_classes: DeviceClassResolver | None = None
         if handle.feature_gates.enabled("DRAExtendedResource"):
             self._device_classes = DeviceClassResolver(handle.cluster.catalog)
+        self._scored_devices = ScoredDevices(handle, self._resources)
         self._hints = FitHints(handle.cluster.request_gates, self._device_classes)
         self._shortages: dict[tuple[tuple[int, int], ...], dict[Shortage, int]] = {}
 
@@ -156,8 +158,8 @@ class NodeResourcesFit(
         return Reads.OBJECTS if spec.delegable else Reads.NOTHING
 
     def pre_score_reads(self, spec: NodeResourcesFitSpec) -> Reads:
-        """PreScore looks at nothing."""
-        return Reads.NOTHING
+        """Devices are looked at for scalar resources only."""
+        return Reads.OBJECTS if self._scored_devices.may_count(spec.scored) else Reads.NOTHING
 
     def pre_filter(
         self, spec: NodeResourcesFitSpec, cluster: ClusterState, state: CycleState
@@ -223,14 +225,15 @@ class NodeResourcesFit(
         return tuple(name for name, short in zip(names, shortage, strict=True) if short)
 
     def pre_score(self, spec: NodeResourcesFitSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Let Score go on; what it needs was compiled."""
-        return ()
+        """Return as params the devices that stand for resources which the score weighs."""
+        return self._scored_devices.tallies(spec.scored)
 
     def score(self, spec: NodeResourcesFitSpec, params: Params | None, rows: Rows) -> Ints:
         """Return the score of the strategy."""
         if spec.fast is not None and rows.state.regular:
             return spec.fast(spec.scored, self._shape, rows)
-        return self._strategy(spec.scored, self._shape, rows)
+        tallies = self._scored_devices.tallies(spec.scored) if params is None else params
+        return self._strategy(with_devices(spec.scored, tallies), self._shape, rows)
 
     def score_error(self, spec: NodeResourcesFitSpec, params: Params | None) -> str:
         """Refuse to score without resources, as upstream does."""

@@ -9,6 +9,7 @@ from bayplan.framework.registry import Registry
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
+from bayplan.plugins.gang_scheduling import GangScheduling
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
@@ -48,8 +49,9 @@ IN_TREE: tuple[type[Plugin[Any]], ...] = (
     DefaultPreemption,
     DefaultBinder,
     NodeDeclaredFeatures,
+    GangScheduling,
 )
-"""The plugin classes, in the order of the default profile."""
+"""The plugin classes, in the order of the default profile; GangScheduling is in it behind its gate."""
 
 
 def in_tree_registry() -> Registry:

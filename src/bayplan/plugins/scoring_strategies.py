@@ -31,17 +31,12 @@ Strategy: TypeAlias = Callable[[Sequence[ScoredResource], Shape, Rows], Ints]
 FULL_UTILIZATION = 100
 
 
-def requested_for_score(number: int, rows: Rows) -> Ints:
-    """Return what the pods on a node count with: CPU and memory with the defaults for containers that ask for nothing."""
-    return rows.non_zero_requested(number) if number in (CPU, MEMORY) else rows.requested(number)
-
-
 def least_allocated(resources: Sequence[ScoredResource], shape: Shape, rows: Rows) -> Ints:
     """Return the weighted mean of the percentages that are left free."""
     total, weights = rows.fill(0), rows.fill(0)
     for resource in resources:
-        allocatable = rows.allocatable(resource.number)
-        requested = rows.wrap(requested_for_score(resource.number, rows) + resource.request)
+        allocatable = resource.allocatable(rows)
+        requested = rows.wrap(resource.non_zero_requested(rows) + resource.request)
         exists = allocatable != 0
         hundredfold = rows.wrap(rows.wrap(allocatable - requested) * MAX_NODE_SCORE)
         score = rows.quotient(hundredfold, rows.where(exists, allocatable, 1))
@@ -55,8 +50,8 @@ def most_allocated(resources: Sequence[ScoredResource], shape: Shape, rows: Rows
     """Return the weighted mean of the percentages that are requested."""
     total, weights = rows.fill(0), rows.fill(0)
     for resource in resources:
-        allocatable = rows.allocatable(resource.number)
-        requested = rows.wrap(requested_for_score(resource.number, rows) + resource.request)
+        allocatable = resource.allocatable(rows)
+        requested = rows.wrap(resource.non_zero_requested(rows) + resource.request)
         exists = allocatable != 0
         hundredfold = rows.wrap(rows.minimum(requested, allocatable) * MAX_NODE_SCORE)
         score = rows.quotient(hundredfold, rows.where(exists, allocatable, 1))
@@ -72,8 +67,8 @@ def requested_to_capacity_ratio(resources: Sequence[ScoredResource], shape: Shap
     """
     total, weights = rows.fill(0), rows.fill(0)
     for resource in resources:
-        allocatable = rows.allocatable(resource.number)
-        requested = rows.wrap(requested_for_score(resource.number, rows) + resource.request)
+        allocatable = resource.allocatable(rows)
+        requested = rows.wrap(resource.non_zero_requested(rows) + resource.request)
         exists = allocatable != 0
         hundredfold = rows.wrap(requested * FULL_UTILIZATION)
         utilization = rows.quotient(hundredfold, rows.where(exists, allocatable, 1))
