@@ -12,7 +12,7 @@ import msgspec
 
 from bayplan.conformance.cases import JsonObject
 
-MEMORY_BYTES = 4 << 30
+MEMORY_BYTES = 4_000_000 << 10
 """The most that one process may use; the programs keep memory for every case."""
 
 CASES_A_PROCESS = 500
