@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
 from bayplan.base.errors import ConfigurationError
+from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
@@ -83,7 +84,7 @@ class PreparedSimulation:
         """
         start = perf_counter()
         simulator, until_ns = self.simulator, self.options.until_ns
-        with failures_told(self.custom_plugins):
+        with failures_told(self.custom_plugins), rare_collections():
             simulator.run(until_ns=None if until_ns is None else simulator.start_ns + until_ns, progress=progress)
         result = simulator.result(self.given)
         result.wall = WallClock(self.load_seconds, perf_counter() - start)

@@ -22,6 +22,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from bayplan.base.errors import InputError
+from bayplan.base.garbage_collector import end_collections, rare_collections
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 
 
@@ -49,12 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Called by the console script and by tests. Writes to standard output and standard error.
     """
     try:
-        code = _run(sys.argv[1:] if arguments is None else list(arguments))
+        with rare_collections():
+            code = _run(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output (head, less) has gone; what is still buffered must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    if arguments is None:
+        end_collections()
     return code
 
 

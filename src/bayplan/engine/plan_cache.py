@@ -24,6 +24,10 @@ REMEMBERED = 8192
 """Signatures that are remembered longer than their plans: one that comes again earns its plan a place."""
 
 IDENTITIES = 4096
+"""So many pods' parts are known by their identity; then all are forgotten."""
+
+RECENT_SPECS = 256
+"""A spec that comes again before so many others is one that pods share: it is worth knowing by its identity."""
 
 
 class PlanCache:
@@ -42,7 +46,8 @@ class PlanCache:
         self._probation: OrderedDict[bytes, Plan] = OrderedDict()
         self._remembered: OrderedDict[bytes, None] = OrderedDict()
         self._identities: dict[tuple[int, int, int, str, str], tuple[object, object, object, Plan, bytes]] = {}
-        self._last_spec: object = None
+        # By identity; the specs are held, so that no address is used again while it is a key here.
+        self._recent_specs: dict[int, object] = {}
         self._encode = msgspec.msgpack.Encoder().encode
         self._signing: dict[str, list[Plugin[object]]] = {}
 
@@ -54,8 +59,8 @@ class PlanCache:
             signing = self._signing[profile.scheduler_name] = _signing_plugins(profile)
         labels, owners = metadata.labels, metadata.owner_references
         identity = (id(spec), id(labels), id(owners), metadata.namespace, profile.scheduler_name)
-        signs = [sign for plugin in signing if (sign := plugin.sign_pod(pod)) is not None] if signing else []
-        if self._identities and not signs:
+        signs = signing and [sign for plugin in signing if (sign := plugin.sign_pod(pod)) is not None]
+        if not signs:
             known = self._identities.get(identity)
             # The entry holds what its key is made of, so that no address is reused while it is here.
             if known is not None:
@@ -66,13 +71,21 @@ class PlanCache:
         if signs:
             signature += self._encode([(plugin.name, repr(plugin.sign_pod(pod))) for plugin in signing])
         plan = self._find(signature, profile, pod)
-        if spec is self._last_spec and not signs and signature in self._plans:
-            # Pods that share a spec come in rows, one workload at a time; pods that were parsed one by one share nothing.
+        if not signs and self._is_shared(spec) and signature in self._plans:
             if len(self._identities) >= IDENTITIES:
                 self._identities.clear()
             self._identities[identity] = (spec, labels, owners, plan, signature)
-        self._last_spec = spec
         return plan
+
+    def _is_shared(self, spec: object) -> bool:
+        """Return whether a spec has come lately; pods of one workload or trace share theirs, pods parsed one by one don't."""
+        recent = self._recent_specs
+        if id(spec) in recent:
+            return True
+        if len(recent) >= RECENT_SPECS:
+            del recent[next(iter(recent))]
+        recent[id(spec)] = spec
+        return False
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
         plan = self._plans.get(signature)
