@@ -59,7 +59,7 @@ class PlanCache:
             signing = self._signing[profile.scheduler_name] = _signing_plugins(profile)
         labels, owners = metadata.labels, metadata.owner_references
         identity = (id(spec), id(labels), id(owners), metadata.namespace, profile.scheduler_name)
-        signs = signing and [sign for plugin in signing if (sign := plugin.sign_pod(pod)) is not None]
+        signs = [sign for plugin in signing if (sign := plugin.sign_pod(pod)) is not None] if signing else ()
         if not signs:
             known = self._identities.get(identity)
             # The entry holds what its key is made of, so that no address is reused while it is here.
