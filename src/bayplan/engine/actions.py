@@ -11,10 +11,15 @@ from bayplan.objects.pod import Pod
 
 
 class Bind(Struct, frozen=True, gc=False):
-    """Bind a pod to a node."""
+    """Bind a pod to a node.
+
+    `extender` names the extender that has bound it already in the API server, "" stands for none: then a host of a real cluster
+    only waits for the pod to come back bound; a host that keeps the cluster itself binds all the same.
+    """
 
     pod: Pod
     node_name: str
+    extender: str = ""
 
 
 class Update(Struct, frozen=True, gc=False):

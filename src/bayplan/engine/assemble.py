@@ -16,7 +16,8 @@ from bayplan.engine.select_host import Pick, seeded_pick
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.configuration.profiles import ProfileConfiguration
-from bayplan.framework.events import HintTable, registrations
+from bayplan.framework.events import ANY_EVENT, ClusterEvent, HintTable, QueueingHint, registrations
+from bayplan.framework.extender import EXTENDER, Extender
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle, QueueSortPlugin
 from bayplan.framework.profile import Profile
@@ -40,6 +41,7 @@ def assemble_scheduler(
     state: ClusterState | None = None,
     queue_type: type[SchedulingQueue] = SchedulingQueue,
     sampling: bool = True,
+    extenders: Sequence[Extender] = (),
 ) -> Scheduler:
     """Return a scheduler, for an empty cluster unless it is given a state.
 
@@ -54,6 +56,7 @@ def assemble_scheduler(
         state: a cluster that exists already, e.g. a fork of another scheduler's.
         queue_type: the kind of scheduling queue; simulations have one of their own.
         sampling: whether a search ends when it has found as many nodes as the configuration wants; else all are looked at.
+        extenders: those of the configuration, connected by the host; without them none is asked.
 
     Raises:
         PluginError: a plugin is unknown or stands where it can't.
@@ -73,12 +76,12 @@ def assemble_scheduler(
     )
     profiles = {
         profile.scheduler_name: _profile(
-            profile, registry, Handle(state, feature_gates, profile.scheduler_name, dry_runs)
+            profile, registry, Handle(state, feature_gates, profile.scheduler_name, dry_runs, extenders)
         )
         for profile in configuration.profiles
     }
     queue = queue_type(
-        *_hints_and_gates(profiles),
+        *_hints_and_gates(profiles, extended=bool(extenders)),
         pods.get,
         sort_key=_sort_key(next(iter(profiles.values()))),
         options=_queue_options(configuration, feature_gates, start_ns),
@@ -91,12 +94,19 @@ def assemble_scheduler(
         queue,
         pods,
         pick=chooser,
-        sampling=NodeSampling(configuration.percentage_of_nodes_to_score) if sampling else None,
+        sampling=_sampling(configuration, extenders) if sampling else None,
+        extenders=extenders,
         record_level=record_level,
     )
     dry_runs.connect(queue.nominator, scheduler.nominated_pods)
     scheduler.missing_plugins = _missing_plugins(configuration, registry)
     return scheduler
+
+
+def _sampling(configuration: SchedulerConfiguration, extenders: Sequence[Extender]) -> NodeSampling:
+    sampling = NodeSampling(configuration.percentage_of_nodes_to_score)
+    sampling.extended = any(extender.is_filter or extender.is_prioritizer for extender in extenders)
+    return sampling
 
 
 def _queue_options(configuration: SchedulerConfiguration, feature_gates: FeatureGates, start_ns: int) -> QueueOptions:
@@ -141,11 +151,15 @@ def _profile(profile: ProfileConfiguration, registry: Registry, handle: Handle) 
 
 
 def _hints_and_gates(
-    profiles: Mapping[str, Profile],
+    profiles: Mapping[str, Profile], *, extended: bool
 ) -> tuple[HintTable, Mapping[str, Sequence[tuple[str, PreEnqueue]]]]:
     """Return, by scheduler name, which events wake the pods that a plugin rejected, and which plugins can keep a pod out."""
+    # Nothing is known about what extenders look at: any event may help.
+    theirs: list[tuple[str, Sequence[tuple[ClusterEvent, QueueingHint | None]]]] = (
+        [(EXTENDER, ((ANY_EVENT, None),))] if extended else []
+    )
     hints = {
-        name: registrations([(plugin.name, plugin.events_to_register()) for plugin in profile.plugins.values()])
+        name: registrations([*theirs, *((each.name, each.events_to_register()) for each in profile.plugins.values())])
         for name, profile in profiles.items()
     }
     gates = {

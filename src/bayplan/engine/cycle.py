@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
+from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import Crowd
@@ -17,6 +19,7 @@ from bayplan.engine.supposing import filter_with_nominated_pods
 from bayplan.engine.tie_set import BestRows
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
+from bayplan.framework.extender import EXTENDER, Extender
 from bayplan.framework.status import ERROR_BIT, Code, Status, unresolvable, verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Index
@@ -40,11 +43,13 @@ class ScheduleResult:
         sample_span: where that search began (see `NodeSampling.next_start`), and how many nodes it came by.
         overrides: rows whose first failing filter differs from the plan's, for nominated pods: row to (filter, verdict).
         table: the scores, where they are not the plan's own because the feasible nodes are not; else None.
+        extended: what extenders said; None where there are none, or they were not reached.
     """
 
     __slots__ = (
         "diagnosis",
         "evaluated_nodes",
+        "extended",
         "failure",
         "feasible_nodes",
         "nominated_node",
@@ -78,6 +83,7 @@ class ScheduleResult:
         self.diagnosis: Diagnosis | None = None
         self.overrides: Overrides = NO_OVERRIDES
         self.table: ScoreTable | None = None
+        self.extended: ExtendedCycle | None = None
 
 
 class CountedIn(Protocol):
@@ -95,6 +101,7 @@ def schedule_pod(
     nominated_pods: CountedIn,
     pick: Pick,
     sampling: NodeSampling | None = None,
+    extenders: Sequence[Extender] = (),
 ) -> ScheduleResult:
     """Find the node for a pod: filter, score, choose. Changes nothing but what the plan keeps and where `sampling` stands.
 
@@ -114,9 +121,15 @@ def schedule_pod(
         return result
     plan.refresh_filters()
     crowd = nominated_pods(pod)
-    if pod.status.nominated_node_name and evaluate_nominated_node(plan, pod, crowd, result):
+    if (
+        pod.status.nominated_node_name
+        and evaluate_nominated_node(plan, pod, crowd, result)
+        and (not extenders or nominated_node_passes_extenders(plan, pod, extenders, result))
+    ):
         return result
     feasible = find_nodes_that_fit_pod(plan, crowd, result, sampling)
+    if extenders and result.failure is None:
+        feasible = pass_extenders(plan, pod, extenders, feasible, result, sampling)
     if result.failure is not None:
         return result
     if result.feasible_nodes == 0:
@@ -131,6 +144,8 @@ def schedule_pod(
         result.ties = [result.row]
         return result
     prioritize_nodes(plan, feasible, result)
+    if extenders and result.failure is None:
+        prioritize_with_extenders(plan, pod, extenders, feasible, result)
     if result.failure is None:
         result.row = pick(state, result.ties)
     return result
@@ -200,7 +215,7 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
     """Let the search end where it has found enough nodes."""
     state, profile = plan.state, plan.profile
     failed = plan.failure is not None or result.failure is not None
-    scoring = bool(profile.score)
+    scoring = bool(profile.score) or sampling.extended
     if (
         scoring
         and count == len(state.nodes)
@@ -251,6 +266,67 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: Schedule
     return True
 
 
+def nominated_node_passes_extenders(
+    plan: Plan, pod: Pod, extenders: Sequence[Extender], result: ScheduleResult
+) -> bool:
+    """Ask extenders about the nominated node, which filters let pass; what they have against it stays noted."""
+    extended = result.extended = ExtendedCycle(extenders)
+    rows = np.array([result.row], dtype=np.intp)
+    left = find_nodes_that_pass_extenders(extenders, extended, pod, plan.state.nodes, rows)
+    if not isinstance(left, Status) and len(left):
+        return True
+    # An extender that fails here is asked again with the other nodes. Only then is the pod told.
+    extended.refused_some = False
+    result.row, result.ties, result.tried_alone = -1, [], False
+    return False
+
+
+def pass_extenders(
+    plan: Plan,
+    pod: Pod,
+    extenders: Sequence[Extender],
+    feasible: Bools,
+    result: ScheduleResult,
+    sampling: NodeSampling | None,
+) -> Bools:
+    """Ask extenders about the feasible nodes; return bool[capacity], those that are left."""
+    nodes = plan.state.nodes
+    extended = result.extended if result.extended is not None else ExtendedCycle(extenders)
+    result.extended = extended
+    if sampling is not None:
+        # What was noted of the nominated node counts as a node that the search has processed.
+        sampling.advance(len(extended.statuses), len(nodes))
+    rows = result.sample if result.sample is not None else _as_visited(plan, feasible, result, sampling)
+    left = find_nodes_that_pass_extenders(extenders, extended, pod, nodes, rows)
+    if isinstance(left, Status):
+        result.failure = left
+        return feasible
+    rejected = result.evaluated_nodes - result.feasible_nodes
+    passed, examined = set(rows.tolist()), plan.examined()
+    for name in extended.statuses:
+        row = nodes.row_of.get(name, -1)
+        # Nodes that filters rejected have a status already.
+        rejected += row < 0 or row in passed or not examined[row]
+    result.feasible_nodes, result.evaluated_nodes = len(left), len(left) + rejected
+    if len(left) == len(rows):
+        return feasible
+    if result.sample is not None:
+        result.sample = left
+    mask = np.zeros_like(feasible)
+    mask[left] = True
+    return mask
+
+
+def _as_visited(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling | None) -> Index:
+    """Return the feasible rows of a search that looked at all nodes, in the order in which it came by them."""
+    nodes = plan.state.nodes
+    order = nodes.tree.order(nodes.row_of)
+    if sampling is not None:
+        # The search has gone on from where it began.
+        order = np.roll(order, -((sampling.next_start - result.evaluated_nodes) % len(order)))
+    return order[feasible[order]]
+
+
 def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> None:
     """Score the feasible nodes and find the tie set."""
     count = plan.state.nodes.count
@@ -258,13 +334,13 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
     if result.sample is not None:
         score_sample(plan, feasible, result.sample, result)
         return
-    if feasible is plan.feasible:
+    if feasible is plan.feasible and not _is_bare(result):
         plan.refresh_scores()
         result.failure = plan.failure
         if result.failure is None:
             result.total, result.ties = plan.best()
         return
-    table = result.table = score_over(plan, feasible)
+    table = result.table = score_over(plan, feasible, bare=_is_bare(result))
     result.failure = table.failure
     if result.failure is None:
         result.total, result.ties = tie_set(table.total, count)
@@ -277,17 +353,35 @@ def score_sample(plan: Plan, feasible: Bools, sample: Index, result: ScheduleRes
     """
     sampled = np.zeros_like(feasible)
     sampled[sample] = True
-    if feasible is plan.feasible:
+    if feasible is plan.feasible and not _is_bare(result):
         plan.refresh_scores()
         if plan.failure is None and plan.totals_hold_for(sampled):
             worths = plan.total[sample]
             result.total = int(worths[worths.argmax()])
             result.ties = np.sort(sample[worths == result.total])
             return
-    table = result.table = score_over(plan, sampled)
+    table = result.table = score_over(plan, sampled, bare=_is_bare(result))
     result.failure = table.failure
     if result.failure is None:
         result.total, result.ties = tie_set(table.total, plan.state.nodes.count)
+
+
+def _is_bare(result: ScheduleResult) -> bool:
+    """Return whether scores must not know of the pods on nodes: an extender has put nodes of its own in their place."""
+    return result.extended is not None and result.extended.bare
+
+
+def prioritize_with_extenders(
+    plan: Plan, pod: Pod, extenders: Sequence[Extender], feasible: Bools, result: ScheduleResult
+) -> None:
+    """Add what extenders say to the totals of the feasible nodes, and find the tie set anew."""
+    extended = result.extended
+    assert extended is not None
+    total = plan.total if result.table is None else result.table.total
+    rows = result.sample if result.sample is not None else feasible.nonzero()[0]
+    # Without score plugins nodes have one point each only where there are no extenders either.
+    totals = total[rows] if plan.profile.score else np.zeros(len(rows), dtype=np.int64)
+    result.total, result.ties = add_extender_scores(extenders, extended, pod, plan.state, rows, totals)
 
 
 def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
@@ -305,8 +399,15 @@ def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
             outside[result.refused_row] = plan.explain(*result.refusal)
     if plan.pre.node_names is not None:
         rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
+    unknown: tuple[Status, ...] = ()
+    if result.extended is not None:
+        examined = _visited(plan, result, examined)
+        outside.update(result.extended.statuses_by_row(plan.state.nodes.row_of))
+        unknown = result.extended.statuses_of_others(plan.state.nodes.row_of)
     for number in np.bincount(first[examined] + 1)[1:].nonzero()[0].tolist():
         rejecting[plan.filter_parts[number].name] = None
+    if result.extended is not None and result.extended.refused_some:
+        rejecting[EXTENDER] = None
     return Diagnosis(
         num_all_nodes=len(plan.state.nodes),
         pre_filter_status=None,
@@ -317,8 +418,21 @@ def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
         explain=plan.explain,
         absent_status=absent_status(plan, refusing),
         overrides=outside,
+        unknown=unknown,
         unschedulable_plugins=tuple(rejecting),
     )
+
+
+def _visited(plan: Plan, result: ScheduleResult, examined: Bools) -> Bools:
+    """Return which nodes a search came by that ended early, and whose finds extenders then rejected; else all examined ones."""
+    if result.sample is None:
+        return examined
+    start, evaluated = result.sample_span
+    order = plan.state.nodes.tree.order(plan.state.nodes.row_of)
+    order = order[examined[order]]
+    visited = np.zeros_like(examined)
+    visited[order[(start + np.arange(evaluated)) % len(order)]] = True
+    return visited
 
 
 def absent_status(plan: Plan, refusing: str = "") -> Status | None:

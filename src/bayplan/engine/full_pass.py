@@ -22,6 +22,7 @@ from bayplan.framework.plugin import (
 )
 from bayplan.framework.status import Code, Status, error
 from bayplan.state.arrays import Bools, Codes, Index, Ints
+from bayplan.state.bare_rows import BareRows
 from bayplan.state.views import Rows
 
 
@@ -57,8 +58,11 @@ class ScoreTable:
     failure: Status | None = None
 
 
-def score_over(plan: Plan, feasible: Bools) -> ScoreTable:
-    """Score a plan's pod over the feasible rows (bool[rows], at least one true), evaluating everything anew."""
+def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable:
+    """Score a plan's pod over the feasible rows (bool[rows], at least one true), evaluating everything anew.
+
+    `bare`: nothing is known of what is on the nodes (see `bayplan.state.bare_rows`).
+    """
     state, profile = plan.state, plan.profile
     table = ScoreTable()
     feasible = feasible[: state.nodes.count]
@@ -74,7 +78,7 @@ def score_over(plan: Plan, feasible: Bools) -> ScoreTable:
             table.skipped.clear()
             table.failure = error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)
             return table
-    rows = Rows(state)
+    rows = BareRows(state) if bare else Rows(state)
     total = np.zeros(len(rows), dtype=np.int64)
     if not profile.score:
         total[:] = 1
@@ -86,6 +90,8 @@ def score_over(plan: Plan, feasible: Bools) -> ScoreTable:
         mine = params.get(scorer.name)
         if mine is None and not isinstance(scorer, PreScorePlugin):
             mine = scorer.observe(spec, state)
+        if bare:
+            mine = scorer.params_on_bare_nodes(spec, mine, state)
         text = scorer.score_error(spec, mine)
         if text:
             table.failure = error(f'running Score plugins: plugin "{scorer.name}" failed with: {text}').by(scorer.name)

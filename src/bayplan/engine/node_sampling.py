@@ -51,11 +51,13 @@ class NodeSampling:
 
     Attributes:
         next_start: the place in the order of visits where the next search starts.
+        extended: whether extenders filter or score; then one feasible node is not enough where no plugin scores.
     """
 
     def __init__(self, percentage_of_nodes_to_score: int = 0) -> None:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.next_start = 0
+        self.extended = False
 
     def wanted(self, profile_percentage: int | None, count: int, *, scoring: bool) -> int:
         """Return how many feasible nodes end the search. Where nothing is scored, the first one does."""

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
+from bayplan.engine.extenders import bind_by_extenders
 from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
@@ -28,6 +29,7 @@ from bayplan.framework.configuration.go_text import format_duration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, told_reasons
 from bayplan.framework.events import ASSIGNED_POD_DELETE
+from bayplan.framework.extender import Extender
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.meta import KubernetesObject
@@ -62,6 +64,7 @@ class Scheduler:
         pods: all pods of the cluster that are not finished, by key; shared with the queue.
         pick: how one of several best nodes is chosen.
         sampling: when the search for nodes ends; None: when all have been looked at.
+        extenders: in the order in which they are asked.
         record_level: how much is recorded.
 
     Attributes:
@@ -77,6 +80,7 @@ class Scheduler:
         *,
         pick: Pick,
         sampling: NodeSampling | None = None,
+        extenders: Sequence[Extender] = (),
         record_level: RecordLevel = RecordLevel.SUMMARY,
     ) -> None:
         self.state = state
@@ -90,6 +94,7 @@ class Scheduler:
         self.assumed: dict[str, None] = {}
         self.nominated_pods = NominatedPods(state, queue.nominator, pods)
         self.sampling = sampling
+        self.extenders = extenders
         self._pick = pick
         self._events = ClusterEvents(self)
 
@@ -128,7 +133,7 @@ class Scheduler:
             return self._skipped(queued, profile, now_ns)
         cycle_state = CycleState(now_ns)
         plan = self.plans.plan_for(profile, pod)
-        result = schedule_pod(plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling)
+        result = schedule_pod(plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling, self.extenders)
         if result.row < 0:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
         node_name = self.state.nodes.names[result.row] or ""
@@ -198,18 +203,14 @@ class Scheduler:
                 failed = _rejected_or_error(status, binder.name, "PreBind")
                 return self._binding_failed(queued, profile, cycle_state, node_name, failed, now_ns)
             updates += [Update(pod, node_name, item) for item in binder.updates(cycle_state)]
-        status = error("no bind plugin bound the pod")
-        for bind_plugin in profile.bind:
-            status = bind_plugin.bind(cycle_state, pod, node_name)
-            if status.code is not Code.SKIP:
-                if not status.ok:
-                    status = _rejected_or_error(status, bind_plugin.name, "Bind")
-                break
+        extender, status = bind_by_extenders(self.extenders, pod, node_name) if self.extenders else ("", SUCCESS)
+        if not extender:
+            status = _run_bind_plugins(profile, cycle_state, pod, node_name)
         if not status.ok:
             return self._binding_failed(queued, profile, cycle_state, node_name, status, now_ns)
         for told in profile.post_bind:
             told.post_bind(cycle_state, pod, node_name)
-        bind = Bind(pod, node_name)
+        bind = Bind(pod, node_name, extender)
         return CycleReport(pod, Outcome.SCHEDULED, node_name, "", (*updates, bind) if updates else (bind,))
 
     # A pod is not scheduled.
@@ -445,6 +446,15 @@ class Scheduler:
             result=result,
             victims=victims,
         )
+
+
+def _run_bind_plugins(profile: Profile, cycle_state: CycleState, pod: Pod, node_name: str) -> Status:
+    """Ask the Bind plugins until one takes the pod."""
+    for plugin in profile.bind:
+        status = plugin.bind(cycle_state, pod, node_name)
+        if status.code is not Code.SKIP:
+            return status if status.ok else _rejected_or_error(status, plugin.name, "Bind")
+    return error("no bind plugin bound the pod")
 
 
 def _rejected_or_error(status: Status, plugin: str, point: str) -> Status:

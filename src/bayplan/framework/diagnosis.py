@@ -31,6 +31,7 @@ class Diagnosis:
         explain: returns the status of a (filter number, verdict).
         absent_status: the status of nodes that PreFilter narrowed away, or None.
         overrides: statuses of single nodes that are not packed verdicts: those of extenders, by row.
+        unknown: statuses that extenders gave to names that are no nodes; they count in the text.
         unschedulable_plugins: who rejected the pod; decides which events bring it back.
         post_filter_message: what PostFilter adds to the text.
     """
@@ -44,6 +45,7 @@ class Diagnosis:
     explain: Callable[[int, int], Status]
     absent_status: Status | None = None
     overrides: dict[int, Status] = field(default_factory=dict)
+    unknown: tuple[Status, ...] = ()
     unschedulable_plugins: tuple[str, ...] = ()
     post_filter_message: str = ""
 
@@ -93,7 +95,7 @@ class Diagnosis:
             values, counts = np.unique(packed, return_counts=True)
             for value, count in zip(values.tolist(), counts.tolist(), strict=True):
                 yield self.explain(value >> 16, value & 0xFFFF), count
-        for status in self.overrides.values():
+        for status in (*self.overrides.values(), *self.unknown):
             yield status, 1
 
     def message(self) -> str:

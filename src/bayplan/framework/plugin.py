@@ -25,6 +25,7 @@ from bayplan.state.views import Rows
 
 if TYPE_CHECKING:
     from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
+    from bayplan.framework.extender import Extender
     from bayplan.framework.preemption.dry_runs import DryRuns
 
 MAX_NODE_SCORE = 100
@@ -59,12 +60,14 @@ class Handle:
         feature_gates: settings that change decisions.
         scheduler_name: the profile's name.
         dry_runs: what preemption asks of the engine; None outside of a scheduler.
+        extenders: in the order in which they are asked.
     """
 
     cluster: ClusterState
     feature_gates: FeatureGates
     scheduler_name: str = "default-scheduler"
     dry_runs: DryRuns | None = None
+    extenders: Sequence[Extender] = ()
 
 
 REJECTING_POINTS = frozenset(("pre_enqueue", "pre_filter", "filter", "reserve", "permit"))
@@ -223,6 +226,14 @@ class ScorePlugin(Plugin[S]):
     def score(self, spec: S, params: Params | None, rows: Rows) -> Ints:
         """Return int64 raw scores, one a row; `params` is None where the profile does not run this plugin's PreScore."""
         raise TypeError(f"{type(self).__name__} lacks score()")
+
+    def params_on_bare_nodes(self, spec: S, params: Params | None, cluster: ClusterState) -> Params | None:
+        """Return the params for scoring nodes of which only the objects are known, none of their pods.
+
+        Called after an extender has answered with nodes instead of names. Only plugins whose params tell of the pods on
+        single nodes override it; what they counted elsewhere stays counted, as upstream's PreScore has looked at all nodes.
+        """
+        return params
 
     def score_error(self, spec: S, params: Params | None) -> str:
         """Return why this plugin can't score the pod at all, or the empty text. An error ends the cycle."""

@@ -43,6 +43,7 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
             handle.dry_runs,
             min_candidate_nodes_percentage=given.min_candidate_nodes_percentage,
             min_candidate_nodes_absolute=given.min_candidate_nodes_absolute,
+            extenders=handle.extenders,
         )
         self._asynchronous = handle.feature_gates.enabled("SchedulerAsyncPreemption")
         self._last_victims: dict[str, str] = {}

@@ -229,6 +229,20 @@ class PodTopologySpread(
             found.append((constraint.topology_key, worth.tobytes()))
         return tuple(found)
 
+    def params_on_bare_nodes(
+        self, spec: PodTopologySpreadSpec, params: Params | None, cluster: ClusterState
+    ) -> Params | None:
+        """Return what constraints by hostname weigh where no node has pods; other domains were counted before."""
+        if params is None:
+            return None
+        found = []
+        for entry, (key, worth) in zip(spec.tables.soft, map(_table_of, params), strict=True):
+            if key == HOSTNAME:
+                rows = len(worth) // np.dtype(np.float64).itemsize
+                worth = np.full(rows, float(entry.constraint.max_skew - 1), dtype=np.float64).tobytes()
+            found.append((key, worth))
+        return tuple(found)
+
     def _sizes(
         self, spec: PodTopologySpreadSpec, tables: SpreadTables, cluster: ClusterState, feasible: Bools
     ) -> tuple[int, ...]:

@@ -7,14 +7,16 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-pre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Candidate, Diagnosis, PostFilterResult, told_reasons
+from bayplan.framework.extender import Extender
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.dry_runs import DryRuns
+from bayplan.framework.preemption.extenders import call_extenders
 from bayplan.framework.preemption.shortlist import Candidates, NodeNames, Shortlist
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.pod import Pod
@@ -22,6 +24,7 @@ from bayplan.state.arrays import Index
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
+NO_CANDIDATE_LEFT = "no candidate node for preemption"
 NEVER = "Never"
 NEVER_PREEMPTS = "not eligible due to preemptionPolicy=Never."
 VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -33,14 +36,21 @@ class Evaluator:
     Args:
         dry_runs: the engine.
         min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many candidates are enough, of the nodes that may be some.
+        extenders: those with a preempt verb may strike candidates out, and change victims.
     """
 
     def __init__(
-        self, dry_runs: DryRuns, *, min_candidate_nodes_percentage: int, min_candidate_nodes_absolute: int
+        self,
+        dry_runs: DryRuns,
+        *,
+        min_candidate_nodes_percentage: int,
+        min_candidate_nodes_absolute: int,
+        extenders: Sequence[Extender] = (),
     ) -> None:
         self.min_candidate_nodes_percentage = min_candidate_nodes_percentage
         self.min_candidate_nodes_absolute = min_candidate_nodes_absolute
         self._dry_runs = dry_runs
+        self._extenders = [extender for extender in extenders if extender.supports_preemption]
         self._budgets = DisruptionBudgets(dry_runs.cluster.catalog)
 
     def preempt(
@@ -74,6 +84,13 @@ class Evaluator:
             shortlist = self.find_candidates(pod, state, np.concatenate((rows[offset:], rows[:offset])), wanted)
         if shortlist is None or not len(shortlist):
             return self._nothing_found(shortlist)
+        if self._extenders:
+            left = call_extenders(self._extenders, pod, shortlist, self._dry_runs.cluster)
+            if isinstance(left, Status):
+                return None, left
+            if not len(left):
+                return None, unschedulable(NO_CANDIDATE_LEFT)
+            shortlist = left
         return self._chosen(pod, shortlist), SUCCESS
 
     def why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:

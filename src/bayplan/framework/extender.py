@@ -1,0 +1,226 @@
+"""HTTP extenders as the engine asks them: what is sent, what answers mean, and whose failure counts.
+
+The conversation itself is a callable that a host hands in (`Send`); `bayplan.extender.client` speaks HTTP. Texts and rules are
+those of upstream's HTTPExtender. Source: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#Extender
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
+from bayplan.framework.extender_answers import (
+    AnswerError,
+    FilterAnswer,
+    MetaVictims,
+    filter_answer,
+    host_priorities,
+    meta_victims,
+    said_error,
+)
+from bayplan.framework.plugin import MAX_NODE_SCORE
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Container, Pod
+from bayplan.objects.quantity import wrap_int64
+
+EXTENDER = "Extender"
+"""Stands for all extenders among the plugins that rejected a pod: every event brings it back."""
+
+MAX_EXTENDER_PRIORITY = 10
+"""Extenders score from 0 to this; the scheduler multiplies to get to its own range."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderFailure:
+    """An extender that could not be asked, or whose answer can't be used: the text of upstream's error."""
+
+    message: str
+
+
+Answer = TypeVar("Answer")
+
+Send: TypeAlias = Callable[[str, Mapping[str, object]], object]
+"""Posts arguments to a verb of an extender; returns the JSON value of the answer as plain data, or an `ExtenderFailure`.
+
+Arguments hold plain data and typed objects, under the names that upstream's Go structs have (``Pod``, ``NodeNames``).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What an extender left of the nodes.
+
+    Attributes:
+        nodes: names of those that are left, in its order, each once.
+        failed, unresolvable: why others are not, by name; the second kind preemption can't help.
+        bare: whether it answered with nodes instead of names: then the scheduler knows of them only what stands there.
+    """
+
+    nodes: tuple[str, ...]
+    failed: Mapping[str, str]
+    unresolvable: Mapping[str, str]
+    bare: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """The pods that would have to leave a node, the most important first, and how many of them a budget protects."""
+
+    pods: tuple[Pod, ...]
+    num_pdb_violations: int
+
+
+class Extender:
+    """One extender of a configuration.
+
+    Args:
+        configuration: which verbs it has, and what for.
+        send: the conversation with it.
+
+    Attributes:
+        name: its URL prefix, by which it is called in messages.
+        ignorable: whether cycles go on where it can't be asked.
+        weight: of its scores.
+        is_filter, is_prioritizer, is_binder, supports_preemption: which verbs it has.
+    """
+
+    def __init__(self, configuration: ExtenderConfiguration, send: Send) -> None:
+        self.name = configuration.url_prefix
+        self.ignorable = configuration.ignorable
+        self.weight = configuration.weight
+        self.is_filter = bool(configuration.filter_verb)
+        self.is_prioritizer = bool(configuration.prioritize_verb)
+        self.is_binder = bool(configuration.bind_verb)
+        self.supports_preemption = bool(configuration.preempt_verb)
+        self._configuration = configuration
+        self._by_name = configuration.node_cache_capable
+        self._managed = frozenset(resource.name for resource in configuration.managed_resources)
+        self._send = send
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Return whether a pod asks for a resource that this extender manages; without managed resources every pod counts."""
+        if not self._managed:
+            return True
+        containers = (*pod.spec.containers, *pod.spec.init_containers)
+        return any(self._managed & asked_resources(container) for container in containers)
+
+    def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered | ExtenderFailure:
+        """Ask which of the nodes can hold the pod; without a filter verb all can."""
+        names = tuple(node.metadata.name for node in nodes)
+        if not self.is_filter:
+            return Filtered(names, {}, {}, bare=False)
+        answer = self._ask(self._configuration.filter_verb, self._nodes_arguments(pod, nodes), filter_answer)
+        if isinstance(answer, ExtenderFailure):
+            return answer
+        if answer.error:
+            return ExtenderFailure(answer.error)
+        return self._filtered(answer, frozenset(names))
+
+    def _filtered(self, answer: FilterAnswer, known: frozenset[str]) -> Filtered | ExtenderFailure:
+        left, bare = answer.nodes or (), answer.nodes is not None
+        if self._by_name and answer.node_names is not None:
+            left, bare = answer.node_names, False
+        for name in left:
+            if name not in known:
+                # Upstream says so of names only; a node that it has not sent would be taken, and nothing known about it.
+                text = (
+                    f'extender "{self.name}" claims a filtered node "{name}" which is not found in the input node list'
+                )
+                return ExtenderFailure(text)
+        return Filtered(tuple(dict.fromkeys(left)), answer.failed, answer.unresolvable, bare=bare)
+
+    def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Sequence[tuple[str, int]] | ExtenderFailure:
+        """Ask for scores: (node name, score) as the extender lists them. Must have a prioritize verb."""
+        return self._ask(self._configuration.prioritize_verb, self._nodes_arguments(pod, nodes), host_priorities)
+
+    def points(self, score: int) -> int:
+        """Return what a score adds to a node's total: times the weight, times 10 to get to the range of plugins."""
+        return wrap_int64(score * self.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY))
+
+    def process_preemption(
+        self, pod: Pod, victims: Mapping[str, Victims], pods_on: Callable[[str], Sequence[Pod] | None]
+    ) -> Mapping[str, Victims] | ExtenderFailure:
+        """Ask which candidates for preemption are left, and with which victims. Must have a preempt verb.
+
+        Args:
+            pod: the pod that preempts.
+            victims: by node name.
+            pods_on: returns the pods on a node by its name, None where there is no such node.
+        """
+        arguments: dict[str, object] = {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": None}
+        if self._by_name:
+            arguments["NodeNameToMetaVictims"] = {
+                name: {
+                    "Pods": [{"UID": victim.metadata.uid} for victim in found.pods],
+                    "NumPDBViolations": found.num_pdb_violations,
+                }
+                for name, found in sorted(victims.items())
+            }
+        else:
+            arguments["NodeNameToVictims"] = {
+                name: {"Pods": found.pods, "NumPDBViolations": found.num_pdb_violations}
+                for name, found in sorted(victims.items())
+            }
+        answer = self._ask(self._configuration.preempt_verb, arguments, meta_victims)
+        if isinstance(answer, ExtenderFailure):
+            return answer
+        left: dict[str, Victims] = {}
+        for name, meta in answer.items():
+            pods = self._pods_of(name, meta, pods_on(name))
+            if isinstance(pods, ExtenderFailure):
+                return pods
+            left[name] = Victims(pods, meta.num_pdb_violations)
+        return left
+
+    def _pods_of(
+        self, node_name: str, meta: MetaVictims, pods: Sequence[Pod] | None
+    ) -> tuple[Pod, ...] | ExtenderFailure:
+        """Return the pods that an answer means: they must be on the node."""
+        if pods is None:
+            return ExtenderFailure(f'nodeinfo not found for node name "{node_name}"')
+        by_uid = {pod.metadata.uid: pod for pod in pods}
+        for uid in meta.uids:
+            if uid not in by_uid:
+                return ExtenderFailure(
+                    f"extender: {self.name} claims to preempt pod (UID: &{{{uid}}}) on node: {node_name}, "
+                    "but the pod is not found on that node"
+                )
+        return tuple(by_uid[uid] for uid in meta.uids)
+
+    def bind(self, pod: Pod, node_name: str) -> ExtenderFailure | None:
+        """Have the extender bind a pod; return why it did not. Must have a bind verb."""
+        metadata = pod.metadata
+        arguments = {
+            "PodName": metadata.name,
+            "PodNamespace": metadata.namespace,
+            "PodUID": metadata.uid,
+            "Node": node_name,
+        }
+        text = self._ask(self._configuration.bind_verb, arguments, said_error)
+        if isinstance(text, ExtenderFailure):
+            return text
+        return ExtenderFailure(text) if text else None
+
+    def _nodes_arguments(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, object]:
+        if self._by_name:
+            return {"Pod": pod, "Nodes": None, "NodeNames": [node.metadata.name for node in nodes]}
+        return {"Pod": pod, "Nodes": {"metadata": {}, "items": list(nodes)}, "NodeNames": None}
+
+    def _ask(
+        self, verb: str, arguments: Mapping[str, object], read: Callable[[object], Answer]
+    ) -> Answer | ExtenderFailure:
+        value = self._send(verb, arguments)
+        if isinstance(value, ExtenderFailure):
+            return value
+        try:
+            return read(value)
+        except AnswerError as problem:
+            return ExtenderFailure(str(problem))
+
+
+def asked_resources(container: Container) -> frozenset[str]:
+    """Return the names of the resources of which a container has requests or limits."""
+    resources = container.resources
+    return frozenset((*resources.requests, *resources.limits))

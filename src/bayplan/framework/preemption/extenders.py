@@ -1,0 +1,59 @@
+"""Let extenders strike out candidates for preemption, and change their victims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bayplan.framework.extender import Extender, ExtenderFailure, Victims
+from bayplan.framework.preemption.shortlist import Shortlist, shortlist_of
+from bayplan.framework.status import Status, error
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import PodInfo
+
+
+def call_extenders(
+    extenders: Sequence[Extender], pod: Pod, shortlist: Shortlist, cluster: ClusterState
+) -> Shortlist | Status:
+    """Ask extenders with a preempt verb one after the other; return what they leave, or the Error of one that fails.
+
+    Args:
+        extenders: in the order in which they are asked.
+        pod: the pod that preempts.
+        shortlist: the candidates that dry runs found; never empty.
+        cluster: the state.
+    """
+    names, row_of = cluster.nodes.names, cluster.nodes.row_of
+    victims: Mapping[str, Victims] = {
+        names[row] or "": Victims(
+            tuple(info.pod for info in shortlist.victims_at(place)), int(shortlist.violations[place])
+        )
+        for place, row in enumerate(shortlist.rows.tolist())
+    }
+    asked = [extender for extender in extenders if extender.is_interested(pod)]
+    if not asked:
+        return shortlist
+
+    def pods_on(name: str) -> Sequence[Pod] | None:
+        row = row_of.get(name)
+        return None if row is None else [info.pod for info in cluster.pods_on[row].values()]
+
+    for extender in asked:
+        found = extender.process_preemption(pod, victims, pods_on)
+        if isinstance(found, ExtenderFailure):
+            if extender.ignorable:
+                continue
+            return error(found.message)
+        empty = [name for name, left in found.items() if not left.pods]
+        if empty and not extender.ignorable:
+            return error(f'expected at least one victim pod on node "{empty[0]}"')
+        victims = {name: left for name, left in found.items() if left.pods}
+        if not victims:
+            break
+    return shortlist_of([_entry(cluster, name, left) for name, left in victims.items()], ())
+
+
+def _entry(cluster: ClusterState, name: str, victims: Victims) -> tuple[int, Sequence[PodInfo], int]:
+    row = cluster.nodes.row_of[name]
+    infos = [cluster.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] for pod in victims.pods]
+    return row, infos, victims.num_pdb_violations

@@ -1,0 +1,35 @@
+"""Rows of which nothing is known but the node objects: no pods, no images. What scores are computed over after an extender
+that answers with nodes: upstream makes new, empty node information of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.objects.requests import HostPort
+from bayplan.state.arrays import Bools
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.hypothetical import HypotheticalRows
+
+
+class BareRows(HypotheticalRows):
+    """All rows in use, with nothing on the nodes.
+
+    Args:
+        state: the cluster.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, state: ClusterState) -> None:
+        count = state.nodes.count
+        usage = np.zeros((state.usage.shape[0], count), dtype=np.int64)
+        super().__init__(state, np.arange(count, dtype=np.intp), usage)
+
+    def has_image(self, name: str) -> Bools:
+        """Return that no node holds an image: which ones do is known of the scheduler's own nodes only."""
+        return self.everywhere(False)
+
+    def host_port_conflicts(self, wanted: HostPort) -> Bools:
+        """Return that no port is in use."""
+        return self.everywhere(False)
