@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
-from bayplan.state.arrays import Codes, Index, Ints
+from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import GatheredRows, Row, Rows
 
@@ -29,27 +29,26 @@ class Changes:
 
     Attributes:
         rows: each changed row once.
+        few: whether they are so few that plain Python numbers are faster than arrays.
         node_end, usage_start, usage_end, ports_start, ports_end: positions in the logs.
     """
 
-    __slots__ = ("_view", "node_end", "ports_end", "ports_start", "rows", "usage_end", "usage_start")
+    __slots__ = ("_view", "few", "node_end", "ports_end", "ports_start", "rows", "usage_end", "usage_start")
 
-    def __init__(self, state: ClusterState, rows: Collection[int], usage_start: int, ports_start: int) -> None:
+    def __init__(self, state: ClusterState, rows: list[int], usage_start: int, ports_start: int) -> None:
         self.rows = rows
+        self.few = len(rows) <= FEW_ROWS
         self.node_end = state.node_log.end
         self.usage_start, self.usage_end = usage_start, state.usage_log.end
         self.ports_start, self.ports_end = ports_start, state.ports_log.end
-        self._view: Rows | None = None
+        self._view: GatheredRows | None = None
 
-    def view(self, state: ClusterState) -> Rows:
+    def view(self, state: ClusterState) -> GatheredRows:
         """Return the rows as arrays; one view for all parts, so that what one gathered need not be gathered again."""
-        if self._view is None:
-            self._view = GatheredRows(state, _index_of(self.rows))
-        return self._view
-
-
-def _index_of(rows: Collection[int]) -> Index:
-    return np.fromiter(rows, dtype=np.intp, count=len(rows))
+        view = self._view
+        if view is None:
+            view = self._view = GatheredRows(state, np.array(self.rows, dtype=np.intp))
+        return view
 
 
 class Part:
@@ -57,7 +56,6 @@ class Part:
 
     Attributes:
         values: one element a row of the node table's capacity.
-        follows: whether single rows can be evaluated by themselves.
         static: whether placements leave the values alone. incremental: whether the logs tell all that can change them.
         epoch: moves whenever rows changed that no log tells of; whoever fused these values must then start over.
     """
@@ -73,7 +71,6 @@ class Part:
         "_usage_log",
         "_usage_position",
         "epoch",
-        "follows",
         "incremental",
         "name",
         "params",
@@ -97,7 +94,6 @@ class Part:
         self.values: Any = None
         self._node_log, self._usage_log, self._ports_log = state.node_log, state.usage_log, state.ports_log
         self._node_position = self._usage_position = self._ports_position = -1
-        self.follows = self.scalar and self.incremental
         self.static = self.incremental and not self._reads_usage and not self._reads_ports
 
     def _evaluate(self, rows: Rows) -> Any:
@@ -113,37 +109,38 @@ class Part:
         self.epoch += 1
 
     def follow(self, changes: Changes, epoch: int, row_view: Row) -> bool:
-        """Evaluate the few rows that changed, where that is all there is to do; return False where it isn't.
+        """Evaluate the rows that changed, where that is all there is to do; return False where it isn't.
 
         The way of nearly every decision. Params are not looked at: the caller knows that they are those of `epoch`.
         """
-        if (
-            epoch != self.epoch
-            or not self.follows
-            or len(changes.rows) > FEW_ROWS
-            or self._usage_position != changes.usage_start
-            or self._node_position != changes.node_end
-            or self._ports_position != changes.ports_start
-            or not row_view.state.small
-        ):
+        if epoch != self.epoch or not self.incremental or self._node_position != changes.node_end:
+            return False
+        if self._usage_position == changes.usage_end and self._ports_position == changes.ports_end:
+            # Another plan that has this part came first.
+            return True
+        if self._usage_position < changes.usage_start or self._ports_position < changes.ports_start:
+            return False
+        state = row_view.state
+        values, evaluate = self.values, self._evaluate
+        if not (changes.few and self.scalar):
+            view = changes.view(state)
+            values[view.index] = evaluate(view)
+        elif state.small:
+            for row in changes.rows:
+                row_view.number = row
+                values[row] = evaluate(row_view)
+        else:
             return False
         self._usage_position, self._ports_position = changes.usage_end, changes.ports_end
-        values, evaluate = self.values, self._evaluate
-        for row in changes.rows:
-            row_view.number = row
-            values[row] = evaluate(row_view)
         return True
 
-    def bring_up_to_date(
-        self, state: ClusterState, params: Params | None, row_view: Row, changes: Changes | None
-    ) -> None:
+    def bring_up_to_date(self, state: ClusterState, params: Params | None, row_view: Row) -> None:
         """Make `values` what a full pass would give now.
 
         Args:
             state: the cluster.
             params: of this cycle; others than those of the values mean a full pass.
             row_view: a view to reuse for single rows.
-            changes: what the plan knows of changed rows; a part that is as far as the plan was shares the plan's view of them.
         """
         # Without params (the profile leaves out PreFilter or PreScore) nothing tells what a rule looks up by itself.
         stale = params is None or params != self.params
@@ -152,20 +149,7 @@ class Part:
             self.params = params
             self.evaluate_all(state)
             return
-        rows: Collection[int] | None
-        if (
-            changes is not None
-            and self._node_position == changes.node_end
-            and self._usage_position == changes.usage_start
-            and self._ports_position == changes.ports_start
-        ):
-            self._usage_position, self._ports_position = changes.usage_end, changes.ports_end
-            if self.static:
-                return
-            rows = changes.rows
-        else:
-            rows = self._missed_rows()
-            changes = None
+        rows = self._missed_rows()
         if rows is None:
             self.evaluate_all(state)
         elif len(rows) <= FEW_ROWS and self.scalar and state.small:
@@ -174,7 +158,7 @@ class Part:
                 row_view.number = row
                 values[row] = evaluate(row_view)
         elif len(rows) <= FEW_ROWS or len(rows) * FULL_SHARE <= state.nodes.count:
-            view = changes.view(state) if changes is not None else Rows(state, _index_of(rows))
+            view = Rows(state, np.fromiter(rows, dtype=np.intp, count=len(rows)))
             self.values[view.index] = self._evaluate(view)
         else:
             count = state.nodes.count

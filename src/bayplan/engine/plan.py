@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart
+from bayplan.engine.part import FULL_SHARE, Changes, FilterPart
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan_scores import PlanScores
 from bayplan.engine.pre_filters import PreFilterOutcome, PreFilters
@@ -61,15 +61,15 @@ class Plan(PlanScores):
         self._dynamic_filters: list[tuple[int, FilterPart]] = []
         self._filter_epochs: list[int] = []
 
-    def take_changes(self) -> dict[int, None] | None:
+    def take_changes(self) -> list[int] | None:
         """Return the rows whose verdicts or scores may have changed since the last call, or None for all; for records."""
-        rows, self._recorded_rows = self._recorded_rows, {}
+        rows, self._recorded_rows = self._recorded_rows, []
         return rows
 
-    def keep_changes(self, rows: dict[int, None]) -> None:
+    def keep_changes(self, rows: list[int]) -> None:
         """Give rows back that `take_changes` returned, to be returned again."""
         if self._recorded_rows is not None:
-            self._recorded_rows.update(rows)
+            self._recorded_rows = _united(self._recorded_rows, rows)
 
     # PreFilter.
 
@@ -85,22 +85,22 @@ class Plan(PlanScores):
         state = self.state
         self.failure = None
         rows = self._changed_rows()
-        self._changes = None if rows is None else Changes(state, rows, self._usage_position, self._ports_position)
         if self.pre.node_names != self._narrowed_to:
             self._narrowed_to = self.pre.node_names
             rows = None
-        if self._refresh_filter_parts(rows) or rows is None:
+        changes = None if rows is None else Changes(state, rows, self._usage_position, self._ports_position)
+        self._changes = changes
+        if self._refresh_filter_parts(changes) or changes is None:
             self._fuse_filters()
             self._stale_rows = None
             self._recorded_rows = None
-        elif rows:
+        elif changes.rows:
             if self._recorded_rows is not None:
-                self._recorded_rows.update(dict.fromkeys(rows))
-            flipped = self._fuse_filter_rows(rows)
-            if flipped and not self._scales_hold():
+                self._recorded_rows = _united(self._recorded_rows, changes.rows)
+            if self._fuse_filter_rows(changes) and not self._scales_hold():
                 self._stale_rows = None
             elif self._stale_rows is not None:
-                self._stale_rows.update(dict.fromkeys(rows))
+                self._stale_rows = _united(self._stale_rows, changes.rows)
         self._usage_position = state.usage_log.end
         self._node_position = state.node_log.end
         self._ports_position = state.ports_log.end
@@ -108,50 +108,50 @@ class Plan(PlanScores):
             self._find_filter_error()
 
     def _changed_rows(self) -> list[int] | None:
-        """Return the rows that changed since the last refresh, or None for all."""
+        """Return the rows that changed since the last refresh, each once, or None for all."""
         state = self.state
         if self._node_position != state.node_log.end:
             return None
-        usage = state.usage_log
-        if self._ports_position == state.ports_log.end and self._usage_position >= usage.start:
-            missed = usage.end - self._usage_position
-            if missed <= 1:
-                return usage.rows[-1:] if missed else []
-        changed: dict[int, None] = {}
-        for log, position in ((state.usage_log, self._usage_position), (state.ports_log, self._ports_position)):
-            if position != log.end:
-                rows = log.since(position)
-                if rows is None:
-                    return None
-                changed.update(dict.fromkeys(rows))
-        if len(changed) * FULL_SHARE > state.nodes.count + 64:
+        rows = state.usage_log.since(self._usage_position)
+        if self._ports_position != state.ports_log.end:
+            ports = state.ports_log.since(self._ports_position)
+            rows = None if rows is None or ports is None else rows + ports
+        if rows is None:
             return None
-        return list(changed)
+        if len(rows) > 1 and len(set(rows)) < len(rows):
+            rows = list(dict.fromkeys(rows))
+        return rows if len(rows) * FULL_SHARE <= state.nodes.count + 64 else None
 
-    def _refresh_filter_parts(self, rows: list[int] | None) -> bool:
+    def _refresh_filter_parts(self, changes: Changes | None) -> bool:
         """Bring the filter parts up to date; return whether they must be fused anew as a whole."""
         state, pre = self.state, self.pre
-        whole = rows is None
-        skipped = pre.skipped
-        if skipped != self._filters_skipped:
-            self._filters_skipped = skipped
-            wanted = (plugin for plugin in self.profile.filter if plugin.name not in skipped)
-            self.filter_parts = [self._parts.filter_part(plugin, self.specs[plugin.name]) for plugin in wanted]
-            self._dynamic_filters = [entry for entry in enumerate(self.filter_parts) if not entry[1].static]
-            self._filter_epochs = [-1] * len(self.filter_parts)
-            whole = True
         # Where no PreFilter answered otherwise and no node changed, only usage and ports can have changed verdicts.
-        only_dynamic = pre is self._pre_seen and not whole
+        only_dynamic = pre is self._pre_seen and changes is not None
+        whole = False
+        if not only_dynamic and pre.skipped != self._filters_skipped:
+            self._choose_filters()
+            whole = True
         self._pre_seen = pre
-        few = self._changes if only_dynamic else None
         for number, part in self._dynamic_filters if only_dynamic else enumerate(self.filter_parts):
-            if few is not None and part.follow(few, self._filter_epochs[number], self._row_view):
+            if (
+                only_dynamic
+                and changes is not None
+                and part.follow(changes, self._filter_epochs[number], self._row_view)
+            ):
                 continue
-            part.bring_up_to_date(state, self.filter_params(part), self._row_view, self._changes)
+            part.bring_up_to_date(state, self.filter_params(part), self._row_view)
             if part.epoch != self._filter_epochs[number]:
                 self._filter_epochs[number] = part.epoch
                 whole = True
         return whole
+
+    def _choose_filters(self) -> None:
+        """Take the parts of the filters that PreFilter left in."""
+        skipped = self._filters_skipped = self.pre.skipped
+        wanted = (plugin for plugin in self.profile.filter if plugin.name not in skipped)
+        self.filter_parts = [self._parts.filter_part(plugin, self.specs[plugin.name]) for plugin in wanted]
+        self._dynamic_filters = [entry for entry in enumerate(self.filter_parts) if not entry[1].static]
+        self._filter_epochs = [-1] * len(self.filter_parts)
 
     def filter_params(self, part: FilterPart) -> Params | None:
         """Return what a filter gets as params now: None where the profile leaves out its PreFilter."""
@@ -173,30 +173,29 @@ class Plan(PlanScores):
         self.feasible_count = int(np.count_nonzero(feasible))
         self._has_errors = any(bool((part.values >= ERROR_BIT).any()) for part in self.filter_parts)
 
-    def _fuse_filter_rows(self, rows: list[int]) -> bool:
+    def _fuse_filter_rows(self, changes: Changes) -> bool:
         """Fuse just these rows; return whether any became or stopped being feasible."""
         feasible, static = self.feasible, self._static_feasible
-        dynamic = [part.values for _, part in self._dynamic_filters]
-        if len(rows) > FEW_ROWS and self._changes is not None:
-            index = self._changes.view(self.state).row_numbers()
+        if not changes.few:
+            index = changes.view(self.state).row_numbers()
             fits = static.take(index)
-            for values in dynamic:
-                verdicts = values.take(index)
-                if verdicts.any():
+            for _, part in self._dynamic_filters:
+                verdicts = part.values.take(index)
+                if np.count_nonzero(verdicts):
                     self._has_errors |= bool((verdicts >= ERROR_BIT).any())
                     fits &= verdicts == 0
             before = feasible.take(index)
-            if (fits == before).all():
+            if not np.count_nonzero(fits != before):
                 return False
             self.feasible_count += int(np.count_nonzero(fits)) - int(np.count_nonzero(before))
             feasible[index] = fits
             return True
         flipped = False
-        for row in rows:
+        for row in changes.rows:
             now = static.item(row)
             if now:
-                for values in dynamic:
-                    verdict = values.item(row)
+                for _, part in self._dynamic_filters:
+                    verdict = part.values.item(row)
                     if verdict:
                         now = False
                         self._has_errors |= verdict >= ERROR_BIT
@@ -262,3 +261,8 @@ class Plan(PlanScores):
             first[fresh] = number
             verdicts[fresh] = codes[fresh]
         return first, verdicts
+
+
+def _united(known: list[int], rows: list[int]) -> list[int]:
+    """Return the rows of both lists, each once; neither is changed."""
+    return list(dict.fromkeys((*known, *rows))) if known else rows

@@ -23,7 +23,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Status, error
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Index, Ints
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Row, Rows
 
@@ -47,8 +47,8 @@ class PlanScores:
         self._row_view = Row(state)
         self._changes: Changes | None = None
         # Rows whose totals are not up to date, and rows that records have not seen; None stands for all.
-        self._stale_rows: dict[int, None] | None = None
-        self._recorded_rows: dict[int, None] | None = None
+        self._stale_rows: list[int] | None = None
+        self._recorded_rows: list[int] | None = None
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.feasible_count = 0
         self.failure: Status | None = None
@@ -59,9 +59,10 @@ class PlanScores:
         self.weights: list[int] = []
         self.scales: list[Params | None] = []
         self.total: Ints = np.zeros(0, dtype=np.int64)
-        # Per score part its weighted scores, and their sum; meaningful in feasible rows.
-        self._weighted: list[Ints] = []
-        self._sum: Ints = self.total
+        # The weighted sum of the parts that placements leave alone, and by number the weighted scores of those parts that
+        # placements change and that have a NormalizeScore; meaningful in feasible rows.
+        self._static_sum: Ints = self.total
+        self._weighted: dict[int, Ints] = {}
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
         self._ties = TieSet()
         self._has_custom_scores = False
@@ -72,12 +73,11 @@ class PlanScores:
     def refresh_scores(self) -> None:
         """Bring `total` up to date; filters must be, and some node must be feasible."""
         state = self.state
-        rows, self._stale_rows = self._stale_rows, {}
-        if len(self.total) != state.nodes.capacity:
-            rows = None
+        rows, self._stale_rows = self._stale_rows, []
         outcome = self._pre_scores.run(self.feasible[: state.nodes.count])
         self.failure = outcome.failure
-        if self.failure is None:
+        only_dynamic = outcome is self._pre_score_seen and rows is not None
+        if not only_dynamic and self.failure is None:
             self._choose_scores(outcome)
         if self.failure is not None:
             self._stale_rows = None
@@ -85,14 +85,13 @@ class PlanScores:
         if outcome.skipped != self._scores_skipped:
             self._scores_skipped = outcome.skipped
             rows = None
-        only_dynamic = outcome is self._pre_score_seen and rows is not None
         self._pre_score_seen = outcome
         renewed: list[int] = []
-        few = self._changes if only_dynamic else None
+        changes = self._changes if only_dynamic else None
         for number, part in self._dynamic_scores if only_dynamic else enumerate(self.score_parts):
-            if few is not None and part.follow(few, self._score_epochs[number], self._row_view):
+            if changes is not None and part.follow(changes, self._score_epochs[number], self._row_view):
                 continue
-            part.bring_up_to_date(state, self._score_params(part), self._row_view, self._changes)
+            part.bring_up_to_date(state, self._score_params(part), self._row_view)
             if part.epoch != self._score_epochs[number]:
                 self._score_epochs[number] = part.epoch
                 renewed.append(number)
@@ -192,75 +191,108 @@ class PlanScores:
 
     def _fuse_scores(self) -> None:
         """Fuse all scores over all rows."""
-        count, capacity = self.state.nodes.count, self.state.nodes.capacity
-        self._weighted = []
-        self._sum = np.zeros(capacity, dtype=np.int64)
-        if not self.profile.score:
-            self._sum[:] = 1
-        for number in range(len(self.score_parts)):
-            scale = self.scales[number] = self.scale_of(number, self.feasible)
-            weighted = self.weights[number] * self.normalized(number, scale)
-            self._weighted.append(weighted)
-            self._sum[:count] += weighted
-        self.total = np.where(self.feasible, self._sum, -1)
-        self._ties.forget()
+        self._fuse_static_scores()
+        for number, part in self._dynamic_scores:
+            self._weigh(number, part)
+        self._sum_up()
 
     def _fuse_renewed_scores(self, numbers: list[int]) -> None:
         """Fuse some parts anew over all rows; the others are up to date."""
-        count = self.state.nodes.count
+        if any(self.score_parts[number].static for number in numbers):
+            self._fuse_static_scores()
         for number in numbers:
-            scale = self.scales[number] = self.scale_of(number, self.feasible)
-            weighted = self.weights[number] * self.normalized(number, scale)
-            self._sum[:count] += weighted - self._weighted[number]
-            self._weighted[number] = weighted
-        self.total = np.where(self.feasible, self._sum, -1)
-        self._ties.forget()
+            self._weigh(number, self.score_parts[number])
+        self._sum_up()
 
-    def _fuse_score_rows(self, rows: dict[int, None]) -> None:
-        """Fuse just these rows, of the parts that placements change."""
-        total, feasible, sums = self.total, self.feasible, self._sum
-        if len(rows) > FEW_ROWS:
-            index = np.fromiter(rows, dtype=np.intp, count=len(rows))
-            worths = sums.take(index)
-            for number, part in self._dynamic_scores:
-                weighted = self._normalized_rows(number, part, index)
+    def _fuse_static_scores(self) -> None:
+        sums: Ints = np.zeros(self.state.nodes.capacity, dtype=np.int64)
+        if not self.profile.score:
+            sums[:] = 1
+        for number, part in enumerate(self.score_parts):
+            if part.static:
+                scale = self.scales[number] = self.scale_of(number, self.feasible)
+                sums[: self.state.nodes.count] += self.weights[number] * self.normalized(number, scale)
+        self._static_sum = sums
+
+    def _weigh(self, number: int, part: ScorePart) -> None:
+        """Normalise a part that placements change over the nodes that are feasible now, if it has a NormalizeScore."""
+        if not part.static and isinstance(part.plugin, NormalizePlugin):
+            scale = self.scales[number] = self.scale_of(number, self.feasible)
+            self._weighted[number] = self.weights[number] * self.normalized(number, scale)
+
+    def _sum_up(self) -> None:
+        """Fuse what is kept of all parts over all rows."""
+        total, count = self._static_sum.copy(), self.state.nodes.count
+        for number, part in self._dynamic_scores:
+            weighted = self._weighted.get(number)
+            if weighted is None:
+                weighted = part.values[:count]
                 if self.weights[number] != 1:
                     weighted = self.weights[number] * weighted
-                known = self._weighted[number]
-                worths += weighted
-                worths -= known.take(index)
-                known[index] = weighted
-            sums[index] = worths
-            total[index] = np.where(feasible.take(index), worths, -1)
-            self._ties.forget()
+            total[:count] += weighted
+        total[~self.feasible] = -1
+        self.total = total
+        self._ties.forget()
+
+    def _fuse_score_rows(self, rows: list[int]) -> None:
+        """Fuse just these rows, of the parts that placements change."""
+        if len(rows) > FEW_ROWS or not self.state.small:
+            self._fuse_many_score_rows(rows)
             return
-        scales, weights, weighted_scores = self.scales, self.weights, self._weighted
+        total, feasible, sums, ties = self.total, self.feasible, self._static_sum, self._ties
         for row in rows:
-            if not feasible.item(row):
-                self._ties.move(row, total.item(row), -1)
-                total[row] = -1
-                continue
-            worth = sums.item(row)
-            for number, part in self._dynamic_scores:
-                known = weighted_scores[number]
-                score = part.values.item(row)
-                if scales[number] is not None:
-                    score = self._normalized_rows(number, part, np.array([row], dtype=np.intp)).item(0)
-                weight = weights[number] * score
-                worth += weight - known.item(row)
-                known[row] = weight
-            self._ties.move(row, total.item(row), worth)
-            sums[row] = total[row] = worth
+            worth = -1
+            if feasible.item(row):
+                worth = sums.item(row)
+                for number, part in self._dynamic_scores:
+                    score = part.values.item(row)
+                    if self.scales[number] is None:
+                        worth += self.weights[number] * score
+                    else:
+                        worth += self._weigh_row(number, part, row, score)
+            ties.move(row, total.item(row), worth)
+            total[row] = worth
+
+    def _fuse_many_score_rows(self, rows: list[int]) -> None:
+        changes = self._changes
+        if changes is not None and changes.rows is rows:
+            index = changes.view(self.state).row_numbers()
+        else:
+            index = np.array(rows, dtype=np.intp)
+        worths = self._static_sum.take(index)
+        for number, part in self._dynamic_scores:
+            weighted = part.values.take(index)
+            scale = self.scales[number]
+            if scale is not None and isinstance(part.plugin, NormalizePlugin):
+                weighted = part.plugin.normalize(part.spec, scale, weighted, Rows(self.state, index))
+            if self.weights[number] != 1:
+                weighted = self.weights[number] * weighted
+            if scale is not None:
+                self._weighted[number][index] = weighted
+            worths += weighted
+        fits = self.feasible.take(index)
+        if np.count_nonzero(fits) < len(index):
+            worths[~fits] = -1
+        self.total[index] = worths
+        self._ties.forget()
+
+    def _weigh_row(self, number: int, part: ScorePart, row: int, score: Any) -> int:
+        """Normalise and weigh the score of one row as part number `number` was normalised last."""
+        scale, plugin = self.scales[number], part.plugin
+        assert scale is not None
+        assert isinstance(plugin, NormalizePlugin)
+        if part.scalar:
+            self._row_view.number = row
+            normalized = int(plugin.normalize(part.spec, scale, score, self._row_view))
+        else:
+            index = np.array([row], dtype=np.intp)
+            normalized = int(plugin.normalize(part.spec, scale, np.array([score]), Rows(self.state, index))[0])
+        weighted = self._weighted[number][row] = self.weights[number] * normalized
+        return weighted
 
     def best(self) -> tuple[int, BestRows]:
         """Return the highest total and the rows that have it, ascending; -1 and none where nothing is feasible."""
         return self._ties.of(self.total, self.state.nodes.count)
-
-    def _normalized_rows(self, number: int, part: ScorePart, index: Index) -> Ints:
-        scale, raw = self.scales[number], part.values.take(index)
-        if scale is None or not isinstance(part.plugin, NormalizePlugin):
-            return raw
-        return part.plugin.normalize(part.spec, scale, raw, Rows(self.state, index))
 
     def _check_scores(self) -> None:
         """Set `failure` where a normalised score of a feasible node is outside of 0 to 100."""

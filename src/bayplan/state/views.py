@@ -164,7 +164,7 @@ class Rows:
 
     def nowhere(self, condition: Bools) -> bool:
         """Return whether a condition holds on no row of this view."""
-        return not condition.any()
+        return not np.count_nonzero(condition)
 
     def verdicts(self, *cases: tuple[Bools, int]) -> Codes:
         """Return per row the union of the verdicts whose condition holds there."""
@@ -221,11 +221,12 @@ class Rows:
 class GatheredRows(Rows):
     """Rows of an index that several rules look at while the state stands still: columns of amounts are gathered once."""
 
-    __slots__ = ("_divisors", "_gathered")
+    __slots__ = ("_allocatable", "_divisors", "_usage")
 
     def __init__(self, state: ClusterState, index: Index) -> None:
         super().__init__(state, index)
-        self._gathered: dict[int, Ints] = {}
+        self._usage: list[Ints] = list(state.usage.take(index, axis=1))
+        self._allocatable: dict[int, Ints] = {}
         self._divisors: dict[int, Floats] = {}
 
     def divisor(self, resource: int) -> Floats:
@@ -235,26 +236,22 @@ class GatheredRows(Rows):
         return found
 
     def allocatable(self, resource: int) -> Ints:
-        found = self._gathered.get(resource)
+        found = self._allocatable.get(resource)
         if found is None:
-            found = self._gathered[resource] = self.state.nodes.allocatable[resource].take(self._all)
+            found = self._allocatable[resource] = self.state.nodes.allocatable[resource].take(self._all)
         return found
 
-    def _usage(self, row: int) -> Ints:
-        # Keys below zero, so that they don't meet those of allocatable amounts.
-        found = self._gathered.get(~row)
-        if found is None:
-            found = self._gathered[~row] = self.state.usage[row].take(self._all)
-        return found
+    def allowed_pods(self) -> Ints:
+        return self.state.nodes.allowed_pods.take(self._all)
 
     def requested(self, resource: int) -> Ints:
-        return self._usage(FIRST_RESOURCE + resource)
+        return self._usage[FIRST_RESOURCE + resource]
 
     def non_zero_requested(self, resource: int) -> Ints:
-        return self._usage(NON_ZERO_CPU + resource)
+        return self._usage[NON_ZERO_CPU + resource]
 
     def pod_count(self) -> Ints:
-        return self._usage(POD_COUNT)
+        return self._usage[POD_COUNT]
 
 
 class Row(Rows):
