@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
+from bayplan.extender.connections import ExtenderConnections
 from bayplan.formats.inputs import load_inputs
 from bayplan.framework.configuration.loading import (
     SchedulerConfiguration,
@@ -36,7 +38,8 @@ class Cluster:
 
     Args:
         objects: nodes, pods (bound ones stay where they are) and whatever else scheduling reads.
-        configuration: a KubeSchedulerConfiguration as a mapping or YAML text; the default one if not given.
+        configuration: a KubeSchedulerConfiguration as a mapping or YAML text; the default one if not given. Its HTTP
+            extenders are asked.
         plugins: custom ones, enabled in every profile with weight 1. registry: where others come from; in-tree ones if not given.
         feature_gates: gates to set.
         seed: of the choice among equally good nodes.
@@ -62,6 +65,7 @@ class Cluster:
         self._gates = FeatureGates.from_mapping(feature_gates or {})
         self._registry = (registry if registry is not None else in_tree_registry()).with_plugins(*plugins)
         self._configuration = self._load(configuration, plugins)
+        self._connections = self._connect()
         self.scheduler = self._assemble(None)
         self.add(*objects)
 
@@ -82,6 +86,12 @@ class Cluster:
             loaded = load_configuration_mapping(configuration, feature_gates=self._gates, extension_points_of=points)
         return loaded.with_plugins([(plugin.name, 1) for plugin in plugins], points)
 
+    def _connect(self) -> ExtenderConnections:
+        """Make the conversations with extenders, which end with this object."""
+        connections = ExtenderConnections(self._configuration.extenders)
+        weakref.finalize(self, connections.close)
+        return connections
+
     def _assemble(self, state: ClusterState | None) -> Scheduler:
         return assemble_scheduler(
             self._configuration,
@@ -90,6 +100,7 @@ class Cluster:
             seed=self.seed,
             record_level=self._record_level,
             state=state,
+            extenders=self._connections.extenders,
         )
 
     @property
@@ -153,6 +164,7 @@ class Cluster:
         other = object.__new__(Cluster)
         other.seed, other._record_level = self.seed, self._record_level
         other._gates, other._registry, other._configuration = self._gates, self._registry, self._configuration
+        other._connections = other._connect()
         other.scheduler = other._assemble(self.state.fork())
         for key in self.pending:
             other.add(self.scheduler.pods[key])

@@ -17,6 +17,8 @@ from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
+from bayplan.extender.connections import ExtenderConnections
+from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats import manifests
 from bayplan.formats.inputs import Inputs, load_inputs
 from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
@@ -67,6 +69,7 @@ class PreparedSimulation:
         given: what was read.
         custom_plugins: those that were enabled.
         load_seconds: how long reading took, on a real clock.
+        connections: with the extenders of the configuration; closed after the run.
     """
 
     options: SimulationOptions
@@ -74,6 +77,7 @@ class PreparedSimulation:
     given: InputSummary
     custom_plugins: Sequence[CustomPlugin]
     load_seconds: float
+    connections: ExtenderConnections
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> SimulationResult:
         """Run it and return the outcome.
@@ -130,6 +134,7 @@ def prepare_simulation(
     inputs = load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)
+    connections = ExtenderConnections(configuration.extenders)
     # Scheduler and cluster draw from streams of their own, so that neither shifts the numbers of the other.
     with failures_told(custom_plugins):
         scheduler = assemble_scheduler(
@@ -140,6 +145,7 @@ def prepare_simulation(
             start_ns=start_ns,
             record_level=options.record_level,
             queue_type=EventDrivenQueue,
+            extenders=connections.extenders,
         )
     cluster = VirtualCluster(RandomStreams(options.seed), ClusterOptions(kubelet=_kubelet(runs)))
     simulator = Simulator(
@@ -147,7 +153,8 @@ def prepare_simulation(
     )
     for time_ns, operation in arrivals.operations(inputs, start_ns, creation_times=options.creation_times):
         simulator.at(time_ns, operation)
-    return PreparedSimulation(options, simulator, _summary(inputs), custom_plugins, perf_counter() - start)
+    seconds = perf_counter() - start
+    return PreparedSimulation(options, simulator, _summary(inputs), custom_plugins, seconds, connections)
 
 
 def _kubelet(runs: dict[str, PodRun]) -> KubeletOptions:
@@ -168,7 +175,9 @@ def read_configuration(path: Path | None, gates: FeatureGates, registry: Registr
     except OSError as problem:
         got = (problem.strerror or str(problem)).lower()
         raise ConfigurationError(str(path), wanted="a configuration file", got=got) from None
-    return load_configuration(text, where=str(path), feature_gates=gates, extension_points_of=points)
+    return load_configuration(
+        text, where=str(path), feature_gates=gates, extension_points_of=points, check_tls=check_extender_tls
+    )
 
 
 def _summary(inputs: Inputs) -> InputSummary:

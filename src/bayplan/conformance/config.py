@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.conformance.extender_tls import check_extender_tls
+from bayplan.extender.tls_check import check_extender_tls
 from bayplan.framework.configuration import (
     ExtensionPoint,
     SchedulerConfiguration,

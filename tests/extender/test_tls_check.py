@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.conformance.extender_tls import check_extender_tls
+from bayplan.extender.tls_check import check_extender_tls
 from bayplan.framework.configuration.document import ExtenderTLSConfig
 
 

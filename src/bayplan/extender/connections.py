@@ -1,0 +1,51 @@
+"""Connect the extenders of a configuration: what simulations and other hosts hand to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
+from bayplan.framework.extender import Extender
+
+if TYPE_CHECKING:
+    from bayplan.extender.conversation import Conversation
+
+
+class ExtenderConnections:
+    """The extenders of a configuration, connected; close it when no cycle is run any more.
+
+    Args:
+        configurations: in the order in which they are asked.
+
+    Attributes:
+        extenders: what the engine takes.
+    """
+
+    def __init__(self, configurations: Sequence[ExtenderConfiguration]) -> None:
+        self._conversations = [_conversation(configuration) for configuration in configurations]
+        self.extenders = tuple(
+            Extender(configuration, conversation.send)
+            for configuration, conversation in zip(configurations, self._conversations, strict=True)
+        )
+
+    def close(self) -> None:
+        """Close all connections; they open again when an extender is asked once more."""
+        for conversation in self._conversations:
+            conversation.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _conversation(configuration: ExtenderConfiguration) -> Conversation:
+    # HTTP takes a while to import, and few configurations have an extender.
+    from bayplan.extender.conversation import Conversation
+
+    return Conversation(configuration)

@@ -1,0 +1,70 @@
+"""The TLS settings of an extender as an `ssl.SSLContext`, by the rules of client-go."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from pathlib import Path
+
+from bayplan.base.errors import ConfigurationError
+from bayplan.framework.configuration.document import Extender, ExtenderTLSConfig
+
+UNKNOWN_AUTHORITY = frozenset((2, 18, 19, 20, 21))
+EXPIRED = frozenset((9, 10))
+WRONG_NAME = frozenset((62, 64))
+"""Numbers of OpenSSL's verification errors (X509_V_ERR_...)."""
+
+
+def tls_context(extender: Extender) -> ssl.SSLContext:
+    """Return how an extender is spoken to over HTTPS.
+
+    With ``enableHTTPS`` and no certificate authority nothing is verified, as upstream does.
+
+    Raises:
+        ConfigurationError: a certificate or key can't be read.
+    """
+    tls = extender.tls_config or ExtenderTLSConfig()
+    context = ssl.create_default_context()
+    try:
+        if tls.ca_data or tls.ca_file:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            authority = tls.ca_data or Path(tls.ca_file).read_bytes()
+            context.load_verify_locations(cadata=authority.decode("ascii", "replace"))
+        elif tls.insecure or extender.enable_https:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        certificate = tls.cert_data or (Path(tls.cert_file).read_bytes() if tls.cert_file else b"")
+        key = tls.key_data or (Path(tls.key_file).read_bytes() if tls.key_file else b"")
+        if certificate and key:
+            _load_pair(context, certificate, key)
+    except OSError as problem:
+        # An SSLError is an OSError too; it has no file.
+        what = problem.filename or "certificates"
+        raise ConfigurationError(
+            f"extender {extender.url_prefix} tlsConfig", got=f"{what}: {problem.strerror}"
+        ) from None
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load a certificate with its key; OpenSSL takes them from files only."""
+    descriptor, path = tempfile.mkstemp(suffix=".pem")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(certificate + b"\n" + key)
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)
+
+
+def verification_problem(problem: ssl.SSLCertVerificationError, host: str) -> str:
+    """Return what is wrong with a server's certificate, in Go's words where these are known."""
+    text = f"x509: {problem.verify_message}"
+    if problem.verify_code in UNKNOWN_AUTHORITY:
+        text = "x509: certificate signed by unknown authority"
+    elif problem.verify_code in EXPIRED:
+        text = "x509: certificate has expired or is not yet valid"
+    elif problem.verify_code in WRONG_NAME:
+        text = f"x509: certificate is not valid for {host}"
+    return f"tls: failed to verify certificate: {text}"
