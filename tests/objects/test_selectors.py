@@ -27,6 +27,7 @@ from bayplan.objects.selectors import (
     compile_label_map,
     compile_label_selector,
     compile_node_selector,
+    compile_node_term,
     compile_preferred_terms,
     compile_required_node_affinity,
     find_untolerated_taint,
@@ -357,3 +358,33 @@ def test_selectors_with_equal_keys_match_the_same(
     if first == second:
         assert first.matches(labels) == second.matches(labels)
     assert Selector(reversed(first.requirements)) == first
+
+
+@pytest.mark.parametrize(
+    ("field", "operator", "values", "want"),
+    [
+        pytest.param("matchExpressions", "In", None, "null: for 'in', 'notin' operators", id="no list of values"),
+        pytest.param("matchExpressions", "NotIn", (), "[]: for 'in', 'notin' operators", id="an empty list of values"),
+        pytest.param("matchExpressions", "Gt", None, "null: for 'Gt', 'Lt' operators", id="nothing to compare with"),
+        pytest.param("matchExpressions", "Lt", (), "[]: for 'Gt', 'Lt' operators", id="an empty list to compare with"),
+        pytest.param("matchFields", "In", None, "null: must have one element", id="no name of a node"),
+        pytest.param("matchFields", "In", (), "[]: must have one element", id="an empty list of names"),
+    ],
+)
+def test_mistakes_of_node_selectors_show_whether_a_list_was_written(
+    field: str, operator: str, values: tuple[str, ...] | None, want: str
+) -> None:
+    key = "metadata.name" if field == "matchFields" else "a"
+    requirement = NodeSelectorRequirement(key=key, operator=operator, values=values)
+    term = NodeSelectorTerm(
+        match_expressions=(requirement,) if field == "matchExpressions" else (),
+        match_fields=(requirement,) if field == "matchFields" else (),
+    )
+    (problem,) = compile_node_term(term, "here").errors
+    assert problem.startswith(f"here.{field}[0].values: Invalid value: {want}")
+
+
+def test_mistakes_of_label_selectors_show_no_list_either_way() -> None:
+    expression = LabelSelectorRequirement(key="a", operator="In", values=())
+    with pytest.raises(SelectorError, match="values: Invalid value: null: for 'in'"):
+        compile_label_selector(LabelSelector(match_expressions=(expression,)))

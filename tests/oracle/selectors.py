@@ -10,16 +10,16 @@ def matches_requirement(item: LabelSelectorRequirement | NodeSelectorRequirement
     """Say whether labels meet one expression."""
     match item.operator:
         case "In":
-            return item.key in labels and labels[item.key] in item.values
+            return item.key in labels and labels[item.key] in (item.values or ())
         case "NotIn":
-            return not (item.key in labels and labels[item.key] in item.values)
+            return not (item.key in labels and labels[item.key] in (item.values or ()))
         case "Exists":
             return item.key in labels
         case "DoesNotExist":
             return item.key not in labels
         case "Gt" | "Lt":
             try:
-                number, bound = int(labels[item.key]), int(item.values[0])
+                number, bound = int(labels[item.key]), int((item.values or ())[0])
             except (KeyError, ValueError):
                 return False
             return number > bound if item.operator == "Gt" else number < bound

@@ -4,11 +4,14 @@ from bayplan.objects.meta import ApiStruct, Int32, Int64, LabelSelector
 
 
 class NodeSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
-    """One expression over a node's labels or fields. Operator: In, NotIn, Exists, DoesNotExist, Gt, Lt."""
+    """One expression over a node's labels or fields. Operator: In, NotIn, Exists, DoesNotExist, Gt, Lt.
+
+    `values` None (left out) and () (written, but empty) are told apart: errors show the one as null, the other as [].
+    """
 
     key: str = ""
     operator: str = ""
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] | None = None
 
 
 class NodeSelectorTerm(ApiStruct, frozen=True, kw_only=True):

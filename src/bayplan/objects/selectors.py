@@ -142,7 +142,8 @@ def compile_label_selector(selector: LabelSelector | None) -> Selector:
         if expression.operator not in _LABEL_OPERATORS:
             raise SelectorError(f"{quote(expression.operator)} is not a valid label selector operator")
         operator = _operator(expression.operator)
-        _raise_for(check_requirement(expression.key, operator, expression.values))
+        # Upstream copies the values, by which a list without any becomes none.
+        _raise_for(check_requirement(expression.key, operator, expression.values or None))
         requirements.append(Requirement(expression.key, operator, expression.values))
     return Selector(requirements)
 
@@ -152,11 +153,11 @@ def compile_label_map(labels: Labels | None) -> Selector:
     return Selector(Requirement(key, "In", (value,)) for key, value in labels.items()) if labels else EVERYTHING
 
 
-def check_requirement(key: str, operator: str, values: tuple[str, ...], *, path: str = "") -> tuple[str, ...]:
+def check_requirement(key: str, operator: str, values: tuple[str, ...] | None, *, path: str = "") -> tuple[str, ...]:
     """Return upstream's complaints about a requirement; none where it is valid.
 
     Args:
-        key, operator, values: the requirement.
+        key, operator, values: the requirement. Where there are no values, None is shown as null and () as [].
         path: where it stands, e.g. `nodeSelectorTerms[0].matchExpressions[1]`.
     """
     problems = []
@@ -164,21 +165,22 @@ def check_requirement(key: str, operator: str, values: tuple[str, ...], *, path:
     if complaints := check_qualified_name(key):
         problems.append(f"{dot}key: Invalid value: {quote(key)}: {'; '.join(complaints)}")
     if operator in ("In", "NotIn") and not values:
-        problems.append(f"{dot}values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty")
+        text = "for 'in', 'notin' operators, values set can't be empty"
+        problems.append(f"{dot}values: Invalid value: {_to_json(values)}: {text}")
     elif operator in ("Exists", "DoesNotExist") and values:
         text = "values set must be empty for exists and does not exist"
         problems.append(f"{dot}values: Invalid value: {_to_json(values)}: {text}")
     elif operator in ("Gt", "Lt"):
-        if len(values) != 1:
+        if len(values or ()) != 1:
             text = "for 'Gt', 'Lt' operators, exactly one value is required"
             problems.append(f"{dot}values: Invalid value: {_to_json(values)}: {text}")
         text = "for 'Gt', 'Lt' operators, the value must be an integer"
         problems.extend(
             f"{dot}values[{index}]: Invalid value: {quote(value)}: {text}"
-            for index, value in enumerate(values)
+            for index, value in enumerate(values or ())
             if parse_int64(value) is None
         )
-    for index, value in enumerate(values):
+    for index, value in enumerate(values or ()):
         if complaints := check_label_value(value):
             problems.append(f"{dot}values[{index}][{key}]: Invalid value: {quote(value)}: {'; '.join(complaints)}")
     return tuple(dict.fromkeys(problems))
@@ -344,14 +346,15 @@ def compile_node_term(term: NodeSelectorTerm, path: str) -> NodeTerm:
         problems = check_requirement(expression.key, expression.operator, expression.values, path=where)
         errors.extend(problems)
         if not problems:
-            requirements.append(Requirement(expression.key, _operator(expression.operator), expression.values))
+            requirements.append(Requirement(expression.key, _operator(expression.operator), expression.values or ()))
     fields: list[FieldRequirement] = []
     for index, expression in enumerate(term.match_fields):
+        values = expression.values or ()
         problem = _check_field(expression, f"{path}.matchFields[{index}]")
         if problem:
             errors.append(problem)
         else:
-            fields.append(FieldRequirement(expression.key, expression.values[0], expression.operator == "In"))
+            fields.append(FieldRequirement(expression.key, values[0], expression.operator == "In"))
     if errors:
         return NodeTerm(None, (), tuple(errors))
     return NodeTerm(Selector(requirements) if term.match_expressions else None, tuple(fields))
@@ -360,7 +363,7 @@ def compile_node_term(term: NodeSelectorTerm, path: str) -> NodeTerm:
 def _check_field(expression: NodeSelectorRequirement, where: str) -> str:
     if expression.operator not in _FIELD_OPERATORS:
         return _not_supported(where, expression.operator, _FIELD_OPERATORS)
-    if len(expression.values) != 1:
+    if len(expression.values or ()) != 1:
         return f"{where}.values: Invalid value: {_to_json(expression.values)}: must have one element"
     return ""
 
@@ -464,5 +467,5 @@ def _quote_json(text: str) -> str:
     return encoded
 
 
-def _to_json(values: tuple[str, ...]) -> str:
-    return f"[{','.join(_quote_json(value) for value in values)}]" if values else "null"
+def _to_json(values: tuple[str, ...] | None) -> str:
+    return "null" if values is None else f"[{','.join(_quote_json(value) for value in values)}]"

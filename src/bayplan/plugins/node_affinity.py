@@ -212,7 +212,7 @@ def _node_names(selector: NodeSelector) -> frozenset[str] | None:
         own: frozenset[str] | None = None
         for requirement in term.match_fields:
             if requirement.key == "metadata.name" and requirement.operator == "In":
-                values = frozenset(requirement.values)
+                values = frozenset(requirement.values or ())
                 own = values if own is None else own & values
         if own is None:
             return None

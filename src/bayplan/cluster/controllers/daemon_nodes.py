@@ -123,6 +123,6 @@ def target_node(pod: Pod) -> str:
     if required is not None:
         for term in required.node_selector_terms:
             for field in term.match_fields:
-                if field.key == _NODE_NAME_FIELD and field.operator == "In" and len(field.values) == 1:
+                if field.key == _NODE_NAME_FIELD and field.operator == "In" and field.values and len(field.values) == 1:
                     return field.values[0]
     return ""

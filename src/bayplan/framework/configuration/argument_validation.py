@@ -5,6 +5,8 @@ All but those of NodeResourcesFit are checked with the configuration; that plugi
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from bayplan.framework.configuration.defaults import binding_conditions_enabled
 from bayplan.framework.configuration.encode import encode_list
 from bayplan.framework.configuration.field_errors import (
@@ -38,7 +40,7 @@ from bayplan.framework.configuration.plugin_arguments import (
 )
 from bayplan.framework.configuration.schema import EMPTY_LIST
 from bayplan.framework.feature_gates import FeatureGates
-from bayplan.objects.affinity import NodeAffinity, NodeSelectorTerm, TopologySpreadConstraint
+from bayplan.objects.affinity import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.selectors import compile_node_term
 
@@ -239,26 +241,28 @@ def _spread_constraint(path: Path, constraint: TopologySpreadConstraint) -> list
 def _node_affinity(path: Path, affinity: NodeAffinity | None) -> list[str]:
     if affinity is None:
         return []
-    errors = []
+    errors: list[str] = []
     if selector := affinity.required_during_scheduling_ignored_during_execution:
         terms_path = path.child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
         for index, term in enumerate(selector.node_selector_terms):
-            errors += _node_selector_term(terms_path.index(index), term)
+            errors += compile_node_term(_as_written(term), terms_path.index(index).text).errors
     preferred_path = path.child("preferredDuringSchedulingIgnoredDuringExecution")
     for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
         # A term without weight is never looked at.
         if preferred.weight:
-            errors += _node_selector_term(preferred_path.index(index), preferred.preference)
+            errors += compile_node_term(_as_written(preferred.preference), preferred_path.index(index).text).errors
     return errors
 
 
-def _node_selector_term(path: Path, term: NodeSelectorTerm) -> list[str]:
-    errors = list(compile_node_term(term, path.text).errors)
-    # A list that is written, but empty, is shown as such; the compiler of terms does not tell it from none.
-    for name, requirements in (("matchExpressions", term.match_expressions), ("matchFields", term.match_fields)):
-        for index, requirement in enumerate(requirements):
-            if requirement.values is EMPTY_LIST:
-                place = path.child(name).index(index).child("values").text
-                shown_as_none, shown = f"{place}: Invalid value: null:", f"{place}: Invalid value: []:"
-                errors = [error.replace(shown_as_none, shown) for error in errors]
-    return errors
+def _as_written(term: NodeSelectorTerm) -> NodeSelectorTerm:
+    """Return a term whose requirements have None for values that were left out, as in objects."""
+    return replace(
+        term,
+        match_expressions=tuple(map(_requirement_as_written, term.match_expressions)),
+        match_fields=tuple(map(_requirement_as_written, term.match_fields)),
+    )
+
+
+def _requirement_as_written(requirement: NodeSelectorRequirement) -> NodeSelectorRequirement:
+    values = requirement.values
+    return requirement if values or values is EMPTY_LIST else replace(requirement, values=None)

@@ -120,7 +120,7 @@ def _add_new(known: list[NodeSelectorRequirement], added: tuple[NodeSelectorRequ
     for requirement in added:
         if not any(
             (item.key, item.operator) == (requirement.key, requirement.operator)
-            and set(item.values) == set(requirement.values)
+            and set(item.values or ()) == set(requirement.values or ())
             for item in known
         ):
             known.append(requirement)
