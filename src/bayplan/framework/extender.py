@@ -1,7 +1,7 @@
 """HTTP extenders as the engine asks them: what is sent, what answers mean, and whose failure counts.
 
-The conversation itself is a callable that a host hands in (`Send`); `bayplan.extender.conversation` speaks HTTP. Texts and rules are
-those of upstream's HTTPExtender. Source: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#Extender
+The conversation itself is a callable that a host hands in (`Send`); `bayplan.extender.conversation` speaks HTTP. Texts and rules
+are those of upstream's HTTPExtender. Source: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#Extender
 """
 
 from __future__ import annotations
