@@ -83,6 +83,7 @@ class VirtualCluster:
         self.store = ObjectStore(streams.stream("cluster.uids"))
         names = NameGenerator(streams.stream("cluster.names"))
         admission = PodAdmission(self.store)
+        self._wakeup_ns: int | None = None
         self._kubelet = VirtualKubelet(self.store, options.kubelet)
         self._starts_at_once = options.kubelet.start_delay_ns <= 0
         self._deletion = Deletion(self.store, self._kubelet)
@@ -268,6 +269,9 @@ class VirtualCluster:
 
         None means never, unless somebody writes.
         """
+        return self._wakeup_ns
+
+    def _find_wakeup(self) -> int | None:
         manager, kubelet = self._manager.next_wakeup(), self._kubelet.next_wakeup()
         if manager is None or kubelet is None:
             return manager if kubelet is None else kubelet
@@ -279,7 +283,7 @@ class VirtualCluster:
         Raises:
             InputError: a pod's run time annotation can't be read.
         """
-        while (time_ns := self.next_wakeup()) is not None and time_ns <= now_ns:
+        while (time_ns := self._find_wakeup()) is not None and time_ns <= now_ns:
             self._kubelet.advance(time_ns)
             self._manager.follow(time_ns)
             self._manager.run(time_ns)
@@ -293,6 +297,7 @@ class VirtualCluster:
         """Queue what follows from the writes of this call, and hand out their events."""
         self._manager.follow(now_ns)
         self._manager.journal_taken()
+        self._wakeup_ns = self._find_wakeup()
         return self.store.take_journal()
 
 

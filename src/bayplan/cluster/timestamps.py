@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 
 SECOND_NS = 1_000_000_000
+_DAY_SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -20,7 +21,15 @@ def format_time(time_ns: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _format_second(second: int) -> str:
-    return (_EPOCH + timedelta(seconds=second)).isoformat(timespec="seconds") + "Z"
+    day, second = divmod(second, _DAY_SECONDS)
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    return f"{_format_day(day)}T{hour:02}:{minute:02}:{second:02}Z"
+
+
+@lru_cache(maxsize=4096)
+def _format_day(day: int) -> str:
+    return (_EPOCH + timedelta(days=day)).date().isoformat()
 
 
 def format_time_in(time_ns: int, zone: tzinfo) -> str:

@@ -98,6 +98,8 @@ class EventDrivenQueue(SchedulingQueue):
         pre_check: PreCheck | None = None,
     ) -> int:
         """Move the unschedulable pods that an event may help; see `SchedulingQueue.move_all`."""
+        if not len(self._unschedulable):
+            return self._move((), event, old, new, now_ns) if self._hints.match(event).of_interest else 0
         self._event = (event, now_ns, pre_check)
         try:
             return super().move_all(event, old, new, now_ns, pre_check)
@@ -148,6 +150,9 @@ class EventDrivenQueue(SchedulingQueue):
     def pop(self) -> QueuedPod | None:
         """Return the next pod, which is in flight from now on; None where upstream would wait for one."""
         tried, self._tried_head = self._tried_head, None
+        if tried is None and not self._records:
+            # A simulation asks at every instant, and at most of them nobody waits.
+            return None
         if tried is not None and tried[0].head is tried[1]:
             flock, head = tried
             if head.tier == NOWHERE:

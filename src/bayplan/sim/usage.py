@@ -91,7 +91,9 @@ class UsageMeter:
         if self._usage_position != state.usage_log.end:
             rows = state.usage_log.since(self._usage_position)
             self._usage_position = state.usage_log.end
-            for row in dict.fromkeys(rows) if rows is not None else range(state.nodes.count):
+            if rows is None:
+                rows = list(range(state.nodes.count))
+            for row in rows if len(rows) == 1 else dict.fromkeys(rows):
                 self._take_usage(row, time_ns, touched)
         for totals in touched.values():
             totals.note_peaks(now_ns)
