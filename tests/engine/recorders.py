@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from msgspec import structs
+
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.scheduler import Scheduler
@@ -170,7 +172,11 @@ def make_recorder(
 
 
 def make_scheduler(
-    *plugins: type[Plugin[Any]], in_tree: Sequence[str] = (), nodes: Sequence[str] = (), post_filter: bool = False
+    *plugins: type[Plugin[Any]],
+    in_tree: Sequence[str] = (),
+    nodes: Sequence[str] = (),
+    post_filter: bool = False,
+    feature_gates: FeatureGates | None = None,
 ) -> Scheduler:
     """Return a scheduler of the given plugins and DefaultBinder, with nodes of 2 CPUs; of equals the first by name is chosen."""
     registry = in_tree_registry().with_plugins(*plugins)
@@ -184,7 +190,9 @@ def make_scheduler(
         {**HEADER, "profiles": [{"schedulerName": "default-scheduler", "plugins": points}]},
         extension_points_of=registry.extension_points_for_configuration,
     )
-    scheduler = assemble_scheduler(configuration, registry, feature_gates=FeatureGates(), pick=first_by_name)
+    scheduler = assemble_scheduler(
+        configuration, registry, feature_gates=feature_gates or FeatureGates(), pick=first_by_name
+    )
     for name in nodes:
         scheduler.handle(None, small_node(name), 0)
     return scheduler
@@ -224,3 +232,10 @@ def on_nodes(scheduler: Scheduler) -> dict[str, str]:
     """Return the node of each pod that is counted on one."""
     names = scheduler.state.nodes.names
     return {info.pod.metadata.name: names[info.row] or "" for info in scheduler.state.pods.values()}
+
+
+def confirm(scheduler: Scheduler, name: str, node_name: str, now_ns: int) -> list[tuple[str, ...]]:
+    """Let a pod come back bound to a node; return what the scheduler has to say to that."""
+    pod = scheduler.pods[f"default/{name}"]
+    bound = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node_name))
+    return told(scheduler.handle(pod, bound, now_ns))

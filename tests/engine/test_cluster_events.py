@@ -60,7 +60,7 @@ def used_cpu(scheduler: Scheduler, node: str) -> int:
 def test_the_confirmation_of_an_assumed_pod_counts_it_once() -> None:
     scheduler = start(small_node("n1"), pod("p").obj())
     scheduler.schedule_one(0)
-    assert scheduler.assumed == {"default/p": None}
+    assert [*scheduler.assumed] == ["default/p"]
     scheduler.handle(scheduler.pods["default/p"], bound(pod("p").obj(), "n1"), 1)
     assert scheduler.assumed == {}
     assert on_nodes(scheduler) == {"p": "n1"}

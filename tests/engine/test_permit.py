@@ -7,13 +7,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.engine.scheduler import MAX_PERMIT_TIMEOUT_NS, Scheduler
+from bayplan.engine.binding_cycle import MAX_PERMIT_TIMEOUT_NS
+from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.diagnosis import PostFilterResult
 from bayplan.framework.events import ASSIGNED_POD_DELETE, NODE_ADD
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_node, make_pod
-from tests.engine.recorders import SECOND, Log, make_recorder, make_scheduler, on_nodes, small_node, told, waits
+from tests.engine.recorders import (
+    SECOND,
+    Log,
+    confirm,
+    make_recorder,
+    make_scheduler,
+    on_nodes,
+    small_node,
+    told,
+    waits,
+)
 
 WAIT = Status(Code.WAIT)
 P = "default/p"
@@ -31,7 +42,7 @@ def start(*answers: tuple[Status, int], **options: Any) -> tuple[Scheduler, Log]
     report = scheduler.schedule_one(SECOND)
     assert report is not None
     assert report.node_name == "n1"
-    assert report.actions == ()
+    assert told(report.actions) == [("nominate", "p", "n1")]
     return scheduler, log
 
 
@@ -55,18 +66,20 @@ def test_a_pod_that_waits_holds_its_node_and_is_not_bound() -> None:
 
 def test_a_pod_that_all_allow_is_bound_with_what_reserve_wrote() -> None:
     scheduler, log = start((WAIT, 10 * SECOND), (SUCCESS, 0), (WAIT, 20 * SECOND))
-    assert scheduler.allow_waiting_pod(P, "C", 2 * SECOND) == ()
-    assert scheduler.allow_waiting_pod(P, "B", 2 * SECOND) == ()
+    assert scheduler.allow_waiting_pod(P, "C", 2 * SECOND) == []
+    assert scheduler.allow_waiting_pod(P, "B", 2 * SECOND) == []
     actions = scheduler.allow_waiting_pod(P, "A", 3 * SECOND)
     assert told(actions) == [("bind", "p", "n1")]
     assert ("A", "pre_bind", "p", "n1", "n1") in log
+    assert kinds(log)[-1] == "C.bind"
+    confirm(scheduler, "p", "n1", 3 * SECOND)
     assert kinds(log)[-1] == "C.post_bind"
     assert len(scheduler.waiting_pods) == 0
     assert scheduler.next_wakeup_ns(3 * SECOND) is None
     assert scheduler.queue.in_flight() == []
     # Nothing is left to allow or to refuse.
-    assert scheduler.allow_waiting_pod(P, "A", 4 * SECOND) == ()
-    assert scheduler.reject_waiting_pod(P, unschedulable("no"), 4 * SECOND) == ()
+    assert scheduler.allow_waiting_pod(P, "A", 4 * SECOND) == []
+    assert scheduler.reject_waiting_pod(P, unschedulable("no"), 4 * SECOND) == []
 
 
 def test_who_refuses_outweighs_who_waits() -> None:

@@ -7,15 +7,26 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bayplan.engine.failure_handler import MAX_EVENT_NOTE
 from bayplan.engine.records import Outcome
-from bayplan.engine.scheduler import MAX_EVENT_NOTE, Scheduler
+from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.diagnosis import PostFilterResult
 from bayplan.framework.events import NODE_ADD
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_pod
-from tests.engine.recorders import SECOND, Log, make_recorder, make_scheduler, on_nodes, small_node, told, waits
+from tests.engine.recorders import (
+    SECOND,
+    Log,
+    confirm,
+    make_recorder,
+    make_scheduler,
+    on_nodes,
+    small_node,
+    told,
+    waits,
+)
 
 
 def start(says: dict[str, Any], *nodes: str, post_filter: bool = False) -> tuple[Scheduler, Log]:
@@ -33,6 +44,8 @@ def points(log: Log) -> list[str]:
 def test_every_extension_point_is_called_in_order() -> None:
     scheduler, log = start({"scores": {"n1": 10, "n2": 70}})
     report = scheduler.schedule_one(5)
+    assert [*scheduler.assumed] == ["default/p"]
+    confirm(scheduler, "p", "n2", 6)
     assert log == [
         ("A", "pre_enqueue", "p"),
         ("A", "pre_filter", "p"),
@@ -52,7 +65,7 @@ def test_every_extension_point_is_called_in_order() -> None:
     assert (report.outcome, report.node_name, report.message) == (Outcome.SCHEDULED, "n2", "")
     assert told(report.actions) == [("bind", "p", "n2")]
     assert on_nodes(scheduler) == {"p": "n2"}
-    assert scheduler.assumed == {"default/p": None}
+    assert scheduler.assumed == {}
     record = scheduler.records[0]
     assert (record.outcome, record.node, record.ties, record.total, record.attempt) == (0, "n2", 1, 70, 1)
     assert scheduler.schedule_one(5) is None
@@ -172,6 +185,7 @@ def test_binding_goes_to_the_next_plugin_until_one_binds() -> None:
     report = scheduler.schedule_one(0)
     assert report is not None
     assert told(report.actions) == [("bind", "p", "n1")]
+    confirm(scheduler, "p", "n1", 0)
     assert points(log)[-5:] == ["A.bind", "B.bind", "A.post_bind", "B.post_bind", "C.post_bind"]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 
+from bayplan.engine.records import Outcome
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
@@ -64,3 +66,13 @@ class Emit(Struct, frozen=True, gc=False):
 
 
 Action: TypeAlias = Bind | Update | Nominate | Evict | SetCondition | Emit
+
+
+class CycleReport(Struct, frozen=True, gc=False):
+    """What a scheduling cycle did: the pod, how the cycle ended, and what the host is to do."""
+
+    pod: Pod
+    outcome: Outcome
+    node_name: str
+    message: str
+    actions: Sequence[Action]

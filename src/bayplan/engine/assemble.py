@@ -13,6 +13,7 @@ from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey, priority_
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import Pick, seeded_pick
+from bayplan.engine.waiting_pods import WaitingPods
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.configuration.profiles import ProfileConfiguration
@@ -74,9 +75,12 @@ def assemble_scheduler(
         draw=lambda count: int(offsets() * count),
         pick=pick if pick is not None else seeded_pick(streams.stream("preemption_node").random),
     )
+    waiting_pods = WaitingPods()
     profiles = {
         profile.scheduler_name: _profile(
-            profile, registry, Handle(state, feature_gates, profile.scheduler_name, dry_runs, extenders)
+            profile,
+            registry,
+            Handle(state, feature_gates, profile.scheduler_name, dry_runs, extenders, waiting_pods, pods),
         )
         for profile in configuration.profiles
     }
@@ -97,6 +101,8 @@ def assemble_scheduler(
         sampling=_sampling(configuration, extenders) if sampling else None,
         extenders=extenders,
         record_level=record_level,
+        waiting_pods=waiting_pods,
+        nominates_expected=feature_gates.enabled("NominatedNodeNameForExpectation"),
     )
     dry_runs.connect(queue.nominator, scheduler.nominated_pods)
     scheduler.missing_plugins = _missing_plugins(configuration, registry)

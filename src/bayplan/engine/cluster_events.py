@@ -66,9 +66,10 @@ class ClusterEvents:
         if old is not None and old.spec.node_name:
             self._update_assigned_pod(old, new, key, now_ns)
         elif new.spec.node_name:
-            self._add_assigned_pod(new, key, now_ns)
+            actions = self._add_assigned_pod(new, key, now_ns)
             if old is not None and old.spec.scheduler_name in scheduler.profiles:
                 scheduler.queue.delete(old)
+            return actions
         elif new.spec.scheduler_name in scheduler.profiles:
             if old is None:
                 scheduler.queue.add(new, now_ns)
@@ -76,22 +77,23 @@ class ClusterEvents:
                 return self._update_pending_pod(old, new, key, now_ns)
         return []
 
-    def _add_assigned_pod(self, pod: Pod, key: str, now_ns: int) -> None:
+    def _add_assigned_pod(self, pod: Pod, key: str, now_ns: int) -> list[Action]:
         """Take in a pod with a node: the confirmation of an assumed pod, or one that somebody else bound."""
         scheduler, state = self._scheduler, self._scheduler.state
         known = state.pods.get(key)
         row = state.nodes.row_of.get(pod.spec.node_name)
         if known is not None and key in scheduler.assumed:
-            del scheduler.assumed[key]
+            binding = scheduler.assumed.pop(key)
             if known.row == row:
                 state.renew_pod(known, pod)
                 scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now_ns)
-                return
+                return scheduler.bindings.succeeded(binding, pod, now_ns) if binding is not None else []
         if known is not None:
             state.remove_pod(key)
         if row is not None:
             state.place(state.pod_info(pod), row)
         scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now_ns)
+        return []
 
     def _update_assigned_pod(self, old: Pod, new: Pod, key: str, now_ns: int) -> None:
         state = self._scheduler.state

@@ -5,53 +5,35 @@ It has no clock: every call says what time it is. `bayplan.engine.assemble` make
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
+from bayplan.engine.actions import Action, CycleReport, Emit
+from bayplan.engine.binding_cycle import Binding, BindingCycle, rejected_or_error
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
-from bayplan.engine.extenders import bind_by_extenders
+from bayplan.engine.failure_handler import FailureHandler
 from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import NominatedPods
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
 from bayplan.engine.queue import SchedulingQueue
-from bayplan.engine.queued_pod import QueuedPod, uid_of
+from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import Outcome, RecordLevel, Records
 from bayplan.engine.select_host import Pick
-from bayplan.engine.waiting_pods import WaitingPod, WaitingPods
+from bayplan.engine.waiting_pods import WaitingPods
 from bayplan.framework.configuration.go_text import format_duration
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, told_reasons
-from bayplan.framework.events import ASSIGNED_POD_DELETE
+from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.extender import Extender
 from bayplan.framework.profile import Profile
-from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
+from bayplan.framework.status import Code, Status, error
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
-
-MAX_EVENT_NOTE = 1024
-"""Longer notes of events are cut off by upstream, with three dots."""
-
-MAX_PERMIT_TIMEOUT_NS = 15 * 60 * 1_000_000_000
-"""No pod waits longer for a permit, whatever the plugin says."""
-
-
-class CycleReport(Struct, frozen=True, gc=False):
-    """What `schedule_one` did: the pod, how the cycle ended, and what the host is to do."""
-
-    pod: Pod
-    outcome: Outcome
-    node_name: str
-    message: str
-    actions: Sequence[Action]
 
 
 class Scheduler:
@@ -66,8 +48,12 @@ class Scheduler:
         sampling: when the search for nodes ends; None: when all have been looked at.
         extenders: in the order in which they are asked.
         record_level: how much is recorded.
+        waiting_pods: where pods wait for a permit; plugins know it, too.
+        nominates_expected: see `BindingCycle`.
 
     Attributes:
+        assumed: the pods that are counted on a node and not known to be bound there, by key; with what taking back the binding
+            needs, once the host was asked for it.
         missing_plugins: in-tree plugins that the configuration asks for and that this version lacks.
     """
 
@@ -82,6 +68,8 @@ class Scheduler:
         sampling: NodeSampling | None = None,
         extenders: Sequence[Extender] = (),
         record_level: RecordLevel = RecordLevel.SUMMARY,
+        waiting_pods: WaitingPods | None = None,
+        nominates_expected: bool = True,
     ) -> None:
         self.state = state
         self.profiles = profiles
@@ -89,9 +77,11 @@ class Scheduler:
         self.pods = pods
         self.plans = PlanCache(state)
         self.records = Records(record_level)
-        self.waiting_pods = WaitingPods()
+        self.waiting_pods = waiting_pods if waiting_pods is not None else WaitingPods()
         self.missing_plugins: tuple[str, ...] = ()
-        self.assumed: dict[str, None] = {}
+        self.assumed: dict[str, Binding | None] = {}
+        self.bindings = BindingCycle(self, nominates_expected=nominates_expected)
+        self.failures = FailureHandler(self)
         self.nominated_pods = NominatedPods(state, queue.nominator, pods)
         self.sampling = sampling
         self.extenders = extenders
@@ -102,7 +92,10 @@ class Scheduler:
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> list[Action]:
         """Take in a change of the cluster: an addition (no `old`), an update, or a deletion (no `new`)."""
-        return self._events.handle(old, new, now_ns)
+        actions = self._events.handle(old, new, now_ns)
+        if self.waiting_pods.decided:
+            actions += self.bindings.settle(now_ns)
+        return actions
 
     def next_wakeup_ns(self, now_ns: int) -> int | None:
         """Return the earliest instant at which `tick` would do something, or None."""
@@ -118,7 +111,7 @@ class Scheduler:
             waited = format_duration(waiting.timeouts[plugin])
             text = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
             actions += self.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, (text,), plugin), now_ns)
-        return actions
+        return actions + self.bindings.settle(now_ns)
 
     # A pod is scheduled.
 
@@ -127,6 +120,13 @@ class Scheduler:
         queued = self.queue.pop()
         if queued is None:
             return None
+        report = self._schedule(queued, now_ns)
+        if self.waiting_pods.decided:
+            actions = (*report.actions, *self.bindings.settle(now_ns))
+            report = structs.replace(report, actions=actions)
+        return report
+
+    def _schedule(self, queued: QueuedPod, now_ns: int) -> CycleReport:
         pod = queued.pod
         profile = self.profiles.get(pod.spec.scheduler_name)
         if profile is None or self._skip_pod_schedule(queued):
@@ -137,14 +137,9 @@ class Scheduler:
         if result.row < 0:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
         node_name = self.state.nodes.names[result.row] or ""
-        self._record(queued, Outcome.SCHEDULED, plan, result, now_ns, node=node_name)
+        self.record(queued, Outcome.SCHEDULED, plan, result, now_ns, node=node_name)
         self.assume(plan, pod, queued.key, result.row)
-        status = self._reserve_and_permit(queued, profile, cycle_state, node_name, now_ns)
-        if status.code is Code.WAIT:
-            return CycleReport(pod, Outcome.SCHEDULED, node_name, "", ())
-        if not status.ok:
-            return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns)
-        return self._bind(queued, profile, cycle_state, node_name, now_ns)
+        return self.bindings.begin(queued, profile, cycle_state, node_name, now_ns)
 
     def _skip_pod_schedule(self, queued: QueuedPod) -> bool:
         return queued.pod.metadata.deletion_timestamp is not None or queued.key in self.assumed
@@ -158,7 +153,7 @@ class Scheduler:
         elif pod.metadata.deletion_timestamp is not None:
             message = f"skip schedule deleting pod: {queued.key}"
             actions.append(Emit(pod, "Warning", "FailedScheduling", "Scheduling", message))
-        self._record(queued, Outcome.SKIPPED, None, None, now_ns, message=message)
+        self.record(queued, Outcome.SKIPPED, None, None, now_ns, message=message)
         return CycleReport(pod, Outcome.SKIPPED, "", message, actions)
 
     def assume(self, plan: Plan, pod: Pod, key: str, row: int) -> None:
@@ -168,50 +163,6 @@ class Scheduler:
         self.assumed[key] = None
         if len(self.queue.nominator):
             self.queue.unnominate(pod)
-
-    def _reserve_and_permit(
-        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
-    ) -> Status:
-        pod = queued.pod
-        for reserver in profile.reserve:
-            status = reserver.reserve(cycle_state, pod, node_name)
-            if not status.ok:
-                return _rejected_or_error(status, reserver.name, "Reserve")
-        timeouts: dict[str, int] = {}
-        for permitter in profile.permit:
-            status, timeout_ns = permitter.permit(cycle_state, pod, node_name)
-            if status.code is Code.WAIT:
-                timeouts[permitter.name] = min(timeout_ns, MAX_PERMIT_TIMEOUT_NS)
-            elif not status.ok:
-                return _rejected_or_error(status, permitter.name, "Permit")
-        if timeouts:
-            deadlines = {plugin: now_ns + timeout_ns for plugin, timeout_ns in timeouts.items()}
-            self.waiting_pods.add(queued.key, WaitingPod(queued, pod, node_name, cycle_state, deadlines, timeouts))
-            return Status(Code.WAIT)
-        return SUCCESS
-
-    def _bind(
-        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
-    ) -> CycleReport:
-        """Run the rest of the binding cycle; from here on the pod can fail, but not be found unschedulable."""
-        pod = queued.pod
-        self.queue.done(queued.uid)
-        updates: list[Action] = []
-        for binder in profile.pre_bind:
-            status = binder.pre_bind(cycle_state, pod, node_name)
-            if not status.ok:
-                failed = _rejected_or_error(status, binder.name, "PreBind")
-                return self._binding_failed(queued, profile, cycle_state, node_name, failed, now_ns)
-            updates += [Update(pod, node_name, item) for item in binder.updates(cycle_state)]
-        extender, status = bind_by_extenders(self.extenders, pod, node_name) if self.extenders else ("", SUCCESS)
-        if not extender:
-            status = _run_bind_plugins(profile, cycle_state, pod, node_name)
-        if not status.ok:
-            return self._binding_failed(queued, profile, cycle_state, node_name, status, now_ns)
-        for told in profile.post_bind:
-            told.post_bind(cycle_state, pod, node_name)
-        bind = Bind(pod, node_name, extender)
-        return CycleReport(pod, Outcome.SCHEDULED, node_name, "", (*updates, bind) if updates else (bind,))
 
     # A pod is not scheduled.
 
@@ -235,9 +186,9 @@ class Scheduler:
         nominated = (found.nominated_node_name or "") if found is not None else ""
         victims = tuple(found.victims) if found is not None else ()
         message = failure.message
-        self._record(queued, outcome, plan, result, now_ns, message=message, nominated=nominated, victims=victims)
+        self.record(queued, outcome, plan, result, now_ns, message=message, nominated=nominated, victims=victims)
         rejecting = result.diagnosis.unschedulable_plugins if result.diagnosis is not None else ()
-        actions = self._handle_scheduling_failure(queued, failure, rejecting, found, now_ns)
+        actions = self.failures.handle_scheduling_failure(queued, failure, rejecting, found, now_ns)
         return CycleReport(queued.pod, outcome, "", failure.message, actions)
 
     def run_post_filter_plugins(
@@ -262,65 +213,6 @@ class Scheduler:
         diagnosis.post_filter_message = ", ".join(reasons)
         return found, Status(Code.UNSCHEDULABLE, tuple(reasons), rejector)
 
-    def _handle_scheduling_failure(
-        self,
-        queued: QueuedPod,
-        failure: Status,
-        rejecting: Sequence[str],
-        found: PostFilterResult | None,
-        now_ns: int,
-        pending: Sequence[str] = (),
-    ) -> list[Action]:
-        nominating = None
-        if found is not None and found.nominated_node_name is not None:
-            nominating = NominatingInfo(NominatingMode.OVERRIDE, found.nominated_node_name)
-        known = self.pods.get(queued.key)
-        self.queue.fail(
-            queued,
-            now_ns,
-            unschedulable_plugins=frozenset(rejecting),
-            pending_plugins=frozenset(pending),
-            nominating=nominating,
-        )
-        if known is not None and not known.spec.node_name and uid_of(known) != queued.uid:
-            # Another pod of the same name has come in between; nothing is said about it.
-            return []
-        pod = queued.pod
-        actions: list[Action] = []
-        note = failure.message
-        if len(note) > MAX_EVENT_NOTE:
-            note = note[: MAX_EVENT_NOTE - 4] + " ..."
-        actions.append(Emit(pod, "Warning", "FailedScheduling", "Scheduling", note))
-        reason = "Unschedulable" if failure.code.rejects else "SchedulerError"
-        actions.append(SetCondition(pod, reason, failure.message))
-        if nominating is not None and nominating.node_name != pod.status.nominated_node_name:
-            actions.append(Nominate(pod, nominating.node_name))
-        if found is not None and found.nominated_node_name:
-            actions += self._actuate_preemption(pod, found, now_ns)
-        return actions
-
-    def _actuate_preemption(self, preemptor: Pod, found: PostFilterResult, now_ns: int) -> list[Action]:
-        """Make room: nominations of lower priority end, victims go. One that only waits for a permit is refused it instead."""
-        node_name = found.nominated_node_name or ""
-        actions: list[Action] = []
-        for key in found.nominations_to_clear:
-            other = self.pods.get(key)
-            if other is not None:
-                self.queue.unnominate(other)
-                actions.append(Nominate(other, ""))
-        for key in found.victims:
-            victim = self.pods.get(key)
-            if victim is None or victim.metadata.deletion_timestamp is not None:
-                continue
-            note = f"Preempted by pod {uid_of(preemptor)} on node {node_name}"
-            if self.waiting_pods.get(key) is not None:
-                actions += self.reject_waiting_pod(key, error("waiting on permit for pod: preempted"), now_ns)
-                note += " (in kube-scheduler memory)."
-            else:
-                actions.append(Evict(victim, preemptor, node_name))
-            actions.append(Emit(victim, "Normal", "Preempted", "Preempting", note))
-        return actions
-
     def preemption_failed(self, pod: Pod, now_ns: int) -> None:
         """Note that the host could not carry out the evictions for a pod: it no longer waits for them, and is tried again."""
         profile = self.profiles.get(pod.spec.scheduler_name)
@@ -328,100 +220,56 @@ class Scheduler:
             plugin.stop_waiting(pod)
         self.queue.activate([pod], now_ns)
 
-    def _rolled_back(
-        self,
-        queued: QueuedPod,
-        profile: Profile,
-        cycle_state: CycleState,
-        node_name: str,
-        status: Status,
-        now_ns: int,
-    ) -> CycleReport:
-        """Take an assumed pod off its node again, after Reserve or Permit failed. To others it never was there."""
-        self._unreserve_and_forget(queued, profile, cycle_state, node_name)
-        return self._given_back(queued, status, now_ns, rejected=status.code.rejects)
-
-    def _binding_failed(
-        self,
-        queued: QueuedPod,
-        profile: Profile,
-        cycle_state: CycleState,
-        node_name: str,
-        status: Status,
-        now_ns: int,
-        *,
-        waited: bool = False,
-    ) -> CycleReport:
-        """Take an assumed pod off its node again, after a wait for a permit, PreBind or Bind failed.
-
-        To others it leaves the node, which may help them. It waits for an event itself only where a permit was refused it; what
-        PreBind and Bind say is tried again after a backoff.
-        """
-        pod, uid = queued.pod, queued.uid
-        assumed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node_name))
-        self._unreserve_and_forget(queued, profile, cycle_state, node_name)
-        if not status.code.rejects:
-            self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns)
-            return self._given_back(queued, status, now_ns)
-        report = self._given_back(queued, status, now_ns, rejected=waited)
-        self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns, lambda other: uid_of(other) != uid)
-        return report
-
-    def _unreserve_and_forget(
-        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str
-    ) -> None:
-        for reserver in reversed(profile.reserve):
-            reserver.unreserve(cycle_state, queued.pod, node_name)
-        self.forget(queued.key)
-
-    def _given_back(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
-        """Give a pod whose node was taken back to the queue; `rejected`: it waits for an event of the plugin that said so."""
-        outcome = Outcome.UNSCHEDULABLE if status.code.rejects else Outcome.ERROR
-        message, rejecting, pending = status.message, tuple[str, ...](), tuple[str, ...]()
-        if rejected:
-            message = f"0/1 nodes are available:{told_reasons(Counter(status.reasons))}"
-            rejecting = (status.plugin,)
-            pending = rejecting if status.code is Code.PENDING else ()
-        self._record(queued, outcome, None, None, now_ns, message=message)
-        failure = Status(status.code, (message,), status.plugin)
-        pod = queued.pod
-        actions = self._handle_scheduling_failure(queued, failure, rejecting, PostFilterResult(""), now_ns, pending)
-        return CycleReport(pod, outcome, "", message, actions)
-
     def forget(self, key: str) -> None:
         """Take an assumed pod off its node, where it still is there."""
-        if self.assumed.pop(key, 0) is None and key in self.state.pods:
-            self.state.remove_pod(key)
+        if key in self.assumed:
+            del self.assumed[key]
+            if key in self.state.pods:
+                self.state.remove_pod(key)
 
-    # Permit.
+    # Permit, and what the host says of bindings.
 
-    def allow_waiting_pod(self, key: str, plugin: str, now_ns: int) -> Sequence[Action]:
+    def allow_waiting_pod(self, key: str, plugin: str, now_ns: int) -> list[Action]:
         """Note that a Permit plugin lets a waiting pod go on; bind it when all have."""
         waiting = self.waiting_pods.get(key)
-        if waiting is None:
-            return ()
-        waiting.deadlines.pop(plugin, None)
-        if waiting.deadlines:
-            return ()
-        self.waiting_pods.remove(key)
-        profile = self.profiles[waiting.pod.spec.scheduler_name]
-        return self._bind(waiting.queued, profile, waiting.cycle_state, waiting.node_name, now_ns).actions
+        if waiting is not None:
+            waiting.allow(plugin)
+        return self.bindings.settle(now_ns)
 
-    def reject_waiting_pod(self, key: str, status: Status, now_ns: int) -> Sequence[Action]:
+    def reject_waiting_pod(self, key: str, status: Status, now_ns: int) -> list[Action]:
         """Refuse a waiting pod: it gives its node back and returns to the queue."""
-        waiting = self.waiting_pods.remove(key)
-        if waiting is None:
-            return ()
-        profile = self.profiles[waiting.pod.spec.scheduler_name]
-        if not status.reasons:
-            status = unschedulable("pod was rejected while waiting on permit")
-        return self._binding_failed(
-            waiting.queued, profile, waiting.cycle_state, waiting.node_name, status, now_ns, waited=True
-        ).actions
+        waiting = self.waiting_pods.get(key)
+        if waiting is not None:
+            waiting.refuse(status)
+        return self.bindings.settle(now_ns)
+
+    def binding_failed(
+        self, key: str, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
+    ) -> list[Action]:
+        """Take back a pod that the host could not bind, or for which it could not make an update (then `point` is PreBind).
+
+        The host drops what else it was asked to do for this binding. It says nothing of bindings that it carried out: those
+        come back as events.
+
+        Args:
+            key: the pod.
+            message: why, as the API server tells it.
+            now_ns: the time.
+            plugin: whose work it was; "" for an extender's, whose message is told as it is.
+            point: the extension point.
+        """
+        binding = self.assumed.get(key)
+        if binding is None:
+            return []
+        status = rejected_or_error(error(message), plugin, point) if plugin else error(message)
+        report = self.bindings.failed(
+            binding.queued, binding.profile, binding.cycle_state, binding.node_name, status, now_ns
+        )
+        return [*report.actions, *self.bindings.settle(now_ns)]
 
     # Records.
 
-    def _record(
+    def record(
         self,
         queued: QueuedPod,
         outcome: Outcome,
@@ -434,6 +282,7 @@ class Scheduler:
         nominated: str = "",
         victims: tuple[str, ...] = (),
     ) -> None:
+        """Keep how an attempt ended."""
         self.records.add(
             time_ns=now_ns,
             pod=queued.key,
@@ -446,18 +295,3 @@ class Scheduler:
             result=result,
             victims=victims,
         )
-
-
-def _run_bind_plugins(profile: Profile, cycle_state: CycleState, pod: Pod, node_name: str) -> Status:
-    """Ask the Bind plugins until one takes the pod."""
-    for plugin in profile.bind:
-        status = plugin.bind(cycle_state, pod, node_name)
-        if status.code is not Code.SKIP:
-            return status if status.ok else _rejected_or_error(status, plugin.name, "Bind")
-    return error("no bind plugin bound the pod")
-
-
-def _rejected_or_error(status: Status, plugin: str, point: str) -> Status:
-    if status.code.rejects:
-        return status.by(plugin)
-    return error(f'running {point} plugin "{plugin}": {status.message}').by(plugin)

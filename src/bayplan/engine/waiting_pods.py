@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.status import Code, Status
 from bayplan.objects.pod import Pod
 
 
-@dataclass
+@dataclass(eq=False)
 class WaitingPod:
-    """A pod that is assumed on its node and waits for permission.
+    """A pod that is assumed on its node and waits for permission. Plugins see it as `bayplan.framework.waiting_pods.WaitingPod`.
 
     Attributes:
         deadlines: per plugin that has not permitted it yet, when its patience ends.
         timeouts: per plugin for how long it lets the pod wait, in nanoseconds.
+        refusal: why it may not go on; None while nobody refused.
+        decided: where it notes that its wait is over.
     """
 
     queued: QueuedPod
@@ -25,18 +28,45 @@ class WaitingPod:
     cycle_state: CycleState
     deadlines: dict[str, int] = field(default_factory=dict)
     timeouts: dict[str, int] = field(default_factory=dict)
+    refusal: Status | None = None
+    decided: list[str] = field(default_factory=list)
+
+    @property
+    def pending_plugins(self) -> tuple[str, ...]:
+        """Return the plugins that have not allowed it yet."""
+        return (*self.deadlines,)
 
     @property
     def deadline_ns(self) -> int:
         """Return when the first plugin's patience ends."""
         return min(self.deadlines.values())
 
+    def allow(self, plugin: str) -> None:
+        """Let it go on, as far as one plugin is concerned."""
+        if self.refusal is None and self.deadlines.pop(plugin, None) is not None and not self.deadlines:
+            self.decided.append(self.queued.key)
+
+    def reject(self, plugin: str, message: str) -> None:
+        """Send it back to the queue, unschedulable for a plugin that says why."""
+        self.refuse(Status(Code.UNSCHEDULABLE, (message,), plugin))
+
+    def refuse(self, status: Status) -> None:
+        """End its wait with a status, unless it is over already."""
+        if self.refusal is None and self.deadlines:
+            self.refusal = status
+            self.decided.append(self.queued.key)
+
 
 class WaitingPods:
-    """The waiting pods by key, in the order in which they came."""
+    """The waiting pods by key, in the order in which they came.
+
+    Attributes:
+        decided: keys of pods whose wait is over, in the order in which it ended; the engine acts on them and takes them out.
+    """
 
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}
+        self.decided: list[str] = []
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -44,9 +74,10 @@ class WaitingPods:
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))
 
-    def add(self, key: str, waiting: WaitingPod) -> None:
+    def add(self, waiting: WaitingPod) -> None:
         """Take in a pod."""
-        self._pods[key] = waiting
+        waiting.decided = self.decided
+        self._pods[waiting.queued.key] = waiting
 
     def get(self, key: str) -> WaitingPod | None:
         """Return a waiting pod, or None."""
@@ -55,6 +86,14 @@ class WaitingPods:
     def remove(self, key: str) -> WaitingPod | None:
         """Let a pod go."""
         return self._pods.pop(key, None)
+
+    def take_decided(self) -> WaitingPod | None:
+        """Take out the first pod whose wait is over, or return None."""
+        while self.decided:
+            waiting = self.remove(self.decided.pop(0))
+            if waiting is not None:
+                return waiting
+        return None
 
     def next_deadline_ns(self) -> int | None:
         """Return when the next pod's time is over, or None."""

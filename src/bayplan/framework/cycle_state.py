@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from bayplan.objects.pod import Pod
+
 T = TypeVar("T")
 
 
@@ -15,15 +17,25 @@ class CycleState:
         skip_filter_plugins: plugins whose PreFilter returned Skip.
         skip_score_plugins: plugins whose PreScore returned Skip.
         unreached_pre_filters: plugins whose PreFilter was not asked, as one before them had ended PreFilter.
+        pods_to_activate: pods that a plugin wants to be tried at once, wherever they wait; taken at the end of a scheduling cycle
+            that found a node, and again when the pod is bound.
     """
 
-    __slots__ = ("_data", "now_ns", "skip_filter_plugins", "skip_score_plugins", "unreached_pre_filters")
+    __slots__ = (
+        "_data",
+        "now_ns",
+        "pods_to_activate",
+        "skip_filter_plugins",
+        "skip_score_plugins",
+        "unreached_pre_filters",
+    )
 
     def __init__(self, now_ns: int = 0) -> None:
         self.now_ns = now_ns
         self.skip_filter_plugins: tuple[str, ...] = ()
         self.skip_score_plugins: tuple[str, ...] = ()
         self.unreached_pre_filters: tuple[str, ...] = ()
+        self.pods_to_activate: tuple[Pod, ...] = ()
         self._data: dict[str, object] = {}
 
     def write(self, key: str, item: object) -> None:
@@ -45,5 +57,6 @@ class CycleState:
         other.skip_filter_plugins = self.skip_filter_plugins
         other.skip_score_plugins = self.skip_score_plugins
         other.unreached_pre_filters = self.unreached_pre_filters
+        other.pods_to_activate = self.pods_to_activate
         other._data = dict(self._data)
         return other

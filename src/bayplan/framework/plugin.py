@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
     from bayplan.framework.extender import Extender
     from bayplan.framework.preemption.dry_runs import DryRuns
+    from bayplan.framework.waiting_pods import WaitingPods
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
@@ -61,6 +62,8 @@ class Handle:
         scheduler_name: the profile's name.
         dry_runs: what preemption asks of the engine; None outside of a scheduler.
         extenders: in the order in which they are asked.
+        waiting_pods: the pods that wait for a permit; None outside of a scheduler.
+        pods: all pods of the cluster that are not finished, with a node or without, by key.
     """
 
     cluster: ClusterState
@@ -68,6 +71,8 @@ class Handle:
     scheduler_name: str = "default-scheduler"
     dry_runs: DryRuns | None = None
     extenders: Sequence[Extender] = ()
+    waiting_pods: WaitingPods | None = None
+    pods: Mapping[str, Pod] = field(default_factory=dict)
 
 
 REJECTING_POINTS = frozenset(("pre_enqueue", "pre_filter", "filter", "reserve", "permit"))

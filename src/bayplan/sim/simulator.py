@@ -7,21 +7,23 @@ carries out what the scheduler asks for. `bayplan.sim.operations.Rank` says what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import chain
 from typing import NamedTuple
 
 from bayplan.base.errors import InputError
+from bayplan.cluster.binding_refusal import binding_refusal, update_refusal
 from bayplan.cluster.cluster import VirtualCluster
 from bayplan.cluster.store import ChangeEvent
-from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
+from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Evict, Nominate, SetCondition, Update
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.outlook import Outlook
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Outcome
-from bayplan.engine.scheduler import CycleReport, Scheduler
+from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.pod import Pod
+from bayplan.objects.resource import ResourceClaim
 from bayplan.sim.emitted_events import EmittedEvents
 from bayplan.sim.operations import Apply, Delete, Operation
 from bayplan.sim.perpetual import perpetual_workloads
@@ -340,18 +342,22 @@ class Simulator:
 
     def _carry_out(self, actions: Iterable[Action], now_ns: int) -> None:
         cluster = self.cluster
+        refused = ""
         for action in actions:
             key = key_of(action.pod)
-            if isinstance(action, Bind):
-                changes = cluster.bind(key, action.node_name, now_ns)
-                if not changes:
-                    self.scheduler.forget(key)
-            elif isinstance(action, Update):
-                changes = cluster.write_volume(action.item, action.node_name, now_ns)
-            elif isinstance(action, Emit):
+            if isinstance(action, Bind | Update):
+                # What was to be done for a pod of which something was refused is not done.
+                if key == refused:
+                    continue
+                refusal = self._write_for_binding(action, key, now_ns)
+                if refusal:
+                    refused = key
+                    self._carry_out(refusal, now_ns)
+                continue
+            if isinstance(action, Emit):
                 self._events.take(action, now_ns)
                 continue
-            elif isinstance(action, SetCondition):
+            if isinstance(action, SetCondition):
                 timeline = self._timelines.of_pod(key)
                 if timeline is not None:
                     timeline.message, timeline.last_failure_ns = action.message, now_ns
@@ -359,10 +365,25 @@ class Simulator:
             elif isinstance(action, Nominate):
                 changes = cluster.set_nominated(key, action.node_name, now_ns)
             else:
-                assert isinstance(action, Evict)
                 self.counters.evictions += 1
                 changes = cluster.evict(key, now_ns, preemptor=action.preemptor)
             self._take(changes, now_ns)
+
+    def _write_for_binding(self, action: Bind | Update, key: str, now_ns: int) -> Sequence[Action]:
+        """Bind a pod, or write what it needs before; return what the scheduler wants done where that is refused."""
+        cluster, scheduler = self.cluster, self.scheduler
+        if isinstance(action, Bind):
+            changes = cluster.bind(key, action.node_name, now_ns)
+            if not changes:
+                plugin = "" if action.extender else "DefaultBinder"
+                return scheduler.binding_failed(key, binding_refusal(cluster.store, key), now_ns, plugin=plugin)
+        else:
+            changes = cluster.write_volume(action.item, action.node_name, now_ns)
+            if not changes and (refusal := update_refusal(cluster.store, action.item)):
+                plugin = "DynamicResources" if isinstance(action.item, ResourceClaim) else "VolumeBinding"
+                return scheduler.binding_failed(key, refusal, now_ns, plugin=plugin, point="PreBind")
+        self._take(changes, now_ns)
+        return ()
 
     def _tell_progress(self) -> None:
         if self._progress is None:

@@ -1,0 +1,42 @@
+"""Why a binding, or what has to be written before it, is refused: in the words of the API server."""
+
+from __future__ import annotations
+
+from bayplan.cluster.store import ObjectStore
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+
+_RESOURCES = {
+    "PersistentVolume": "persistentvolumes",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "ResourceClaim": "resourceclaims.resource.k8s.io",
+}
+
+
+def binding_refusal(store: ObjectStore, pod_key: str) -> str:
+    """Return why a pod can't be bound; "" where nothing stands against it."""
+    name = pod_key.partition("/")[2]
+    pod = store.pods.get(pod_key)
+    if pod is None:
+        return f'pods "{name}" not found'
+    return _conflict(pod, name)
+
+
+def _conflict(pod: Pod, name: str) -> str:
+    reason = ""
+    if pod.metadata.deletion_timestamp is not None:
+        reason = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif pod.spec.node_name:
+        reason = f'pod {name} is already assigned to node "{pod.spec.node_name}"'
+    elif pod.status.phase in ("Succeeded", "Failed"):
+        # The real server would let it pass: a pod without a node does not finish there.
+        reason = f"pod {name} has finished"
+    return f'Operation cannot be fulfilled on pods/binding "{name}": {reason}' if reason else ""
+
+
+def update_refusal(store: ObjectStore, item: KubernetesObject) -> str:
+    """Return why an object can't be written; "" where it is there."""
+    if store.get(type(item), item.key) is not None:
+        return ""
+    kind = type(item).__name__
+    return f'{_RESOURCES.get(kind, kind.lower() + "s")} "{item.metadata.name}" not found'

@@ -1,0 +1,234 @@
+"""From the choice of a node to the binding: Reserve, Permit with its wait, PreBind, Bind, PostBind; and the way back.
+
+A pod that fails on this way gives its node back (Unreserve in reverse order, forget) and returns to the queue. Reserve and Permit
+can find it unschedulable; what PreBind and Bind say is tried again after a backoff.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
+
+from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, Update
+from bayplan.engine.extenders import bind_by_extenders
+from bayplan.engine.queued_pod import QueuedPod, uid_of
+from bayplan.engine.records import Outcome
+from bayplan.engine.waiting_pods import WaitingPod
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.diagnosis import PostFilterResult, told_reasons
+from bayplan.framework.events import ASSIGNED_POD_DELETE
+from bayplan.framework.profile import Profile
+from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
+from bayplan.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from bayplan.engine.scheduler import Scheduler
+
+MAX_PERMIT_TIMEOUT_NS = 15 * 60 * 1_000_000_000
+"""No pod waits longer for a permit, whatever the plugin says."""
+
+
+class Binding(Struct, frozen=True, gc=False):
+    """A pod whose binding the host was asked for, and what taking it back would need."""
+
+    queued: QueuedPod
+    profile: Profile
+    cycle_state: CycleState
+    node_name: str
+
+
+class BindingCycle:
+    """Takes the assumed pods of a scheduler to their binding.
+
+    Args:
+        scheduler: whose pods these are.
+        nominates_expected: the gate NominatedNodeNameForExpectation: a pod that waits for a permit, or whose PreBind has
+            something to write, is nominated for its node meanwhile.
+    """
+
+    def __init__(self, scheduler: Scheduler, *, nominates_expected: bool) -> None:
+        self._scheduler = scheduler
+        self._nominates_expected = nominates_expected
+
+    def begin(
+        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
+    ) -> CycleReport:
+        """Take a pod that was just assumed as far as it comes in this cycle."""
+        status = self._reserve_and_permit(queued, profile, cycle_state, node_name, now_ns)
+        if not status.ok and status.code is not Code.WAIT:
+            return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns)
+        self._activate_pods(cycle_state, now_ns)
+        if status.code is Code.WAIT:
+            return CycleReport(queued.pod, Outcome.SCHEDULED, node_name, "", self._expect(queued, node_name))
+        return self._bind(queued, profile, cycle_state, node_name, now_ns)
+
+    def _reserve_and_permit(
+        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
+    ) -> Status:
+        pod = queued.pod
+        for reserver in profile.reserve:
+            status = reserver.reserve(cycle_state, pod, node_name)
+            if not status.ok:
+                return rejected_or_error(status, reserver.name, "Reserve")
+        timeouts: dict[str, int] = {}
+        for permitter in profile.permit:
+            status, timeout_ns = permitter.permit(cycle_state, pod, node_name)
+            if status.code is Code.WAIT:
+                timeouts[permitter.name] = min(timeout_ns, MAX_PERMIT_TIMEOUT_NS)
+            elif not status.ok:
+                return rejected_or_error(status, permitter.name, "Permit")
+        if timeouts:
+            deadlines = {plugin: now_ns + timeout_ns for plugin, timeout_ns in timeouts.items()}
+            self._scheduler.waiting_pods.add(WaitingPod(queued, pod, node_name, cycle_state, deadlines, timeouts))
+            return Status(Code.WAIT)
+        return SUCCESS
+
+    def _activate_pods(self, cycle_state: CycleState, now_ns: int) -> None:
+        pods = cycle_state.pods_to_activate
+        if pods:
+            cycle_state.pods_to_activate = ()
+            self._scheduler.queue.activate(pods, now_ns)
+
+    def _expect(self, queued: QueuedPod, node_name: str) -> Sequence[Action]:
+        """Return the nomination of a pod that will not be bound at once."""
+        newest = self._scheduler.pods.get(queued.key, queued.pod)
+        if not self._nominates_expected or newest.status.nominated_node_name == node_name:
+            return ()
+        return (Nominate(newest, node_name),)
+
+    def _bind(
+        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
+    ) -> CycleReport:
+        """Run the rest of the binding cycle; from here on the pod can fail, but not be found unschedulable."""
+        scheduler, pod = self._scheduler, queued.pod
+        scheduler.queue.done(queued.uid)
+        updates: list[Action] = []
+        for binder in profile.pre_bind:
+            status = binder.pre_bind(cycle_state, pod, node_name)
+            if not status.ok:
+                failed = rejected_or_error(status, binder.name, "PreBind")
+                return self.failed(queued, profile, cycle_state, node_name, failed, now_ns)
+            updates += [Update(pod, node_name, item) for item in binder.updates(cycle_state)]
+        extenders = scheduler.extenders
+        extender, status = bind_by_extenders(extenders, pod, node_name) if extenders else ("", SUCCESS)
+        if not extender:
+            status = _run_bind_plugins(profile, cycle_state, pod, node_name)
+        if not status.ok:
+            return self.failed(queued, profile, cycle_state, node_name, status, now_ns)
+        if queued.key in scheduler.assumed:
+            # Not where the node went away in the meantime: nothing is left to be taken back then.
+            scheduler.assumed[queued.key] = Binding(queued, profile, cycle_state, node_name)
+        bind = Bind(pod, node_name, extender)
+        actions = (*self._expect(queued, node_name), *updates, bind) if updates else (bind,)
+        return CycleReport(pod, Outcome.SCHEDULED, node_name, "", actions)
+
+    def succeeded(self, binding: Binding, pod: Pod, now_ns: int) -> list[Action]:
+        """Note that a pod is on the node that it was to be bound to; called with the pod as the cluster has it now."""
+        cycle_state, node_name = binding.cycle_state, binding.node_name
+        for told in binding.profile.post_bind:
+            told.post_bind(cycle_state, pod, node_name)
+        self._activate_pods(cycle_state, now_ns)
+        note = f"Successfully assigned {binding.queued.key} to {node_name}"
+        return [Emit(pod, "Normal", "Scheduled", "Binding", note)]
+
+    # The way back.
+
+    def _rolled_back(
+        self,
+        queued: QueuedPod,
+        profile: Profile,
+        cycle_state: CycleState,
+        node_name: str,
+        status: Status,
+        now_ns: int,
+    ) -> CycleReport:
+        """Take an assumed pod off its node again, after Reserve or Permit failed. To others it never was there."""
+        self._unreserve_and_forget(queued, profile, cycle_state, node_name)
+        return self._given_back(queued, status, now_ns, rejected=status.code.rejects)
+
+    def failed(
+        self,
+        queued: QueuedPod,
+        profile: Profile,
+        cycle_state: CycleState,
+        node_name: str,
+        status: Status,
+        now_ns: int,
+        *,
+        waited: bool = False,
+    ) -> CycleReport:
+        """Take an assumed pod off its node again, after a wait for a permit, PreBind or Bind failed.
+
+        To others it leaves the node, which may help them. It waits for an event itself only where a permit was refused it; what
+        PreBind and Bind say is tried again after a backoff.
+        """
+        queue, pod, uid = self._scheduler.queue, queued.pod, queued.uid
+        assumed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node_name))
+        self._unreserve_and_forget(queued, profile, cycle_state, node_name)
+        if not status.code.rejects:
+            queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns)
+            return self._given_back(queued, status, now_ns)
+        report = self._given_back(queued, status, now_ns, rejected=waited)
+        queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns, lambda other: uid_of(other) != uid)
+        return report
+
+    def _unreserve_and_forget(
+        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str
+    ) -> None:
+        for reserver in reversed(profile.reserve):
+            reserver.unreserve(cycle_state, queued.pod, node_name)
+        self._scheduler.forget(queued.key)
+
+    def _given_back(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
+        """Give a pod whose node was taken back to the queue; `rejected`: it waits for an event of the plugin that said so."""
+        scheduler = self._scheduler
+        outcome = Outcome.UNSCHEDULABLE if status.code.rejects else Outcome.ERROR
+        message, rejecting, pending = status.message, tuple[str, ...](), tuple[str, ...]()
+        if rejected:
+            message = f"0/1 nodes are available:{told_reasons(Counter(status.reasons))}"
+            rejecting = (status.plugin,)
+            pending = rejecting if status.code is Code.PENDING else ()
+        scheduler.record(queued, outcome, None, None, now_ns, message=message)
+        failure = Status(status.code, (message,), status.plugin)
+        pod = queued.pod
+        actions = scheduler.failures.handle_scheduling_failure(
+            queued, failure, rejecting, PostFilterResult(""), now_ns, pending
+        )
+        return CycleReport(pod, outcome, "", message, actions)
+
+    # The wait for a permit.
+
+    def settle(self, now_ns: int) -> list[Action]:
+        """Bind the waiting pods that all have allowed, and send back those that were refused."""
+        scheduler = self._scheduler
+        actions: list[Action] = []
+        while (waiting := scheduler.waiting_pods.take_decided()) is not None:
+            profile = scheduler.profiles[waiting.pod.spec.scheduler_name]
+            queued, cycle_state, node_name = waiting.queued, waiting.cycle_state, waiting.node_name
+            if waiting.refusal is None:
+                actions += self._bind(queued, profile, cycle_state, node_name, now_ns).actions
+                continue
+            status = waiting.refusal
+            if not status.reasons:
+                status = unschedulable("pod was rejected while waiting on permit")
+            actions += self.failed(queued, profile, cycle_state, node_name, status, now_ns, waited=True).actions
+        return actions
+
+
+def _run_bind_plugins(profile: Profile, cycle_state: CycleState, pod: Pod, node_name: str) -> Status:
+    """Ask the Bind plugins until one takes the pod."""
+    for plugin in profile.bind:
+        status = plugin.bind(cycle_state, pod, node_name)
+        if status.code is not Code.SKIP:
+            return status if status.ok else rejected_or_error(status, plugin.name, "Bind")
+    return error("no bind plugin bound the pod")
+
+
+def rejected_or_error(status: Status, plugin: str, point: str) -> Status:
+    """Return a status other than success as the failure of a plugin at an extension point."""
+    if status.code.rejects:
+        return status.by(plugin)
+    return error(f'running {point} plugin "{plugin}": {status.message}').by(plugin)

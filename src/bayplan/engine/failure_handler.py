@@ -1,0 +1,102 @@
+"""What becomes of a pod whose attempt failed: it goes back to the queue, and its event, condition and nomination tell why.
+
+Upstream's handleSchedulingFailure, and what preemption does to others once a node and victims are chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bayplan.engine.actions import Action, Emit, Evict, Nominate, SetCondition
+from bayplan.engine.nominator import NominatingInfo, NominatingMode
+from bayplan.engine.queued_pod import QueuedPod, uid_of
+from bayplan.framework.diagnosis import PostFilterResult
+from bayplan.framework.status import Status, error
+from bayplan.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from bayplan.engine.scheduler import Scheduler
+
+MAX_EVENT_NOTE = 1024
+"""Longer notes of events are cut off by upstream, with three dots."""
+
+
+class FailureHandler:
+    """Gives pods back to the queue of a scheduler, and says what the host is to write about it."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def handle_scheduling_failure(
+        self,
+        queued: QueuedPod,
+        failure: Status,
+        rejecting: Sequence[str],
+        found: PostFilterResult | None,
+        now_ns: int,
+        pending: Sequence[str] = (),
+    ) -> list[Action]:
+        """End an attempt that failed.
+
+        Args:
+            queued: the popped record.
+            failure: code and message; a rejection makes the condition's reason Unschedulable, else it is SchedulerError.
+            rejecting: plugins whose events bring the pod back; none where an error ended the attempt.
+            found: what PostFilter said: a node to nominate, "" to clear the nomination; None leaves it.
+            now_ns: the time.
+            pending: those of `rejecting` that make the pod wait for something.
+        """
+        scheduler = self._scheduler
+        nominating = None
+        if found is not None and found.nominated_node_name is not None:
+            nominating = NominatingInfo(NominatingMode.OVERRIDE, found.nominated_node_name)
+        known = scheduler.pods.get(queued.key)
+        scheduler.queue.fail(
+            queued,
+            now_ns,
+            unschedulable_plugins=frozenset(rejecting),
+            pending_plugins=frozenset(pending),
+            nominating=nominating,
+        )
+        if known is not None and not known.spec.node_name and uid_of(known) != queued.uid:
+            # Another pod of the same name has come in between; nothing is said about it.
+            return []
+        pod = queued.pod
+        note = failure.message
+        if len(note) > MAX_EVENT_NOTE:
+            note = note[: MAX_EVENT_NOTE - 4] + " ..."
+        reason = "Unschedulable" if failure.code.rejects else "SchedulerError"
+        actions: list[Action] = [
+            Emit(pod, "Warning", "FailedScheduling", "Scheduling", note),
+            SetCondition(pod, reason, failure.message),
+        ]
+        if nominating is not None and nominating.node_name != pod.status.nominated_node_name:
+            actions.append(Nominate(pod, nominating.node_name))
+        if found is not None and found.nominated_node_name:
+            actions += self._actuate_preemption(pod, found, now_ns)
+        return actions
+
+    def _actuate_preemption(self, preemptor: Pod, found: PostFilterResult, now_ns: int) -> list[Action]:
+        """Make room: nominations of lower priority end, victims go. One that only waits for a permit is refused it instead."""
+        scheduler = self._scheduler
+        node_name = found.nominated_node_name or ""
+        actions: list[Action] = []
+        for key in found.nominations_to_clear:
+            other = scheduler.pods.get(key)
+            if other is not None:
+                scheduler.queue.unnominate(other)
+                actions.append(Nominate(other, ""))
+        for key in found.victims:
+            victim = scheduler.pods.get(key)
+            if victim is None or victim.metadata.deletion_timestamp is not None:
+                continue
+            note = f"Preempted by pod {uid_of(preemptor)} on node {node_name}"
+            if scheduler.waiting_pods.get(key) is not None:
+                refusal = error("waiting on permit for pod: preempted")
+                actions += scheduler.reject_waiting_pod(key, refusal, now_ns)
+                note += " (in kube-scheduler memory)."
+            else:
+                actions.append(Evict(victim, preemptor, node_name))
+            actions.append(Emit(victim, "Normal", "Preempted", "Preempting", note))
+        return actions

@@ -1,0 +1,276 @@
+"""What comes after the choice of a node, as far as host and plugins have a say in it: confirmed and refused bindings, permits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ASSIGNED_POD_DELETE
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import PermitPlugin, PreBindPlugin, ReservePlugin
+from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.objects.meta import KubernetesObject, ObjectMeta
+from bayplan.objects.pod import Pod
+from bayplan.objects.storage import PersistentVolume
+from bayplan.testing import make_pod
+from tests.engine.recorders import (
+    SECOND,
+    Log,
+    confirm,
+    make_recorder,
+    make_scheduler,
+    on_nodes,
+    small_node,
+    told,
+    waits,
+)
+
+P = "default/p"
+CONFLICT = 'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n2"'
+
+
+def bound(**options: Any) -> tuple[Scheduler, Log]:
+    """Return a scheduler that has asked its host to bind pod p to n1."""
+    log: Log = []
+    scheduler = make_scheduler(make_recorder("A", log), in_tree=("NodeResourcesFit",), nodes=("n1",), **options)
+    scheduler.handle(None, make_pod("p").req(cpu="2").obj(), 0)
+    report = scheduler.schedule_one(0)
+    assert report is not None
+    assert told(report.actions) == [("bind", "p", "n1")]
+    return scheduler, log
+
+
+def test_a_pod_that_comes_back_bound_gets_its_event_once() -> None:
+    scheduler, _ = bound()
+    note = "Successfully assigned default/p to n1"
+    assert confirm(scheduler, "p", "n1", SECOND) == [("event", "p", "Normal Scheduled Binding", note)]
+    pod = scheduler.pods[P]
+    assert scheduler.handle(pod, replace(pod, metadata=replace(pod.metadata, labels={"a": "b"})), SECOND) == []
+
+
+def test_a_pod_that_comes_back_on_another_node_was_bound_by_somebody_else() -> None:
+    scheduler, log = bound()
+    scheduler.handle(None, small_node("n2"), SECOND)
+    assert confirm(scheduler, "p", "n2", SECOND) == []
+    assert on_nodes(scheduler) == {"p": "n2"}
+    assert ("A", "post_bind", "p", "n1") not in log
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        pytest.param({}, f'running Bind plugin "DefaultBinder": {CONFLICT}', id="a conflict"),
+        pytest.param(
+            {"plugin": "VolumeBinding", "point": "PreBind"},
+            f'running PreBind plugin "VolumeBinding": {CONFLICT}',
+            id="an update before it",
+        ),
+        pytest.param({"plugin": ""}, CONFLICT, id="an extender, whose error is told as it is"),
+    ],
+)
+def test_a_binding_that_the_host_could_not_make_is_taken_back(how: dict[str, str], message: str) -> None:
+    scheduler, log = bound()
+    actions = scheduler.binding_failed(P, CONFLICT, SECOND, **how)
+    assert told(actions) == [
+        ("event", "p", "Warning FailedScheduling Scheduling", message),
+        ("condition", "p", "SchedulerError", message),
+    ]
+    assert ("A", "unreserve", "p", "n1") in log
+    assert ("A", "post_bind", "p", "n1") not in log
+    assert on_nodes(scheduler) == {}
+    assert scheduler.assumed == {}
+    assert waits(scheduler) == {"p": "backoff"}
+    assert [record.message for record in scheduler.records] == ["", message]
+    # Told once more, nothing happens.
+    assert scheduler.binding_failed(P, CONFLICT, SECOND) == []
+
+
+def test_a_binding_that_failed_helps_others() -> None:
+    log: Log = []
+    hears = make_recorder("A", log, {}, [(ASSIGNED_POD_DELETE, None)])
+    scheduler = make_scheduler(hears, in_tree=("NodeResourcesFit",), nodes=("n1",))
+    for name in "pq":
+        scheduler.handle(None, make_pod(name).req(cpu="2").obj(), 0)
+        scheduler.schedule_one(0)
+    assert waits(scheduler) == {"q": "unschedulable"}
+    scheduler.binding_failed(P, "no", SECOND)
+    assert waits(scheduler)["q"] == "backoff"
+
+
+def test_a_pod_that_is_gone_when_its_binding_fails_does_not_come_back() -> None:
+    scheduler, _ = bound()
+    scheduler.pods.pop(P)
+    note = 'running Bind plugin "DefaultBinder": pods "p" not found'
+    assert told(scheduler.binding_failed(P, 'pods "p" not found', SECOND))[0][3] == note
+    assert waits(scheduler) == {}
+    assert scheduler.queue.in_flight() == []
+
+
+def test_a_pod_whose_pre_bind_writes_something_is_nominated_meanwhile() -> None:
+    class Writes(PreBindPlugin[None]):
+        name = "Writes"
+
+        def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+            return SUCCESS
+
+        def updates(self, state: CycleState) -> list[KubernetesObject]:
+            return [PersistentVolume(metadata=ObjectMeta(name="pv"))]
+
+    scheduler = make_scheduler(Writes, nodes=("n1",))
+    scheduler.handle(None, make_pod("p").obj(), 0)
+    report = scheduler.schedule_one(0)
+    assert report is not None
+    kinds = [type(action).__name__ for action in report.actions]
+    assert kinds == ["Nominate", "Update", "Bind"]
+
+
+@pytest.mark.parametrize(
+    ("nominated", "want"),
+    [
+        pytest.param("n1", [], id="one that is nominated there already"),
+        pytest.param("n2", [("nominate", "p", "n1")], id="one that was nominated elsewhere"),
+    ],
+)
+def test_a_nomination_that_stands_already_is_not_asked_for(nominated: str, want: list[tuple[str, ...]]) -> None:
+    log: Log = []
+    scheduler = make_scheduler(make_recorder("A", log, {"permit": (Status(Code.WAIT), SECOND)}), nodes=("n1",))
+    pod = make_pod("p").obj()
+    scheduler.handle(None, replace(pod, status=replace(pod.status, nominated_node_name=nominated)), 0)
+    report = scheduler.schedule_one(0)
+    assert report is not None
+    assert told(report.actions) == want
+
+
+def test_without_the_gate_nobody_is_nominated_for_a_wait() -> None:
+    gates = FeatureGates.from_mapping({"NominatedNodeNameForExpectation": False})
+    log: Log = []
+    recorder = make_recorder("A", log, {"permit": (Status(Code.WAIT), SECOND)})
+    scheduler = make_scheduler(recorder, nodes=("n1",), feature_gates=gates)
+    scheduler.handle(None, make_pod("p").obj(), 0)
+    report = scheduler.schedule_one(0)
+    assert report is not None
+    assert report.actions == ()
+
+
+# Plugins that have a say about pods that wait.
+
+
+class Together(PermitPlugin[None], ReservePlugin[None]):
+    """Lets pods wait until it is told to `act` on those that wait, and acts again when one gives its node back."""
+
+    name = "Together"
+    act: Callable[[Together], None]
+    react: Callable[[Together], None]
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
+        if pod.metadata.name != "last":
+            return Status(Code.WAIT), 10 * SECOND
+        self.act()  # type: ignore[call-arg, misc]  # A function in a class attribute is a method.
+        return SUCCESS, 0
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        state.pods_to_activate = tuple(self.handle.pods[key] for key in self.handle.pods if key.endswith("asleep"))
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        self.react()  # type: ignore[call-arg, misc]  # As above.
+
+    def waiting(self) -> list[str]:
+        assert self.handle.waiting_pods is not None
+        return [waiting.pod.metadata.name for waiting in self.handle.waiting_pods]
+
+
+def allow_all(plugin: Together) -> None:
+    assert plugin.handle.waiting_pods is not None
+    for waiting in plugin.handle.waiting_pods:
+        assert waiting.pending_plugins == ("Together",)
+        assert waiting.node_name == "n1"
+        waiting.allow("Together")
+        waiting.allow("Together")
+
+
+def reject_all(plugin: Together) -> None:
+    assert plugin.handle.waiting_pods is not None
+    for waiting in plugin.handle.waiting_pods:
+        waiting.reject("Together", "not together")
+
+
+def nothing(plugin: Together) -> None:
+    pass
+
+
+def together(
+    act: Callable[[Together], None], react: Callable[[Together], None], *names: str
+) -> tuple[Scheduler, list[list[tuple[str, ...]]]]:
+    plugin = type("Together", (Together,), {"act": act, "react": react})
+    scheduler = make_scheduler(plugin, nodes=("n1",))
+    found = []
+    for name in names:
+        scheduler.handle(None, make_pod(name).obj(), 0)
+        report = scheduler.schedule_one(0)
+        assert report is not None
+        found.append([each for each in told(report.actions) if each[0] != "nominate"])
+    return scheduler, found
+
+
+def test_a_plugin_lets_waiting_pods_go_on() -> None:
+    scheduler, found = together(allow_all, nothing, "a", "b", "last")
+    assert found == [[], [], [("bind", "last", "n1"), ("bind", "a", "n1"), ("bind", "b", "n1")]]
+    assert len(scheduler.waiting_pods) == 0
+
+
+def test_a_plugin_sends_waiting_pods_back() -> None:
+    scheduler, found = together(reject_all, nothing, "a", "last")
+    message = "0/1 nodes are available: 1 not together."
+    assert found[1] == [
+        ("bind", "last", "n1"),
+        ("event", "a", "Warning FailedScheduling Scheduling", message),
+        ("condition", "a", "Unschedulable", message),
+    ]
+    assert waits(scheduler) == {"a": "unschedulable"}
+    assert on_nodes(scheduler) == {"last": "n1"}
+
+
+def test_one_that_runs_out_of_time_takes_the_others_with_it() -> None:
+    scheduler, _ = together(nothing, reject_all, "a", "b", "c")
+    messages = [each[3] for each in told(scheduler.tick(10 * SECOND)) if each[0] == "condition"]
+    late = "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin Together."
+    assert messages == [late, *["0/1 nodes are available: 1 not together."] * 2]
+    assert len(scheduler.waiting_pods) == 0
+    assert on_nodes(scheduler) == {}
+
+
+def test_deleting_one_takes_the_others_with_it() -> None:
+    scheduler, _ = together(nothing, reject_all, "a", "b")
+    scheduler.handle(scheduler.pods["default/a"], None, SECOND)
+    assert len(scheduler.waiting_pods) == 0
+    # That the first has left its node is news for the second.
+    assert waits(scheduler) == {"b": "backoff"}
+
+
+def test_only_the_first_word_about_a_waiting_pod_counts() -> None:
+    scheduler, _ = together(nothing, nothing, "a")
+    [waiting] = scheduler.waiting_pods
+    waiting.reject("Together", "first")
+    waiting.reject("Together", "second")
+    waiting.allow("Together")
+    messages = [each[3] for each in told(scheduler.tick(SECOND)) if each[0] == "condition"]
+    assert messages == ["0/1 nodes are available: 1 first."]
+
+
+def test_pods_that_a_plugin_wants_active_are_tried_at_once() -> None:
+    log: Log = []
+    recorder = make_recorder("A", log, {"refuses": ("n1",)}, [(ASSIGNED_POD_DELETE, None)])
+    scheduler = make_scheduler(recorder, Together, nodes=("n1",))
+    scheduler.handle(None, make_pod("asleep").obj(), 0)
+    scheduler.schedule_one(0)
+    assert waits(scheduler) == {"asleep": "unschedulable"}
+    recorder.says.clear()
+    scheduler.handle(None, make_pod("p").obj(), 0)
+    scheduler.schedule_one(0)
+    assert waits(scheduler) == {"asleep": "active"}
