@@ -111,7 +111,12 @@ class _Trace:
         draws = self.draws
         names, weights = list(OPERATIONS), list(OPERATIONS.values())
         ops: list[Json] = []
+        closed = False
         for name in draws.choices(names, weights, k=draws.randint(10, 70)):
+            # The real queue panics when it is closed a second time.
+            if name == "close" and closed:
+                continue
+            closed |= name == "close"
             ops.append({"op": "advance", "ns": self._step()})
             ops += self._operation(name)
         hints: JsonObject = {} if self.default_plugins else {plugin: self._hints() for plugin in (*self.plugins, "G")}
