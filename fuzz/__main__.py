@@ -15,12 +15,13 @@ from fuzz.clusters import random_case
 from fuzz.config_texts import random_config_case
 from fuzz.oracle import CASES_A_PROCESS, Oracle
 from fuzz.queue_traces import random_queue_case
+from fuzz.sampling import random_sampled_case
 from fuzz.shrinking import shrink
-from fuzz.trial import CONFIG, CYCLES, QUEUE, Trial, try_cases
+from fuzz.trial import CONFIG, CYCLES, QUEUE, SAMPLED, Trial, try_cases
 
 BUILT_ORACLE = Path(__file__).resolve().parents[1] / "oracle" / "BIN"
 
-PROGRAMS = {CYCLES: "cycle", QUEUE: "queue", CONFIG: "config"}
+PROGRAMS = {CYCLES: "cycle", SAMPLED: "cycle", QUEUE: "queue", CONFIG: "config"}
 """Kinds of cases and the programs that answer them."""
 
 
@@ -37,7 +38,7 @@ def main() -> int:
     for at in range(0, len(numbers), CASES_A_PROCESS):
         cases = _cases(oracle, options.kind, options.seed, numbers[at : at + CASES_A_PROCESS])
         for trial in try_cases(oracle.answers, cases, options.kind):
-            told = trial.want.get("cycles") or trial.want.get("steps")
+            told = trial.want.get("cycles") or trial.want.get("sampled") or trial.want.get("steps")
             told_nothing += trial.refused
             steps += len(told) if isinstance(told, list) else 1
             if trial.differences:
@@ -48,7 +49,7 @@ def main() -> int:
                     _show(trial if whole else shrink(oracle.answers, trial), str(trial.case["id"]))
         done = min(at + CASES_A_PROCESS, len(numbers))
         print(f"{done:,} cases, {len(differing):,} differ", file=sys.stderr, flush=True)
-    what = {CYCLES: "cycles", QUEUE: "operations", CONFIG: "texts"}[options.kind]
+    what = {CYCLES: "cycles", SAMPLED: "pods", QUEUE: "operations", CONFIG: "texts"}[options.kind]
     print(
         f"{len(numbers):,} cases ({steps:,} {what}; {told_nothing:,} cases without an answer to compare), seed {options.seed}, "
         f"first {options.first}: {len(differing):,} differ. {time.monotonic() - start:.0f} s"
@@ -61,7 +62,7 @@ def main() -> int:
 def _cases(oracle: Oracle, kind: str, seed: int, numbers: Sequence[int]) -> list[JsonObject]:
     if kind == QUEUE:
         return oracle.resolved([random_queue_case(seed, number) for number in numbers])
-    make = random_config_case if kind == CONFIG else random_case
+    make = {CONFIG: random_config_case, SAMPLED: random_sampled_case}.get(kind, random_case)
     return [make(seed, number) for number in numbers]
 
 

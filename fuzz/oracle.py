@@ -30,11 +30,7 @@ class Oracle:
         self.program = folder / kind
 
     def answers(self, cases: Sequence[JsonObject]) -> Iterator[JsonObject]:
-        """Answer cases, in order.
-
-        Raises:
-            RuntimeError: the program ended without answering all.
-        """
+        """Answer cases, in order. One at which the program breaks down is answered with an error that says so."""
         return self._run(cases)
 
     def resolved(self, cases: Sequence[JsonObject]) -> list[JsonObject]:
@@ -44,19 +40,30 @@ class Oracle:
     def _run(self, cases: Sequence[JsonObject], *arguments: str) -> Iterator[JsonObject]:
         rest = iter(cases)
         while chunk := list(islice(rest, CASES_A_PROCESS)):
-            text = b"".join(msgspec.json.encode(case) + b"\n" for case in chunk)
-            done = subprocess.run(
-                [self.program, *arguments], input=text, capture_output=True, preexec_fn=_limit_memory, check=False
-            )
-            lines = done.stdout.splitlines()
-            if len(lines) != len(chunk):
-                last = done.stderr.decode(errors="replace")[-2000:]
-                raise RuntimeError(
-                    f"{self.program} answered {len(lines)} of {len(chunk)} cases (code {done.returncode}): {last}"
-                )
+            yield from self._run_once(chunk, arguments)
+
+    def _run_once(self, chunk: Sequence[JsonObject], arguments: Sequence[str]) -> Iterator[JsonObject]:
+        text = b"".join(msgspec.json.encode(case) + b"\n" for case in chunk)
+        done = subprocess.run(
+            [self.program, *arguments], input=text, capture_output=True, preexec_fn=_limit_memory, check=False
+        )
+        lines = done.stdout.splitlines()
+        if done.returncode == 0 and len(lines) == len(chunk):
             for line in lines:
                 told: JsonObject = msgspec.json.decode(line)
                 yield told
+        elif len(chunk) > 1:
+            # A panic in a goroutine of a plugin ends the program: find the case.
+            half = len(chunk) // 2
+            yield from self._run_once(chunk[:half], arguments)
+            yield from self._run_once(chunk[half:], arguments)
+        else:
+            last = done.stderr.decode(errors="replace")[-2000:]
+            yield {
+                "id": chunk[0]["id"],
+                "error": f"the program ended with code {done.returncode}: {last}",
+                "cycles": None,
+            }
 
 
 def _limit_memory() -> None:

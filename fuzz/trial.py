@@ -14,6 +14,7 @@ Ask: TypeAlias = Callable[[Sequence[JsonObject]], Iterator[JsonObject]]
 """Answers cases with what the real scheduler decides."""
 
 CYCLES = "cycles"
+SAMPLED = "sampled"
 QUEUE = "queue"
 CONFIG = "config"
 
@@ -45,11 +46,20 @@ class Trial:
 def try_cases(ask: Ask, cases: Sequence[JsonObject], kind: str = CYCLES) -> Iterator[Trial]:
     """Ask both about each case."""
     for case, want in zip(cases, ask(cases), strict=True):
+        if kind == SAMPLED:
+            case = follow_hosts(case, want)
         recorded = RecordedCase(kind, str(case["id"]), "fuzz", str(case.get("note", "")), "fuzz", case, want)
         # What the real scheduler refuses, or panics at, the API refuses before: nothing to compare.
         nothing = tells_nothing(kind, want)
         differences = () if nothing else tuple(compare(recorded, answer(recorded)).differences)
         yield Trial(case, want, differences, kind)
+
+
+def follow_hosts(case: JsonObject, want: JsonObject) -> JsonObject:
+    """Return a sampled case that says where the real scheduler put its pods: it draws lots among the best nodes."""
+    sampled = want.get("sampled")
+    pods = sampled if isinstance(sampled, list) else []
+    return {**case, "follow": [pod.get("host") if isinstance(pod, dict) else None for pod in pods]}
 
 
 def tells_nothing(kind: str, want: JsonObject) -> bool:

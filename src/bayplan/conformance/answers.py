@@ -18,6 +18,7 @@ from bayplan.conformance.cases import JsonObject, RecordedCase
 
 ANSWERERS: dict[str, tuple[str, str]] = {
     "cycles": ("bayplan.conformance.cycles", "answer_cycle_case"),
+    "sampled": ("bayplan.conformance.sampled", "answer_sampled_case"),
     "queue": ("bayplan.conformance.queue", "answer_queue_case"),
     "config": ("bayplan.conformance.config", "answer_config_case"),
     "hints": ("bayplan.conformance.hints", "answer_hint_case"),

@@ -106,6 +106,8 @@ def _kind_of_pair(case: JsonObject, want: JsonObject) -> str:
     release = want.get("kubernetes")
     # Predicates and priorities gave way to plugins over the releases after 1.16, the recorded one.
     classic = isinstance(release, str) and release.startswith(("v1.16.", "1.16."))
+    if "sampled" in want and "pods" in case:
+        return "sampled"
     if "cycles" in want and "pods" in case:
         return "classic" if classic or "policy" in case or "provider" in case else "cycles"
     if "steps" in want and "ops" in case:

@@ -6,6 +6,7 @@ Everything is compared exactly, down to the type of a number, but for what the d
 - equal preemption candidates: any of ``nominatedNodes`` is right (any candidate, where upstream looks at a random
   sample); victims that are equal in priority and start time may change places; victims of a candidate that is marked
   ambiguous are not compared, nor is any later cycle;
+- where a part of the nodes was looked at, any of the best nodes is right, and later pods are compared where it is the same;
 - an error of a hint function, and the wording of YAML syntax and Go type errors: see `_loosened_hints` and
   `same_decoding_error`.
 
@@ -92,6 +93,8 @@ def compare(case: RecordedCase, answer: Answer) -> Comparison:
             comparison.count("error", True)
         else:
             _compare_cycles(comparison, case, _objects(want.get("cycles")), _objects(got.get("cycles")))
+    elif case.kind == "sampled" and not want.get("error"):
+        _compare_sampled(comparison, _objects(want.get("sampled")), _objects(got.get("sampled")))
     elif case.kind in ("queue", "classic-queue"):
         _compare_steps(comparison, _objects(want.get("steps")), _objects(got.get("steps")))
     else:
@@ -253,6 +256,25 @@ def _is_ambiguous(cycle: JsonObject) -> bool:
     return any(_object(candidate).get("ambiguous") for candidate in candidates.values())
 
 
+def _compare_sampled(comparison: Comparison, want: list[JsonObject], got: list[JsonObject]) -> None:
+    """Compare pod by pod, up to the first that went to another of the best nodes: all later ones stand on it."""
+    if len(want) != len(got):
+        comparison.record("sampled", [Difference("sampled", "length", len(want), len(got))])
+    followed = True
+    for number, left in enumerate(want):
+        if not followed or number >= len(got):
+            comparison.count(FOLLOWED, False)
+            continue
+        comparison.count(FOLLOWED, True)
+        right, at = got[number], f"pod {number} {left.get('pod', '')}".strip()
+        for part in ("pod", "evaluated", "feasible", "message"):
+            comparison.record(part, differ(part, left.get(part, ABSENT), right.get(part, ABSENT)), at=at)
+        host, hosts = left.get("host"), right.get("hosts")
+        is_right = host in hosts if isinstance(hosts, list) and hosts else host is None
+        comparison.record("host", [] if is_right else [Difference("host", "", host, hosts or None)], at=at)
+        followed = host == right.get("host")
+
+
 def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[JsonObject]) -> None:
     """Compare a trace operation by operation, up to the first whose state differs: all later ones stand on it."""
     if len(want) != len(got):
@@ -340,6 +362,10 @@ def _recorded_parts(case: RecordedCase) -> Iterator[tuple[str, Json]]:
         for cycle in _objects(case.want.get("cycles")):
             yield FOLLOWED, None
             yield from cycle.items()
+    elif case.kind == "sampled":
+        for pod in _objects(case.want.get("sampled")):
+            yield FOLLOWED, None
+            yield from pod.items()
     elif case.kind in ("queue", "classic-queue"):
         for step in _objects(case.want.get("steps")):
             yield FOLLOWED, None

@@ -48,8 +48,11 @@ def answer_cycle_case(case: JsonObject) -> JsonObject:
     return answer
 
 
-def make_scheduler(case: JsonObject) -> tuple[Scheduler, ClusterObjects]:
-    """Return a scheduler that knows the cluster of a case, and the objects of the case."""
+def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Scheduler, ClusterObjects]:
+    """Return a scheduler that knows the cluster of a case, and the objects of the case.
+
+    Without `sampling` it looks at all nodes, whatever the configuration says.
+    """
     gates = FeatureGates.from_mapping(_mapping_of_bools(case.get("featureGates")))
     registry = in_tree_registry()
     written = case.get("config")
@@ -57,7 +60,12 @@ def make_scheduler(case: JsonObject) -> tuple[Scheduler, ClusterObjects]:
     if isinstance(written, dict):
         configuration = load_configuration_mapping(dict[str, object](written), feature_gates=gates)
     scheduler = assemble_scheduler(
-        configuration, registry, feature_gates=gates, pick=first_by_name, record_level=RecordLevel.OFF, sampling=False
+        configuration,
+        registry,
+        feature_gates=gates,
+        pick=first_by_name,
+        record_level=RecordLevel.OFF,
+        sampling=sampling,
     )
     _look_at_all_candidates(scheduler, written)
     objects = read_objects(case)

@@ -1,0 +1,64 @@
+"""Answer sampled cases: which node a pod gets when only a part of the nodes is looked at, and how many were.
+
+The format is described in `oracle/current/FORMAT.md` (sampled cases). The real scheduler draws lots among the best nodes of its
+sample. A case therefore says in ``follow`` which one it took for each pod: where that is one of our best nodes too, we take it,
+so that the next pod meets the same cluster. ``hosts`` in the answer are all that are equally good.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.base.errors import BayplanError
+from bayplan.conformance.cases import Json, JsonObject
+from bayplan.conformance.cycles import make_scheduler
+from bayplan.engine.cycle import schedule_pod
+from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.select_host import Pick, first_by_name
+from bayplan.engine.tie_set import BestRows
+from bayplan.framework.cycle_state import CycleState
+from bayplan.state.cluster_state import ClusterState
+
+
+def answer_sampled_case(case: JsonObject) -> JsonObject:
+    """Return our answer to a sampled case; a case that upstream would refuse is answered with an error."""
+    answer: JsonObject = {"id": case["id"], "kubernetes": "v1.36.3", "error": None, "sampled": None}
+    try:
+        scheduler, objects = make_scheduler(case, sampling=True)
+    except BayplanError as problem:
+        answer["error"] = str(problem)
+        return answer
+    written = case.get("follow")
+    follow = [*written] if isinstance(written, list) else []
+    follow += [None] * (len(objects.pods_to_schedule) - len(follow))
+    answer["sampled"] = [
+        _schedule(scheduler, key, host) for key, host in zip(objects.pods_to_schedule, follow, strict=False)
+    ]
+    return answer
+
+
+def _schedule(scheduler: Scheduler, key: str, host: Json) -> JsonObject:
+    pod = scheduler.pods[key]
+    profile = scheduler.profiles[pod.spec.scheduler_name]
+    plan = scheduler.plans.plan_for(profile, pod)
+    result = schedule_pod(plan, pod, CycleState(), scheduler.nominated_pods, _take(host), scheduler.sampling)
+    told: JsonObject = {"pod": key, "host": None, "hosts": [], "evaluated": 0, "feasible": 0, "message": None}
+    if result.failure is not None:
+        told["message"] = result.diagnosis.message() if result.diagnosis is not None else result.failure.message
+        return told
+    names = scheduler.state.nodes.names
+    told["host"] = names[result.row]
+    told["hosts"] = list[Json](sorted(names[row] or "" for row in np.asarray(result.ties).tolist()))
+    told["evaluated"], told["feasible"] = result.evaluated_nodes, result.feasible_nodes
+    scheduler.assume(plan, pod, key, result.row)
+    return told
+
+
+def _take(host: Json) -> Pick:
+    """Return what picks a node by its name, or the first by name where it is not among those to pick from."""
+
+    def pick(state: ClusterState, ties: BestRows) -> int:
+        row = state.nodes.row_of.get(host, -1) if isinstance(host, str) else -1
+        return row if row in np.asarray(ties).tolist() else first_by_name(state, ties)
+
+    return pick
