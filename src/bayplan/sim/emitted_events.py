@@ -12,10 +12,15 @@ class EmittedEvents:
 
     def __init__(self) -> None:
         self._events: dict[tuple[str, str, str], SimulatedEvent] = {}
+        # Every pod that gets a node has one of these, and never two: kept small, and out of the dictionary.
+        self._scheduled: list[tuple[int, str, str]] = []
 
     def take(self, emitted: Emit, now_ns: int) -> None:
         """Take in an event."""
         pod = key_of(emitted.pod)
+        if emitted.reason == "Scheduled":
+            self._scheduled.append((now_ns, pod, emitted.note))
+            return
         key = (pod, emitted.reason, emitted.note)
         known = self._events.get(key)
         if known is not None:
@@ -27,5 +32,9 @@ class EmittedEvents:
         )
 
     def all(self) -> list[SimulatedEvent]:
-        """Return all events."""
-        return [*self._events.values()]
+        """Return all events by the time at which they came first; at one instant those of placements last."""
+        scheduled = [
+            SimulatedEvent(pod, "Normal", "Scheduled", "Binding", note, now_ns, now_ns)
+            for now_ns, pod, note in self._scheduled
+        ]
+        return sorted([*self._events.values(), *scheduled], key=lambda event: event.first_ns)
