@@ -293,10 +293,10 @@ def pass_extenders(
     nodes = plan.state.nodes
     extended = result.extended if result.extended is not None else ExtendedCycle(extenders)
     result.extended = extended
+    rows = result.sample if result.sample is not None else _as_visited(plan, feasible, result, sampling)
     if sampling is not None:
         # What was noted of the nominated node counts as a node that the search has processed.
         sampling.advance(len(extended.statuses), len(nodes))
-    rows = result.sample if result.sample is not None else _as_visited(plan, feasible, result, sampling)
     left = find_nodes_that_pass_extenders(extenders, extended, pod, nodes, rows)
     if isinstance(left, Status):
         result.failure = left

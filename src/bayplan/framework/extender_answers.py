@@ -71,7 +71,7 @@ def meta_victims(value: object) -> Mapping[str, MetaVictims]:
     """Read the answer to a preempt verb: victims by node name; raises as `filter_answer` does."""
     fields = _Fields(value, "ExtenderPreemptionResult")
     found = fields.get("NodeNameToMetaVictims", "map[string]*v1.MetaVictims", _object) or {}
-    return {name: _meta_victims(entry) for name, entry in found.items()}
+    return {name: _meta_victims(entry, "NodeNameToMetaVictims.") for name, entry in found.items()}
 
 
 def said_error(value: object) -> str:
@@ -79,10 +79,10 @@ def said_error(value: object) -> str:
     return _Fields(value, "ExtenderBindingResult").get("Error", "string", _string) or ""
 
 
-def _meta_victims(value: object) -> MetaVictims:
-    fields = _Fields(value, "MetaVictims")
+def _meta_victims(value: object, path: str) -> MetaVictims:
+    fields = _Fields(value, "MetaVictims", path)
     pods = fields.get("Pods", "[]*v1.MetaPod", _list) or []
-    uids = tuple(_Fields(pod, "MetaPod").get("UID", "string", _string) or "" for pod in pods)
+    uids = tuple(_Fields(pod, "MetaPod", f"{path}Pods.").get("UID", "string", _string) or "" for pod in pods)
     return MetaVictims(uids, fields.get("NumPDBViolations", "int64", _int64) or 0)
 
 
@@ -98,12 +98,13 @@ def _node_names(value: object) -> tuple[str, ...] | None:
 
 
 class _Fields:
-    """The fields of a JSON object that stands for a Go struct."""
+    """The fields of a JSON object that stands for a Go struct; `path` leads to it, and ends in a dot where it is not empty."""
 
-    def __init__(self, value: object, struct: str) -> None:
+    def __init__(self, value: object, struct: str, path: str = "") -> None:
         if value is not None and not isinstance(value, dict):
-            raise AnswerError(f"json: cannot unmarshal {_kind(value)} into Go value of type v1.{struct}")
-        self._struct = struct
+            target = f"struct field {struct}.{path[:-1]} of" if path else "value of"
+            raise AnswerError(f"json: cannot unmarshal {_kind(value)} into Go {target} type v1.{struct}")
+        self._struct = f"{struct}.{path}" if path else f"{struct}."
         # Go takes a name in any case, and the last of several.
         self._values: dict[str, object] = {} if value is None else {name.lower(): it for name, it in value.items()}
 
@@ -119,7 +120,7 @@ class _Fields:
         if found is None:
             is_number = isinstance(value, float | int) and not isinstance(value, bool)
             word = f"number {value}" if go_type == "int64" and is_number else _kind(value)
-            field = f"{self._struct}.{name}"
+            field = f"{self._struct}{name}"
             raise AnswerError(f"json: cannot unmarshal {word} into Go struct field {field} of type {go_type}")
         return found
 

@@ -4,27 +4,30 @@ that answers with nodes: upstream makes new, empty node information of them.
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from bayplan.objects.requests import HostPort
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.hypothetical import HypotheticalRows
+from bayplan.state.views import Rows
 
 
-class BareRows(HypotheticalRows):
+class BareRows(Rows):
     """All rows in use, with nothing on the nodes.
 
     Args:
-        state: the cluster.
+        state: the cluster; it stays as it is.
     """
 
     __slots__ = ()
 
     def __init__(self, state: ClusterState) -> None:
-        count = state.nodes.count
-        usage = np.zeros((state.usage.shape[0], count), dtype=np.int64)
-        super().__init__(state, np.arange(count, dtype=np.intp), usage)
+        # A shallow copy: every column is the cluster's own, but for what pods take.
+        emptied = copy.copy(state)
+        emptied.usage = np.zeros_like(state.usage)
+        super().__init__(emptied, np.arange(state.nodes.count, dtype=np.intp))
 
     def has_image(self, name: str) -> Bools:
         """Return that no node holds an image: which ones do is known of the scheduler's own nodes only."""
