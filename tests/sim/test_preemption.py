@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 
-import pytest
-
-from bayplan.objects.defaults import default_object
-from bayplan.objects.kinds import decode
-from bayplan.sim.operations import Apply, Operation
+from bayplan.sim.operations import Apply
 from bayplan.sim.result import SimulationResult
 from bayplan.testing import make_pod
-from tests.shared import shared_path
-from tests.sim.worlds import MINUTE, SECOND, START, node, pod, simulate, simulator, story
+from tests.sim.worlds import MINUTE, SECOND, node, pod, simulate, story
 
 
 def told(result: SimulationResult) -> list[tuple[str, str, str]]:
@@ -74,40 +67,3 @@ def test_a_preemptor_of_higher_priority_takes_the_place_of_another() -> None:
         termination_scale=1.0,
     )
     assert [(line[0], line[3]) for line in story(result)] == [("low", 0), ("mid", None), ("top", 90 * SECOND)]
-
-
-def _operations(steps: list[dict[str, object]]) -> list[tuple[int, Operation]]:
-    operations: list[tuple[int, Operation]] = []
-    for step in steps:
-        at_ns = int(str(step["at_ms"])) * 1_000_000
-        document = step.get("object")
-        if isinstance(document, dict):
-            operations.append((at_ns, Apply(default_object(decode(document)))))
-    return operations
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["preempts", "preempts_several", "preempts_choice", "preempts_grace0", "preempts_never", "nominated_elsewhere"],
-)
-def test_events_are_those_of_the_real_scheduler(name: str) -> None:
-    recorded = json.loads(shared_path("conformance", "e2e", f"{name}.json").read_text())
-    made = simulator(*_operations(recorded["steps"]), termination_scale=1.0)
-    made.run(until_ns=START + MINUTE)
-    result = made.result()
-    observed = recorded["observed"]
-    bound = {key: each["nodeName"] for key, each in observed["pods"].items() if each["nodeName"]}
-    for key, node_name in bound.items():
-        assert next(each.node for each in result.pods if each.key == f"default/{key}") == node_name
-    # Which of several equal victims stays is left to the order in which the scheduler came to know them.
-    named = name != "preempts_several"
-    want = Counter(
-        (
-            each["regarding"]["name"] if named else "",
-            each["reason"],
-            re.sub(r"by pod \S+ on", "by pod UID on", each["note"]),
-        )
-        for each in observed["events"]
-        if each["reason"] not in ("LeaderElection", "Scheduled")
-    )
-    assert Counter((key if named else "", reason, note) for key, reason, note in told(result)) == want

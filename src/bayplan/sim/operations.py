@@ -63,11 +63,13 @@ class Delete:
     Attributes:
         kind: the struct, e.g. ``Pod``. key: ``namespace/name``, or ``name`` for what has no namespace.
         propagation: what becomes of the objects that it owns.
+        grace_seconds: for pods, instead of their own grace period.
     """
 
     kind: Kind
     key: str
     propagation: Propagation = Propagation.BACKGROUND
+    grace_seconds: int | None = None
 
     @property
     def rank(self) -> Rank:

@@ -275,7 +275,13 @@ class Simulator:
                 self.failures[f"{type(operation.item).__name__} {operation.item.key}"] = str(refused)
                 return
         elif isinstance(operation, Delete):
-            changes = cluster.delete(operation.kind, operation.key, now_ns, propagation=operation.propagation)
+            changes = cluster.delete(
+                operation.kind,
+                operation.key,
+                now_ns,
+                propagation=operation.propagation,
+                grace_seconds=operation.grace_seconds,
+            )
         else:
             changes = cluster.cordon(operation.node_name, now_ns, unschedulable=operation.unschedulable)
         self._take(changes, now_ns)

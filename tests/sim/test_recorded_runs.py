@@ -1,0 +1,158 @@
+"""Recorded runs of the real scheduler against a real API server, played to ours in virtual time: events, conditions, nodes.
+
+What the test did in those runs is done at the same times; what the scheduler did is compared. The recordings have no kubelet and
+no controllers: pods stay pending, and terminating ones stay until somebody removes them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
+from bayplan.cluster.kubelet import KubeletOptions
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.event_driven_queue import EventDrivenQueue
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.select_host import first_by_name
+from bayplan.framework.configuration.loading import load_configuration_mapping
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import decode, find_kind
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.sim.operations import Apply, Delete, Operation
+from bayplan.sim.simulator import Simulator
+from tests.shared import SHARED, shared_path
+from tests.sim.worlds import START
+
+HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+MILLISECOND = 1_000_000
+HOUR = 3_600_000 * MILLISECOND
+# One run is about the Lease of the scheduler: nothing is scheduled there. Without the recordings the tests are skipped by name.
+RUNS = sorted({path.stem for path in (SHARED / "conformance" / "e2e").glob("*.json")} - {"leader_election"}) or ["fits"]
+TIES = ("ten_pods", "preempts_several")
+"""Runs in which lots, or the order of a map, decided between nodes or victims. Else the recorded choice is the first by name."""
+
+
+def merged(old: Any, patch: Any) -> Any:
+    """Return a document after a JSON merge patch; the strategic ones recorded mean the same."""
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(old) if isinstance(old, dict) else {}
+    for key, inner in patch.items():
+        found[key] = merged(found.get(key), inner)
+    return {key: inner for key, inner in found.items() if inner is not None}
+
+
+def operations(steps: list[dict[str, Any]]) -> list[tuple[int, Operation]]:
+    """Return what the test did. Before the scheduler starts it sees nothing, then all at once."""
+    documents: dict[tuple[str, str], dict[str, Any]] = {}
+    found: list[tuple[int, Operation]] = []
+    start = next(step["at_ms"] for step in steps if step["op"] == "scheduler starts")
+    for step in steps:
+        at = max(step["at_ms"], start)
+        if step["op"] == "create":
+            document = step["object"]
+            if document["kind"] == "PersistentVolume" and at > start:
+                # Provisioned, and below bound, in the place of controllers that the virtual cluster has.
+                continue
+        elif step["op"] == "patch" and not step["kind"].startswith("PersistentVolume"):
+            document = merged(documents[step["kind"], step["name"]], step["patch"])
+        elif step["op"] == "delete":
+            row = find_kind("v1", step["kind"])
+            assert row is not None
+            gone = Delete(row.struct, f"default/{step['name']}", grace_seconds=step["gracePeriodSeconds"])
+            found.append((at, gone))
+            continue
+        else:
+            continue
+        documents[document["kind"], document["metadata"]["name"]] = document
+        found.append((at, Apply(default_object(decode(document)))))
+    return found
+
+
+def replay(recorded: dict[str, Any], queue_type: type[SchedulingQueue]) -> Simulator:
+    """Return a simulator that has gone through a recorded run, up to two seconds after its last step."""
+    gates = FeatureGates()
+    configuration = load_configuration_mapping({**HEADER, **(recorded["config"] or {})}, feature_gates=gates)
+    scheduler = assemble_scheduler(
+        configuration,
+        in_tree_registry(),
+        feature_gates=gates,
+        start_ns=START,
+        pick=first_by_name,
+        queue_type=queue_type,
+    )
+    cluster = VirtualCluster(
+        RandomStreams(0), ClusterOptions(kubelet=KubeletOptions(start_delay_ns=HOUR, termination_scale=1.0))
+    )
+    made = Simulator(scheduler, cluster, seed=0, start_ns=START, check=True)
+    steps = recorded["steps"]
+    for at_ms, operation in operations(steps):
+        made.at(START + at_ms * MILLISECOND, operation)
+    made.run(until_ns=START + (steps[-1]["at_ms"] + 2000) * MILLISECOND)
+    return made
+
+
+def plain(note: str) -> str:
+    return re.sub(r"by pod \S+ on", "by pod UID on", note)
+
+
+def conditions_of(pod: Pod) -> list[dict[str, str]]:
+    return [
+        {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
+        for each in pod.status.conditions
+    ]
+
+
+@pytest.mark.parametrize("queue_type", [SchedulingQueue, EventDrivenQueue])
+@pytest.mark.parametrize("name", RUNS)
+def test_events_conditions_and_nodes_are_those_of_the_real_scheduler(
+    name: str, queue_type: type[SchedulingQueue]
+) -> None:
+    recorded = json.loads(shared_path("conformance", "e2e", f"{name}.json").read_text())
+    made = replay(recorded, queue_type)
+    observed = recorded["observed"]
+    want_events = [
+        (each["regarding"]["name"], each["type"], each["reason"], each["action"], plain(each["note"]))
+        for each in observed["events"]
+        if each["reason"] != "LeaderElection"
+    ]
+    found_events = [
+        (each.pod.partition("/")[2], each.type, each.reason, each.action, plain(each.note))
+        for each in made.result().events
+    ]
+    want_pods: dict[str, Any] = {
+        key: (
+            each["nodeName"] or "",
+            each["nominatedNodeName"] or "",
+            each["terminating"],
+            [
+                {field: condition.get(field) or "" for field in ("type", "status", "reason", "message")}
+                for condition in each["conditions"] or []
+            ],
+        )
+        for key, each in observed["pods"].items()
+    }
+    found_pods: dict[str, Any] = {
+        key.partition("/")[2]: (
+            pod.spec.node_name,
+            pod.status.nominated_node_name,
+            pod.metadata.deletion_timestamp is not None,
+            conditions_of(pod),
+        )
+        for key, pod in made.cluster.store.pods.items()
+    }
+    if name in TIES:
+        assert Counter(each[1:4] for each in found_events) == Counter(each[1:4] for each in want_events)
+        nodes = Counter(each[0] for each in found_pods.values())
+        assert sorted(nodes.values()) == sorted(Counter(each[0] for each in want_pods.values()).values())
+        return
+    assert Counter(found_events) == Counter(want_events)
+    assert found_pods == want_pods
