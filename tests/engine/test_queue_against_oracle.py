@@ -124,7 +124,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def pop(self) -> None:
-        self.remember(self.queue.pop(), self.naive.pop())
+        ready = self.queue.has_next
+        queued = self.queue.pop()
+        # One that is in flight already is thrown away: then something waited, and still nothing comes out.
+        assert ready or queued is None
+        assert not (queued is None and self.queue.has_next)
+        self.remember(queued, self.naive.pop())
 
     @rule(pod=versions)
     def pop_specific(self, pod: Pod) -> None:

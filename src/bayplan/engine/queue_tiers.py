@@ -172,6 +172,11 @@ class QueueTiers:
         """Return how many pods wait; those in flight don't."""
         return len(self._records)
 
+    @property
+    def has_next(self) -> bool:
+        """Return whether there is something to pop."""
+        return bool(len(self._active)) or (self._pop_from_backoff and bool(len(self._backoff.rejected)))
+
     def get(self, key: str) -> QueuedPod | None:
         """Return the record of a waiting pod ``namespace/name``."""
         return self._records.get(key)

@@ -1,0 +1,1 @@
+"""The live host: the engine on a real cluster, in real time."""
