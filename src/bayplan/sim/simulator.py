@@ -16,12 +16,13 @@ from bayplan.base.errors import InputError
 from bayplan.cluster.binding_refusal import binding_refusal, update_refusal
 from bayplan.cluster.cluster import VirtualCluster
 from bayplan.cluster.store import ChangeEvent
-from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Evict, Nominate, SetCondition, Update
+from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, SetCondition, Update
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.outlook import Outlook
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.sim.emitted_events import EmittedEvents
@@ -173,14 +174,14 @@ class Simulator:
 
     def _next_instant(self) -> int | None:
         """Return when something happens next that can make a difference; None: never."""
-        instants = [self._operations[0][0]] if self._operations else []
+        instant_ns = self._operations[0][0] if self._operations else None
         wakeup_ns = self.cluster.next_wakeup()
-        if wakeup_ns is not None:
-            instants.append(max(wakeup_ns, self.now_ns))
-        self._timer_ns = self._next_timer(alone=not instants)
-        if self._timer_ns is not None:
-            instants.append(self._timer_ns)
-        return min(instants, default=None)
+        if wakeup_ns is not None and (instant_ns is None or wakeup_ns < instant_ns):
+            instant_ns = max(wakeup_ns, self.now_ns)
+        self._timer_ns = timer_ns = self._next_timer(alone=instant_ns is None)
+        if timer_ns is not None and (instant_ns is None or timer_ns < instant_ns):
+            return timer_ns
+        return instant_ns
 
     def _next_timer(self, *, alone: bool) -> int | None:
         """Return when a timer of the scheduler can make a difference next; `alone`: nothing but timers is left."""
@@ -262,7 +263,8 @@ class Simulator:
                 hint="run times above 0 for pods that are made again when they end",
             )
         self._usage.settle(now_ns)
-        self._tell_progress()
+        if self._progress is not None:
+            self._tell_progress(self._progress)
 
     def _operate(self, operation: Operation, now_ns: int) -> None:
         cluster = self.cluster
@@ -292,14 +294,15 @@ class Simulator:
         """Hand changes of the cluster to the scheduler, and do what it asks for because of them."""
         scheduler, counters = self.scheduler, self.counters
         for change in changes:
-            self._timelines.take(change, now_ns)
-            self._census.take(change)
+            old, new = change.old, change.new
+            self._timelines.take(old, new, now_ns)
+            self._census.take(old, new)
             if change.kind not in WATCHED_KINDS:
                 continue
             counters.events += 1
-            if _makes_a_difference(change):
+            if _makes_a_difference(old, new):
                 self._changes += 1
-            actions = scheduler.handle(change.old, change.new, now_ns)
+            actions = scheduler.handle(old, new, now_ns)
             if self._check:
                 self._check_invariants()
             if actions:
@@ -318,7 +321,8 @@ class Simulator:
         while (report := schedule_one(now_ns)) is not None:
             self._note(report)
             self._carry_out(report.actions, now_ns)
-            self._tell_progress()
+            if self._progress is not None:
+                self._tell_progress(self._progress)
             budget -= 1
             if budget < 0:
                 raise InputError(
@@ -391,23 +395,20 @@ class Simulator:
         self._take(changes, now_ns)
         return ()
 
-    def _tell_progress(self) -> None:
-        if self._progress is None:
-            return
+    def _tell_progress(self, tell: Callable[[Progress], None]) -> None:
         done = self.counters.decisions + self.counters.instants
         if done < self._progress_due:
             return
         self._progress_due = done + PROGRESS_STEP
         left = len(self._operations)
-        self._progress(Progress(self.now_ns, left, self._sequence, len(self.scheduler.queue), self.counters.decisions))
+        tell(Progress(self.now_ns, left, self._sequence, len(self.scheduler.queue), self.counters.decisions))
 
 
-def _makes_a_difference(change: ChangeEvent) -> bool:
+def _makes_a_difference(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
     """Return whether a change could alter a decision about some other pod, or about this one.
 
     What the scheduler itself writes into the status of a pod that waits does not.
     """
-    old, new = change.old, change.new
     if not isinstance(old, Pod) or not isinstance(new, Pod) or new.spec.node_name:
         return True
     return (

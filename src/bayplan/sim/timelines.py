@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bayplan.cluster.store import ChangeEvent, ObjectStore
+from bayplan.cluster.store import ObjectStore
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queued_pod import key_of
 from bayplan.objects.kinds import find_kind
-from bayplan.objects.meta import OwnerReference
+from bayplan.objects.meta import KubernetesObject, OwnerReference
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.sim.result import NodeLifetime, PodFate, PodTimeline
@@ -36,9 +36,8 @@ class Timelines:
         """Return the time line of a pod that exists."""
         return self._live_pods.get(key)
 
-    def take(self, event: ChangeEvent, now_ns: int) -> None:
-        """Take in a change of the cluster."""
-        old, new = event.old, event.new
+    def take(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
+        """Take in a change of the cluster: an object before and after it."""
         if isinstance(new, Pod):
             self._pod(new, now_ns)
         elif isinstance(old, Pod):
@@ -68,7 +67,6 @@ class Timelines:
             )
             self.pods.append(timeline)
             self._live_pods[key] = timeline
-        timeline.pod = new
         timeline.pod = new
         if spec.node_name and timeline.bound_ns is None:
             timeline.bound_ns, timeline.node = now_ns, spec.node_name
