@@ -1,0 +1,299 @@
+"""The annotations in which kube-scheduler-simulator keeps the results of a pod: typed, to text and back.
+
+Every key holds JSON inside a string, written as Go writes it; `result-history` holds the texts of all attempts once more. The
+format is that of kubernetes-sigs/kube-scheduler-simulator (simulator/scheduler/plugin/resultstore), so that tools made for it
+can read what Bayplan writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.base.go_json import go_json
+
+PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
+SELECTED_NODE = PREFIX + "selected-node"
+HISTORY = PREFIX + "result-history"
+
+PASSED = "passed"
+"""What stands for a filter that let a node through."""
+
+SUCCESS = "success"
+"""What stands for a plugin that agreed. A plugin that asked to be skipped has an empty text."""
+
+TOTAL_SIZE_LIMIT = 256 * 1024
+"""How many bytes all annotations of an object may have together, keys and values (Kubernetes: TotalAnnotationSizeLimitB)."""
+
+PluginTexts = dict[str, str]
+NodeTexts = dict[str, PluginTexts]
+NodeScores = dict[str, dict[str, int]]
+Result = TypeVar("Result")
+
+
+class ExtenderFilterResult(msgspec.Struct, frozen=True):
+    """What an extender answered to a filter request.
+
+    Attributes:
+        nodes: the whole nodes, or None where names are used. node_names: the names that passed.
+        failed_nodes, failed_and_unresolvable_nodes: reasons by node. error: what went wrong, or empty.
+    """
+
+    nodes: msgspec.Raw | None = msgspec.field(name="Nodes", default=None)
+    node_names: list[str] | None = msgspec.field(name="NodeNames", default=None)
+    failed_nodes: dict[str, str] | None = msgspec.field(name="FailedNodes", default=None)
+    failed_and_unresolvable_nodes: dict[str, str] | None = msgspec.field(
+        name="FailedAndUnresolvableNodes", default=None
+    )
+    error: str = msgspec.field(name="Error", default="")
+
+
+class HostPriority(msgspec.Struct, frozen=True):
+    """The score of a node that an extender gave."""
+
+    host: str = msgspec.field(name="Host")
+    score: int = msgspec.field(name="Score")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtenderResults:
+    """What extenders said, by their `urlPrefix`.
+
+    Attributes:
+        filter, prioritize: the answers; scores already times the extender's weight and 10.
+        preempt, bind: the answers as JSON.
+    """
+
+    filter: dict[str, ExtenderFilterResult] = field(default_factory=dict)
+    prioritize: dict[str, list[HostPriority]] = field(default_factory=dict)
+    preempt: dict[str, msgspec.Raw] = field(default_factory=dict)
+    bind: dict[str, msgspec.Raw] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulingResults:
+    """The results of one attempt.
+
+    Attributes:
+        pre_filter_status: text by plugin, those that were called. pre_filter: the nodes that a plugin left over, by plugin.
+        filter: text by node and plugin, to the first that failed. post_filter: text by node and plugin.
+        pre_score: text by plugin.
+        score: raw scores by node and plugin. final_score: normalised scores times weights.
+        reserve, permit, permit_timeout, pre_bind, bind: text by plugin.
+        selected_node: the node, or empty.
+        extenders: what extenders said; None where the configuration has none.
+    """
+
+    pre_filter_status: PluginTexts = field(default_factory=dict)
+    pre_filter: dict[str, list[str]] = field(default_factory=dict)
+    filter: NodeTexts = field(default_factory=dict)
+    post_filter: NodeTexts = field(default_factory=dict)
+    pre_score: PluginTexts = field(default_factory=dict)
+    score: NodeScores = field(default_factory=dict)
+    final_score: NodeScores = field(default_factory=dict)
+    reserve: PluginTexts = field(default_factory=dict)
+    permit: PluginTexts = field(default_factory=dict)
+    permit_timeout: PluginTexts = field(default_factory=dict)
+    pre_bind: PluginTexts = field(default_factory=dict)
+    bind: PluginTexts = field(default_factory=dict)
+    selected_node: str = ""
+    extenders: ExtenderResults | None = None
+
+    def restricted(self, nodes: Sequence[str]) -> SchedulingResults:
+        """Return the results with the rows of some nodes only."""
+        kept = frozenset(nodes)
+        return replace(
+            self,
+            filter=_rows(self.filter, kept),
+            post_filter=_rows(self.post_filter, kept),
+            score=_rows(self.score, kept),
+            final_score=_rows(self.final_score, kept),
+        )
+
+
+def _rows(table: Mapping[str, Result], kept: frozenset[str]) -> dict[str, Result]:
+    return {node: row for node, row in table.items() if node in kept}
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+_TEXTS = {
+    "pre_filter_status": "prefilter-result-status",
+    "pre_filter": "prefilter-result",
+    "filter": "filter-result",
+    "post_filter": "postfilter-result",
+    "pre_score": "prescore-result",
+    "reserve": "reserve-result",
+    "permit": "permit-result",
+    "permit_timeout": "permit-result-timeout",
+    "pre_bind": "prebind-result",
+    "bind": "bind-result",
+}
+_SCORES = {"score": "score-result", "final_score": "finalscore-result"}
+_EXTENDERS = {
+    "filter": "extender-filter-result",
+    "prioritize": "extender-prioritize-result",
+    "preempt": "extender-preempt-result",
+    "bind": "extender-bind-result",
+}
+
+
+def encode(results: SchedulingResults) -> dict[str, str]:
+    """Return the annotations of one attempt, all keys but the history: texts by full key, keys sorted."""
+    found = {PREFIX + key: go_json(getattr(results, name)) for name, key in _TEXTS.items()}
+    for name, key in _SCORES.items():
+        rows: NodeScores = getattr(results, name)
+        found[PREFIX + key] = go_json(
+            {node: {it: str(score) for it, score in row.items()} for node, row in rows.items()}
+        )
+    if results.extenders is not None:
+        for name, key in _EXTENDERS.items():
+            found[PREFIX + key] = go_json(getattr(results.extenders, name))
+    found[SELECTED_NODE] = results.selected_node
+    return dict(sorted(found.items()))
+
+
+def decode(annotations: Mapping[str, str]) -> SchedulingResults:
+    """Return the results that the annotations of a pod, or an entry of its history, hold. Keys that lack count as empty.
+
+    Raises:
+        InputError: a text is not what its key should hold.
+    """
+
+    def read(key: str, wanted: type[Result], *, strict: bool = True) -> Result:
+        text = annotations.get(PREFIX + key, "{}")
+        try:
+            return msgspec.json.decode(text, type=wanted, strict=strict)
+        except (msgspec.DecodeError, UnicodeEncodeError) as problem:
+            raise InputError(f"annotation {PREFIX}{key}", got=str(problem), wanted="the result of an attempt") from None
+
+    extenders = None
+    if any(PREFIX + key in annotations for key in _EXTENDERS.values()):
+        extenders = ExtenderResults(
+            filter=read(_EXTENDERS["filter"], dict[str, ExtenderFilterResult]),
+            prioritize=read(_EXTENDERS["prioritize"], dict[str, list[HostPriority]]),
+            preempt=read(_EXTENDERS["preempt"], dict[str, msgspec.Raw]),
+            bind=read(_EXTENDERS["bind"], dict[str, msgspec.Raw]),
+        )
+    return SchedulingResults(
+        pre_filter_status=read(_TEXTS["pre_filter_status"], PluginTexts),
+        pre_filter=read(_TEXTS["pre_filter"], dict[str, list[str]]),
+        filter=read(_TEXTS["filter"], NodeTexts),
+        post_filter=read(_TEXTS["post_filter"], NodeTexts),
+        pre_score=read(_TEXTS["pre_score"], PluginTexts),
+        score=read(_SCORES["score"], NodeScores, strict=False),
+        final_score=read(_SCORES["final_score"], NodeScores, strict=False),
+        reserve=read(_TEXTS["reserve"], PluginTexts),
+        permit=read(_TEXTS["permit"], PluginTexts),
+        permit_timeout=read(_TEXTS["permit_timeout"], PluginTexts),
+        pre_bind=read(_TEXTS["pre_bind"], PluginTexts),
+        bind=read(_TEXTS["bind"], PluginTexts),
+        selected_node=annotations.get(SELECTED_NODE, ""),
+        extenders=extenders,
+    )
+
+
+# --- the history, and the limit of size -------------------------------------------------------------------------------
+
+
+def history_of(annotations: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the attempts that a pod's history holds, oldest first, each as the annotations of its time.
+
+    Raises:
+        InputError: the history is not what it should be.
+    """
+    text = annotations.get(HISTORY, "[]")
+    try:
+        return msgspec.json.decode(text, type=list[dict[str, str]])
+    except msgspec.DecodeError as problem:
+        raise InputError(f"annotation {HISTORY}", got=str(problem), wanted="a list of attempts") from None
+
+
+def size_of(annotations: Mapping[str, str]) -> int:
+    """Return the bytes that annotations count as: keys and values."""
+    return sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What fits a pod.
+
+    Attributes:
+        annotations: the new annotations by full key, history included.
+        left_out_nodes: how many nodes have no rows because they would not fit.
+        left_out_attempts: how many attempts the history has lost, this one included where not even it fits.
+    """
+
+    annotations: dict[str, str]
+    left_out_nodes: int = 0
+    left_out_attempts: int = 0
+
+
+def write(
+    results: SchedulingResults,
+    present: Mapping[str, str],
+    *,
+    by_interest: Callable[[], Sequence[str]],
+    limit: int = TOTAL_SIZE_LIMIT,
+) -> Written:
+    """Return the annotations to write on a pod so that all of them together stay within the limit.
+
+    What has to give way, first to last: old attempts in the history, rows of nodes from the least interesting one on, the
+    history. Annotations of others are never touched.
+
+    Args:
+        results: of the newest attempt.
+        present: all annotations that the pod has, those of earlier attempts included.
+        by_interest: the names of all nodes with rows, the most interesting first; asked only where not all fit.
+        limit: in bytes.
+
+    Raises:
+        InputError: the pod's other annotations leave no room even for empty results.
+    """
+    free = limit - size_of({key: value for key, value in present.items() if not key.startswith(PREFIX)})
+    earlier = history_of(present)
+    newest = encode(results)
+    if (found := _with_history(newest, earlier, free)) is not None:
+        return found
+    nodes = list(by_interest())
+    fewest, most = 0, len(nodes)
+    while fewest < most:
+        middle = (fewest + most + 1) // 2
+        if _fits(encode(results.restricted(nodes[:middle])), free):
+            fewest = middle
+        else:
+            most = middle - 1
+    newest = encode(results.restricted(nodes[:fewest]))
+    found = _with_history(newest, (), free)
+    if found is not None:
+        return Written(found.annotations, len(nodes) - fewest, len(earlier))
+    bare = {**newest, HISTORY: "[]"}
+    if size_of(bare) > free:
+        raise InputError(
+            "annotations", got=f"{limit - free} bytes of others", wanted=f"room for results within {limit} bytes"
+        )
+    return Written(bare, len(nodes) - fewest, len(earlier) + 1)
+
+
+def _with_history(newest: dict[str, str], earlier: Sequence[dict[str, str]], free: int) -> Written | None:
+    """Return the newest results with as much of the history as fits, or None where not even they fit twice."""
+    entries = [go_json(entry) for entry in (*earlier, newest)]
+    room = free - size_of(newest) - len(HISTORY) - len("[]")
+    kept = len(entries)
+    sizes = [len(entry.encode()) + 1 for entry in entries]
+    total = sum(sizes) - 1
+    while kept and total > room:
+        total -= sizes[len(entries) - kept]
+        kept -= 1
+    if not kept:
+        return None
+    history = "[" + ",".join(entries[len(entries) - kept :]) + "]"
+    return Written({**newest, HISTORY: history}, 0, len(entries) - kept)
+
+
+def _fits(newest: dict[str, str], free: int) -> bool:
+    return _with_history(newest, (), free) is not None

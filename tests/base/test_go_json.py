@@ -1,0 +1,20 @@
+"""JSON as Go writes it."""
+
+import pytest
+
+from bayplan.base.go_json import go_json
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param({"b": 1, "a": [True, None]}, '{"a":[true,null],"b":1}', id="keys are sorted, no spaces"),
+        pytest.param({"é": 0, "z": 0, "Z": 0}, '{"Z":0,"z":0,"é":0}', id="keys are sorted by bytes"),
+        pytest.param("a<b & c>d", r'"a\u003cb \u0026 c\u003ed"', id="HTML is escaped"),
+        pytest.param("\u2028\u2029é", '"\\u2028\\u2029é"', id="line separators are escaped, other letters are not"),
+        pytest.param('"\\/\t\n\x01\x7f', '"\\"\\\\/\\t\\n\\u0001\x7f"', id="control characters but DEL are escaped"),
+        pytest.param({"<": "&"}, r'{"\u003c":"\u0026"}', id="keys are escaped too"),
+    ],
+)
+def test_written_as_go_does(value: object, want: str) -> None:
+    assert go_json(value) == want
