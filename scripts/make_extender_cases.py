@@ -1,6 +1,6 @@
 """Write the cases with HTTP extenders that the oracle is asked (``oracle/current``, cmd/cycle), one JSON line a case.
 
-Usage: ``python scripts/make_extender_cases.py > cases.jsonl``; how the answers are kept stands in ``conformance/extenders/README.md``.
+Usage: ``python scripts/make_extender_cases.py > cases.jsonl``. How answers are kept: ``conformance/extenders/README.md``.
 """
 
 import json
@@ -272,6 +272,19 @@ def bare_nodes() -> Iterator[Json]:
         scorer = extender("b", prioritizeVerb="p", weight=1)
         tipping = {"/a/filter": [says(taken)], "/b/p": [scores(n0=1)]}
         yield case(f"bare-spread-{kind}", "soft spreading by hostname", even, [web], [*extenders, scorer], tipping)
+        near = {
+            "podAffinityTerm": {
+                "topologyKey": "kubernetes.io/hostname",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            }
+        }
+        affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near | {"weight": 10}]}}
+        friend = pod("p", affinity=affinity)
+        taken = {"NodeNames": ["n0", "n1"]} if capable else {"Nodes": {"items": even[:2]}}
+        tipping = {"/a/filter": [says(taken)], "/b/p": [scores(n1=1)]}
+        yield case(
+            f"bare-affinity-{kind}", "preferred affinity by hostname", even, [friend], [*extenders, scorer], tipping
+        )
         images = [node("n0", images=[{"names": ["registry.example/large:1"], "sizeBytes": 900_000_000}]), node("n1")]
         taken = {"NodeNames": ["n0", "n1"]} if capable else {"Nodes": {"items": images}}
         large = pod("p", image="registry.example/large:1")

@@ -120,8 +120,10 @@ def names_of(request: Json) -> Json:
 
 
 def told(outcome: Json) -> Json:
-    """Return what is compared: a cleared nomination is as good as none, errors of dry runs come in any order upstream."""
+    """Return what is compared: a cleared nomination is as good as none; upstream asks for scores and tells errors in any order."""
+    scoring = ("/prioritize", "/p")
     return outcome | {
+        "exchanges": sorted(outcome["exchanges"], key=lambda it: it["path"] if it["path"].endswith(scoring) else ""),
         "nominated": outcome["nominated"] or None,
         "message": re.sub(r"\[(.*)\]", lambda match: str(sorted(match[1].split(", "))), outcome["message"] or ""),
     }

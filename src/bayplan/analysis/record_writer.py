@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from bayplan.analysis.result_layout import FILTER, RECORD_TABLES, SCORE
@@ -80,6 +81,8 @@ class _RecordWriter:
             _status(frame.pre_filter),
             frame.only,
             None if frame.sample is None else list(frame.sample),
+            None if frame.extenders is None else msgspec.json.encode(frame.extenders).decode(),
+            None if frame.preemption is None else msgspec.json.encode(frame.preemption).decode(),
         )
         self._writers["frames"].add(row, elements=len(frame.ties or ()))
 

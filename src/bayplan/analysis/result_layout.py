@@ -11,7 +11,8 @@ release of PyArrow). Times are nanoseconds of virtual time since 1970; amounts a
   rows that changed later follow it (see `bayplan.engine.keyframe`). Reasons stand there as texts and normalised scores as
   tables from raw ones, so that no plugin is needed to read them:
 
-  - ``frames.parquet``: one row a recorded cycle: its keyframe, how many of its changes count, tie set, overrides.
+  - ``frames.parquet``: one row a recorded cycle: its keyframe, how many of its changes count, tie set, overrides; as JSON what
+    extenders said (`bayplan.engine.extender_record`) and how a search for victims went (`bayplan.framework.preemption.account`).
   - ``keyframes.parquet``: which nodes the rows are, which of them filters looked at, the rows that changed later.
   - ``parts.parquet``: per keyframe and plugin the verdicts or raw scores of all rows (one value stands for as many
     equal ones), then those of the changes; none where placements can't change them.
@@ -128,6 +129,8 @@ FRAMES = pa.schema(
         ("pre_filter", _STATUS),
         ("only", pa.int32()),
         ("sample", pa.list_(pa.int32())),
+        ("extenders", pa.string()),
+        ("preemption", pa.string()),
     ]
 )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,9 +17,13 @@ from bayplan.analysis.record_writer import NOT_NORMALIZED
 from bayplan.analysis.result_layout import FILTER, SCORE
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Frame
+from bayplan.engine.extender_record import ExtenderSaid
 from bayplan.framework.plugin import Params
+from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.framework.status import Code, Status
 from bayplan.state.arrays import Bools, Codes, Index, Ints
+
+Value = TypeVar("Value")
 
 KEPT_KEYFRAMES = 32
 """So many keyframes are kept in memory."""
@@ -114,6 +119,8 @@ class StoredRecords:
             status_of(row["pre_filter"]),
             row["only"],
             None if row["sample"] is None else (row["sample"][0], row["sample"][1]),
+            _decoded(row.get("extenders"), tuple[ExtenderSaid, ...]),
+            _decoded(row.get("preemption"), PreemptionAccount),
         )
 
     def node_set(self, number: int) -> tuple[tuple[str | None, ...], Index]:
@@ -184,6 +191,11 @@ class StoredRecords:
 def _node_set(rows: list[dict[str, Any]]) -> tuple[tuple[str | None, ...], Index]:
     visited = sorted((row["visit"], row["row"]) for row in rows if row["visit"] is not None)
     return tuple(row["node"] for row in rows), np.array([row for _, row in visited], dtype=np.intp)
+
+
+def _decoded(stored: str | None, kind: type[Value]) -> Value | None:
+    """Return what a column holds as JSON; None where there is nothing, or the column came later than the result."""
+    return None if stored is None else msgspec.json.decode(stored, type=kind)
 
 
 def status_of(stored: dict[str, Any] | None) -> Status | None:

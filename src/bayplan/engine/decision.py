@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bayplan.engine.extender_record import ExtenderSaid
+from bayplan.framework.extender import TO_NODE_SCORE
 from bayplan.framework.plugin import Params
-from bayplan.framework.status import Status
+from bayplan.framework.preemption.account import PreemptionAccount
+from bayplan.framework.status import UNRESOLVABLE_BIT, Code, Status
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 
 
@@ -94,6 +97,8 @@ class Frame(NamedTuple):
         pre_filter: the rejection by PreFilter, or None.
         only: the one row that was looked at, because the pod was nominated to it; -1 where others were.
         sample: where the search began in the order of visits, and how many nodes it came by, if it ended early; else None.
+        extenders: what extenders said; None where there are none, or they were not reached.
+        preemption: how the search for victims went, where there was one.
     """
 
     keyframe: KeyframeValues
@@ -105,6 +110,8 @@ class Frame(NamedTuple):
     pre_filter: Status | None
     only: int = -1
     sample: tuple[int, int] | None = None
+    extenders: tuple[ExtenderSaid, ...] | None = None
+    preemption: PreemptionAccount | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,7 @@ class Decision:
     Attributes:
         record: the summary.
         names: node names, one a row.
-        filters, scorers: plugin names. weights: of the scorers.
+        filters, scorers: names of plugins, then of extenders (see `extenders`). weights: of the scorers.
         codes: uint16[filters, rows], packed verdicts, 0 passes.
         allowed: bool[rows], nodes that PreFilter left to the filters. examined: bool[rows], those of them that were looked at
             before there were enough.
@@ -125,6 +132,9 @@ class Decision:
         absent: the status of nodes that PreFilter kept from the filters, or None.
         statuses: what the verdicts mean, by (filter, verdict).
         overrides: rows that were shut by pods nominated to them, with (filter, verdict).
+        extenders: what each extender said; they are the last of `filters`, and those that gave scores the last of `scorers`.
+            Their codes stand for what they said, rows that they were not asked about have 0; rows are those of `names`.
+        preemption: how the search for victims went, or None.
     """
 
     record: Record
@@ -144,6 +154,13 @@ class Decision:
     absent: Status | None
     statuses: dict[tuple[int, int], Status]
     overrides: dict[int, tuple[int, int]]
+    extenders: tuple[ExtenderSaid, ...] = ()
+    preemption: PreemptionAccount | None = None
+
+    def was_asked(self, number: int, row: int) -> bool:
+        """Return whether a filter was asked about a node: plugins are about all, extenders only about what is left."""
+        first = len(self.filters) - len(self.extenders)
+        return number < first or row in self.extenders[number - first].asked
 
     @property
     def weighted(self) -> Ints:
@@ -191,7 +208,7 @@ def rebuild(record: Record, frame: Frame) -> Decision:
     statuses = _statuses(keyframe, codes, overrides)
     kept = [row for row, name in enumerate(keyframe.names) if name is not None]
     place = {row: number for number, row in enumerate(kept)}
-    return Decision(
+    decision = Decision(
         record=record,
         names=tuple(keyframe.names[row] or "" for row in kept),
         filters=keyframe.filter_names,
@@ -209,6 +226,49 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         absent=keyframe.absent,
         statuses=statuses,
         overrides={place[row]: verdict for row, verdict in overrides.items() if row in place},
+        preemption=frame.preemption,
+    )
+    if frame.extenders is None:
+        return decision
+    floor = keyframe.floor if frame.scored else 0
+    return with_extenders(decision, [said.moved(place) for said in frame.extenders], floor)
+
+
+def with_extenders(decision: Decision, extenders: Sequence[ExtenderSaid], floor: int) -> Decision:
+    """Return a decision with what extenders said behind what plugins said; rows are those of the decision.
+
+    `floor` is what each node has without them where no plugin scores: with extenders it has nothing.
+    """
+    codes, statuses = list(decision.codes), dict(decision.statuses)
+    for number, said in enumerate(extenders, start=len(decision.filters)):
+        verdicts = np.zeros(len(decision.names), dtype=np.uint16)
+        known: dict[Status, int] = {}
+        for row, status in said.refused:
+            verdict = known.setdefault(status, len(known) + 1)
+            verdicts[row] = verdict | (UNRESOLVABLE_BIT if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else 0)
+            statuses[number, int(verdicts[row])] = status
+        codes.append(verdicts)
+    scoring = [said for said in extenders if said.scores is not None]
+    raw = np.zeros((len(scoring), len(decision.names)), dtype=np.int64)
+    for number, said in enumerate(scoring):
+        for row, score in said.scores or ():
+            raw[number, row] = score
+    own = decision.total
+    feasible = decision.feasible & ~np.any(codes[len(decision.filters) :], axis=0)
+    weights = np.array([said.weight for said in scoring], dtype=np.int64).reshape(-1, 1)
+    scored = own - floor + (raw * TO_NODE_SCORE * weights).sum(axis=0)
+    return replace(
+        decision,
+        filters=(*decision.filters, *(said.name for said in extenders)),
+        scorers=(*decision.scorers, *(said.name for said in scoring)),
+        weights=(*decision.weights, *(said.weight for said in scoring)),
+        codes=np.array(codes, dtype=np.uint16).reshape(-1, len(decision.names)),
+        raw=np.concatenate((decision.raw, raw)),
+        normalized=np.concatenate((decision.normalized, raw * TO_NODE_SCORE)),
+        feasible=feasible,
+        total=np.where(feasible & (own >= 0), scored, -1),
+        statuses=statuses,
+        extenders=tuple(extenders),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from bayplan.framework.status import Status
 
@@ -29,3 +30,14 @@ class ExtenderSaid:
     filter_error: str = ""
     prioritize_error: str = ""
     ignored: bool = False
+
+    def moved(self, place: Mapping[int, int]) -> ExtenderSaid:
+        """Return the same with other row numbers; rows that have none are left out."""
+        return replace(
+            self,
+            asked=tuple(place[row] for row in self.asked if row in place),
+            refused=tuple((place[row], status) for row, status in self.refused if row in place),
+            scores=None
+            if self.scores is None
+            else tuple((place[row], score) for row, score in self.scores if row in place),
+        )

@@ -19,6 +19,7 @@ from bayplan.engine.keyframe import Copies, Keyframe, Said, what_is_said
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_history import FrameHistory, PlanHistory
 from bayplan.framework.plugin import Params
+from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
 
@@ -95,7 +96,8 @@ class Records:
             # No filter was asked: what the plan keeps is of an earlier cycle.
             if self._bare is None or self._bare.names is not names:
                 self._bare = Keyframe(state, names, self._order)
-            return Frame(self._bare, 0, False, (), (), (), plan.pre.status if state.nodes.row_of else None)
+            status = plan.pre.status if state.nodes.row_of else None
+            return Frame(self._bare, 0, False, (), (), (), status, preemption=_preemption(result))
         scored = result.scored and result.failure is None
         scales: tuple[Params | None, ...] = ()
         history = plan.history if isinstance(plan.history, PlanHistory) else None
@@ -112,7 +114,7 @@ class Records:
         if result.refused_row >= 0 and not plan.examined()[result.refused_row]:
             # PreFilter left the nominated node out, but it has been looked at before the others were.
             overrides += ((result.refused_row, *result.refusal),)
-        own_ties = not scored or result.table is not None
+        own_ties = not scored or result.table is not None or result.extended is not None
         return Frame(
             keyframe,
             len(keyframe.rows),
@@ -123,6 +125,8 @@ class Records:
             None,
             result.row if result.tried_alone else -1,
             None if result.sample is None else result.sample_span,
+            None if result.extended is None else result.extended.said,
+            _preemption(result),
         )
 
     def _keyframe_of(self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], scored: bool) -> Keyframe:
@@ -207,6 +211,12 @@ class Records:
         changes = sum(8 * (len(keyframe.rows) + len(keyframe.values)) for keyframe in keyframes)
         whole = 500 * len(keyframes) + sum(names.values()) + sum(arrays.values()) + changes
         return 200 * len(self._summaries) + 150 * len(self._frames) + whole
+
+
+def _preemption(result: ScheduleResult) -> PreemptionAccount | None:
+    """Return how the search for victims went, where there was one."""
+    diagnosis = result.diagnosis
+    return diagnosis.preemption() if diagnosis is not None and diagnosis.preemption is not None else None
 
 
 def _digest_text(records: Iterable[Record]) -> bytes:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT, Code, Status
 from bayplan.state.arrays import Bools, Codes, Index
+
+if TYPE_CHECKING:
+    from bayplan.framework.preemption.account import PreemptionAccount
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 
@@ -34,6 +38,7 @@ class Diagnosis:
         unknown: statuses that extenders gave to names that are no nodes; they count in the text.
         unschedulable_plugins: who rejected the pod; decides which events bring it back.
         post_filter_message: what PostFilter adds to the text.
+        preemption: tells how the search for victims went, where there was one; to be asked before the cluster changes.
     """
 
     num_all_nodes: int
@@ -48,6 +53,7 @@ class Diagnosis:
     unknown: tuple[Status, ...] = ()
     unschedulable_plugins: tuple[str, ...] = ()
     post_filter_message: str = ""
+    preemption: Callable[[], PreemptionAccount] | None = None
 
     def status_of(self, row: int) -> Status | None:
         """Return the status of one node, or None where nothing rejected it."""

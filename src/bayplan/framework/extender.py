@@ -29,7 +29,10 @@ EXTENDER = "Extender"
 """Stands for all extenders among the plugins that rejected a pod: every event brings it back."""
 
 MAX_EXTENDER_PRIORITY = 10
-"""Extenders score from 0 to this; the scheduler multiplies to get to its own range."""
+"""Extenders score from 0 to this."""
+
+TO_NODE_SCORE = MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
+"""What the scheduler multiplies their scores by, to get to the range of plugins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ class Extender:
 
     def points(self, score: int) -> int:
         """Return what a score adds to a node's total: times the weight, times 10 to get to the range of plugins."""
-        return wrap_int64(score * self.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY))
+        return wrap_int64(score * self.weight * TO_NODE_SCORE)
 
     def process_preemption(
         self, pod: Pod, victims: Mapping[str, Victims], pods_on: Callable[[str], Sequence[Pod] | None]

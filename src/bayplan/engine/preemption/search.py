@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,11 +27,11 @@ def search_node_by_node(
     """Dry-run preemption on one node after the other, in trials: the reference, and the way for rules that look across nodes."""
     safe: list[tuple[int, Sequence[PodInfo], int]] = []
     violating: list[tuple[int, Sequence[PodInfo], int]] = []
-    refusals: dict[Status, int] = {}
+    refused: dict[Status, list[int]] = {}
     for row in rows.tolist():
         found = victims_on_node(plan, row, priority, crowd.pods_at(row), budgets)
         if isinstance(found, Status):
-            refusals[found] = refusals.get(found, 0) + 1
+            refused.setdefault(found, []).append(row)
             continue
         victims, violations = found
         if not violations:
@@ -39,7 +40,12 @@ def search_node_by_node(
             violating.append((row, victims, violations))
         if safe and len(safe) + len(violating) >= wanted:
             break
-    return shortlist_of([*safe, *violating], tuple(refusals.items()))
+    refusals = tuple((status, len(refused_rows)) for status, refused_rows in refused.items())
+    return shortlist_of(
+        [*safe, *violating],
+        refusals,
+        lambda: [(status, np.array(refused_rows, dtype=np.intp)) for status, refused_rows in refused.items()],
+    )
 
 
 def search_in_lockstep(plan: Plan, run: Callable[[Index], Outcome], rows: Index, wanted: int) -> Shortlist:
@@ -66,25 +72,26 @@ def search_in_lockstep(plan: Plan, run: Callable[[Index], Outcome], rows: Index,
         found.append(shortlist)
         safe, violating = int(are_safe[-1]), int(are_violating[-1])
     if not found:
-        return shortlist_of((), _refusals(plan, outcomes))
+        refused = _refused_rows(plan, outcomes)
+        return shortlist_of((), [(status, len(rows)) for status, rows in refused], lambda: refused)
     whole = joined(found)
     protected = whole.violations > 0
-    if not protected.any():
-        return whole
-    return whole.at_places(np.concatenate((np.flatnonzero(~protected), np.flatnonzero(protected)[:wanted])))
+    if protected.any():
+        whole = whole.at_places(np.concatenate((np.flatnonzero(~protected), np.flatnonzero(protected)[:wanted])))
+    return replace(whole, refused_rows=lambda: _refused_rows(plan, outcomes))
 
 
-def _refusals(plan: Plan, outcomes: Sequence[tuple[Outcome, Index]]) -> Sequence[tuple[Status, int]]:
-    """Return why rows are no candidates, with how many there are of each reason, in the order in which they were met."""
-    refusals: dict[Status, int] = {}
+def _refused_rows(plan: Plan, outcomes: Sequence[tuple[Outcome, Index]]) -> Sequence[tuple[Status, Index]]:
+    """Return why rows are no candidates, with the rows (intp) of each reason, in the order in which they were met."""
+    refused: dict[Status, list[Index]] = {}
     for outcome, block in outcomes:
         fits = outcome.first == STILL_FITS
-        packed = (outcome.first.astype(np.int64) << 16 | outcome.verdicts)[~fits]
-        _, places, counts = np.unique(packed, return_index=True, return_counts=True)
-        for place, count in sorted(zip(places.tolist(), counts.tolist(), strict=True)):
-            first, verdict = int(packed[place]) >> 16, int(packed[place]) & 0xFFFF
+        packed, rows = outcome.first.astype(np.int64) << 16 | outcome.verdicts, block[outcome.refused]
+        values, places = np.unique(packed[~fits], return_index=True)
+        for _, value in sorted(zip(places.tolist(), values.tolist(), strict=True)):
+            first, verdict = value >> 16, value & 0xFFFF
             status = NO_VICTIMS_STATUS if first == NO_VICTIMS_AT_ALL else told(plan, first, verdict)
-            refusals[status] = refusals.get(status, 0) + count
-        for row in block[outcome.refused[fits]].tolist():
-            refusals[still_fits(plan, row)] = 1
-    return tuple(refusals.items())
+            refused.setdefault(status, []).append(rows[packed == value])
+        for row in rows[fits].tolist():
+            refused[still_fits(plan, row)] = [np.array([row], dtype=np.intp)]
+    return [(status, np.concatenate(parts)) for status, parts in refused.items()]

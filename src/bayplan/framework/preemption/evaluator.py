@@ -14,6 +14,7 @@ import numpy as np
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Candidate, Diagnosis, PostFilterResult, told_reasons
 from bayplan.framework.extender import Extender
+from bayplan.framework.preemption.account import account_of
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.dry_runs import DryRuns
 from bayplan.framework.preemption.extenders import call_extenders
@@ -75,6 +76,7 @@ class Evaluator:
         if ineligible:
             return None, unschedulable(ineligible)
         rows = self.potential_nodes(diagnosis)
+        self._tell(diagnosis, rows, None, None, "")
         shortlist: Shortlist | None = None
         if len(rows):
             # Upstream starts anywhere, so that not the same nodes are disturbed each time.
@@ -82,16 +84,28 @@ class Evaluator:
                 offset = self._dry_runs.draw(len(rows))
             wanted = self.number_of_candidates(len(rows))
             shortlist = self.find_candidates(pod, state, np.concatenate((rows[offset:], rows[:offset])), wanted)
+        self._tell(diagnosis, rows, shortlist, None, "")
         if shortlist is None or not len(shortlist):
             return self._nothing_found(shortlist)
+        left = shortlist
         if self._extenders:
-            left = call_extenders(self._extenders, pod, shortlist, self._dry_runs.cluster)
-            if isinstance(left, Status):
-                return None, left
+            answer = call_extenders(self._extenders, pod, shortlist, self._dry_runs.cluster)
+            if isinstance(answer, Status):
+                return None, answer
+            left = answer
+            self._tell(diagnosis, rows, shortlist, left, "")
             if not len(left):
                 return None, unschedulable(NO_CANDIDATE_LEFT)
-            shortlist = left
-        return self._chosen(pod, shortlist), SUCCESS
+        chosen = self._chosen(pod, left)
+        self._tell(diagnosis, rows, shortlist, left, chosen.nominated_node_name or "")
+        return chosen, SUCCESS
+
+    def _tell(
+        self, diagnosis: Diagnosis, rows: Index, found: Shortlist | None, left: Shortlist | None, chosen: str
+    ) -> None:
+        """Leave behind how the search can be told; whoever records it asks before the cluster changes."""
+        nodes = self._dry_runs.cluster.nodes
+        diagnosis.preemption = lambda: account_of(rows, found, left, chosen, nodes.names, len(nodes))
 
     def why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         """Return why a pod must not preempt others, or "".

@@ -30,6 +30,7 @@ class Shortlist:
         starts: int64, when the longest running of the victims with the highest priority started.
         victims_at: returns the victims of a candidate by its place, the most important first; before the cluster changes.
         refusals: why other nodes are no candidates, with how many nodes there are of each; complete where there is no candidate.
+        refused_rows: returns the same with the rows (intp) of each, for records; likewise.
     """
 
     rows: Index
@@ -40,6 +41,7 @@ class Shortlist:
     starts: Ints
     victims_at: Callable[[int], Sequence[PodInfo]]
     refusals: Sequence[tuple[Status, int]] = field(default_factory=tuple)
+    refused_rows: Callable[[], Sequence[tuple[Status, Index]]] = tuple
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -51,18 +53,16 @@ class Shortlist:
         fewest victims, latest start of the most important victims.
         """
         places: Index = np.arange(len(self.rows), dtype=np.intp)
-        for column, sign in (
-            (self.violations, 1),
-            (self.highest, 1),
-            (self.sums, 1),
-            (self.counts, 1),
-            (self.starts, -1),
-        ):
-            values = column[places] if sign > 0 else -column[places]
+        for compared in self.compared():
+            values = compared[places]
             places = places[values == values.min()]
             if len(places) == 1:
                 break
         return places
+
+    def compared(self) -> tuple[Ints, ...]:
+        """Return int64 columns, the criteria one after the other: the smaller the better."""
+        return (self.violations, self.highest, self.sums, self.counts, -self.starts)
 
     def at_places(self, places: Index, refusals: Sequence[tuple[Status, int]] = ()) -> Shortlist:
         """Return the candidates at some places, in that order."""
@@ -79,7 +79,9 @@ class Shortlist:
 
 
 def shortlist_of(
-    found: Sequence[tuple[int, Sequence[PodInfo], int]], refusals: Sequence[tuple[Status, int]]
+    found: Sequence[tuple[int, Sequence[PodInfo], int]],
+    refusals: Sequence[tuple[Status, int]],
+    refused_rows: Callable[[], Sequence[tuple[Status, Index]]] = tuple,
 ) -> Shortlist:
     """Return a shortlist of (row, victims, violations), victims sorted by importance and never empty."""
 
@@ -95,6 +97,7 @@ def shortlist_of(
         column([start_time_ns(victims[0].pod) for _, victims, _ in found]),
         lambda place: found[place][1],
         refusals,
+        refused_rows,
     )
 
 

@@ -1,0 +1,130 @@
+"""What a search for victims came upon, for decision records: who could be evicted where, and why not elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.framework.preemption.importance import start_time_ns
+from bayplan.framework.preemption.shortlist import PRIORITY_OFFSET, Shortlist
+from bayplan.framework.status import Status
+from bayplan.state.arrays import Index
+
+CRITERIA = (
+    "pdb violations",
+    "highest priority",
+    "sum of priorities",
+    "number of victims",
+    "latest start",
+)
+"""By what candidates are compared, one after the other; the names of upstream's comments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A pod that would have to go: its key, its priority, when it started (nanoseconds; the largest int64 where it has not)."""
+
+    pod: str
+    priority: int
+    start_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateAccount:
+    """A node on which preemption could have made room.
+
+    Attributes:
+        node: its name.
+        victims: the most important first.
+        pdb_violations: how many of them a disruption budget protects.
+        priority_sum: of all of them.
+        lost_by: the criterion (see `CRITERIA`) by which another candidate was better; "" for the best.
+    """
+
+    node: str
+    victims: tuple[Victim, ...]
+    pdb_violations: int
+    priority_sum: int
+    lost_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionAccount:
+    """A search for victims.
+
+    Attributes:
+        chosen: the node that was taken, or "".
+        candidates: where it could have been, in the order in which they were found.
+        refusals: nodes on which the pod would not fit even if others left, with the reason; each reason once.
+        struck_out: candidates that extenders took off the list.
+        untried: nodes that might have been candidates; enough others were.
+        others: how many nodes were out of the question, because no pod's leaving helps there.
+    """
+
+    chosen: str
+    candidates: tuple[CandidateAccount, ...]
+    refusals: tuple[tuple[Status, tuple[str, ...]], ...]
+    struck_out: tuple[str, ...]
+    untried: tuple[str, ...]
+    others: int
+
+
+def account_of(
+    potential: Index,
+    found: Shortlist | None,
+    left: Shortlist | None,
+    chosen: str,
+    names: Sequence[str | None],
+    nodes: int,
+) -> PreemptionAccount:
+    """Return the account of a search; to be called before the cluster changes.
+
+    Args:
+        potential: the rows (intp) that might have been candidates.
+        found: what dry runs found; None where none was run. left: what extenders left of it.
+        chosen: the node that was taken, or "".
+        names: node names by row. nodes: how many nodes there are.
+    """
+    if found is None:
+        return PreemptionAccount("", (), (), (), (), nodes)
+    left = found if left is None else left
+    lost = lost_by(left)
+    candidates = tuple(_candidate(left, place, names, lost[place]) for place in range(len(left)))
+    refused = [(status, rows) for status, rows in found.refused_rows() if len(rows)]
+    tried = {*found.rows.tolist(), *(row for _, rows in refused for row in rows.tolist())}
+    kept = set(left.rows.tolist())
+    return PreemptionAccount(
+        chosen,
+        candidates,
+        tuple((status, tuple(names[row] or "" for row in rows.tolist())) for status, rows in refused),
+        tuple(names[row] or "" for row in found.rows.tolist() if row not in kept),
+        tuple(names[row] or "" for row in potential.tolist() if row not in tried),
+        nodes - len(potential),
+    )
+
+
+def lost_by(shortlist: Shortlist) -> list[str]:
+    """Return per candidate the criterion that put it out of the running; "" for the best."""
+    lost = [""] * len(shortlist)
+    places: Index = np.arange(len(shortlist), dtype=np.intp)
+    for criterion, values in zip(CRITERIA, shortlist.compared(), strict=True):
+        if len(places) < 2:
+            break
+        best = values[places] == values[places].min()
+        for place in places[~best].tolist():
+            lost[place] = criterion
+        places = places[best]
+    return lost
+
+
+def _candidate(shortlist: Shortlist, place: int, names: Sequence[str | None], lost: str) -> CandidateAccount:
+    victims = tuple(Victim(info.key, info.priority, start_time_ns(info.pod)) for info in shortlist.victims_at(place))
+    return CandidateAccount(
+        names[int(shortlist.rows[place])] or "",
+        victims,
+        int(shortlist.violations[place]),
+        int(shortlist.sums[place]) - PRIORITY_OFFSET * len(victims),
+        lost,
+    )
