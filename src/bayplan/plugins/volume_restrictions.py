@@ -120,7 +120,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         pods_on = self._use.pods_on
         numbers = pods_on if rows.index is None else rows.index.tolist()
         for place, row in zip(numbers if rows.index is None else range(len(rows)), numbers, strict=True):
-            if any(_conflict(disks, info.pod.spec.volumes) for info in pods_on.get(row, ())):
+            if any(disks_conflict(disks, info.pod.spec.volumes) for info in pods_on.get(row, ())):
                 verdicts[place] = DISK_CONFLICT
         return verdicts
 
@@ -148,7 +148,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         if left.metadata.namespace != pod.metadata.namespace:
             return HintAnswer.SKIP
         disks = [volume for volume in pod.spec.volumes if is_disk(volume)]
-        if _conflict(disks, left.spec.volumes):
+        if disks_conflict(disks, left.spec.volumes):
             return HintAnswer.QUEUE
         return HintAnswer(bool(_claims(pod) & _claims(left)))
 
@@ -171,7 +171,7 @@ def _claims(pod: Pod) -> frozenset[str]:
     )
 
 
-def _conflict(disks: Sequence[Volume], mounted: Sequence[Volume]) -> bool:
+def disks_conflict(disks: Sequence[Volume], mounted: Sequence[Volume]) -> bool:
     """Return whether one of some disks is among the volumes of a pod, and not all of them only read it."""
     return any(_same_disk(disk, other) for disk in disks for other in mounted)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -15,7 +16,14 @@ from msgspec import Struct
 from bayplan.base.errors import InvariantError
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.requests import DEFAULT_GATES, HostPort, RequestGates, accounted_requests, host_ports
+from bayplan.objects.requests import (
+    DEFAULT_GATES,
+    AccountedRequests,
+    HostPort,
+    RequestGates,
+    accounted_requests,
+    host_ports,
+)
 from bayplan.state.affinity_terms import pod_terms
 from bayplan.state.arrays import SMALL, Ints, largest_amount
 from bayplan.state.counters import Counter, Counters, DomainTable, Eligibility, Matches
@@ -37,12 +45,16 @@ from bayplan.state.row_log import RowLog
 LARGEST_SAFE_REQUEST = 1 << 62
 """A pod may ask for less than this without any sum leaving int64, as long as all else is small."""
 
+Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
+"""How what a pod takes of its node is counted; schedulers of other releases count in other ways."""
+
 
 class ClusterState:
     """The cluster as columns of int64, with deltas and undo.
 
     Args:
         request_gates: the feature gates that change what a pod takes of its node.
+        account: how that is counted.
 
     Attributes:
         nodes: the columns of the nodes themselves.
@@ -57,8 +69,11 @@ class ClusterState:
         request_gates: the feature gates that decide how requests of pods are summed up.
     """
 
-    def __init__(self, request_gates: RequestGates = DEFAULT_GATES) -> None:
+    def __init__(
+        self, request_gates: RequestGates = DEFAULT_GATES, *, account: Accounting = accounted_requests
+    ) -> None:
         self.request_gates = request_gates
+        self._account = account
         self.nodes = NodeTable()
         self.usage: Ints = np.zeros((FIRST_RESOURCE + len(self.nodes.allocatable), self.nodes.capacity), dtype=np.int64)
         self.host_ports = HostPorts()
@@ -126,7 +141,7 @@ class ClusterState:
 
     def footprint(self, pod: Pod) -> Footprint:
         """Return what a pod takes of its node; the same for all pods with the same spec and resize status."""
-        requests, cpu_milli, memory_bytes = accounted_requests(pod, self.request_gates)
+        requests, cpu_milli, memory_bytes = self._account(pod, self.request_gates)
         numbers = {self.register_resource(name): amount for name, amount in requests.items()}
         vector = np.zeros(FIRST_RESOURCE + len(self.nodes.resources), dtype=np.int64)
         vector[POD_COUNT] = 1
@@ -320,7 +335,7 @@ class ClusterState:
 
     def fork(self) -> ClusterState:
         """Return an independent copy of the whole state; typed objects, which never change, are shared."""
-        other = ClusterState(self.request_gates)
+        other = ClusterState(self.request_gates, account=self._account)
         other.nodes = self.nodes.copy()
         other.usage = self.usage.copy()
         other.host_ports = self.host_ports.copy()

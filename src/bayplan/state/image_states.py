@@ -7,18 +7,22 @@ from bayplan.state.arrays import Bools
 
 
 class ImageState:
-    """An image name: its size on the first node that was known to hold it, and the rows that hold it."""
+    """An image name: its size on the first node that was known to hold it, and the rows that hold it.
+
+    Attributes:
+        rows: for each row that holds the image, how many did when that one came (or last changed), itself included.
+    """
 
     __slots__ = ("_column", "rows", "size_bytes")
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
-        self.rows: dict[int, None] = {}
+        self.rows: dict[int, int] = {}
         self._column: Bools | None = None
 
     def add(self, row: int) -> None:
         """Note that a row holds the image."""
-        self.rows[row] = None
+        self.rows[row] = len(self.rows) + (row not in self.rows)
         self._column = None
 
     def remove(self, row: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -75,6 +76,8 @@ class VolumeBinding(
     name = "VolumeBinding"
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
+    migration: ClassVar[bool] = True
+    """Whether nodes may know in-tree volumes by their CSI drivers."""
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -128,11 +131,16 @@ class VolumeBinding(
         claims = sort_claims(spec, catalog, self._claims, self._volumes)
         if isinstance(claims, Status):
             return claims
+        return (claims, self.versions(claims))
+
+    def versions(self, claims: SortedClaims) -> tuple[int, ...]:
+        """Return what moves when the choice of volumes for these claims may change, beside the claims themselves."""
+        catalog = self.handle.cluster.catalog
         versions: tuple[int, ...] = (catalog.version(CSINode),) if claims.bound else ()
         if claims.delayed:
             kinds = (PersistentVolume, CSIDriver, CSIStorageCapacity)
             versions = (*versions, *(catalog.version(kind) for kind in kinds), self._volumes.version)
-        return (claims, versions)
+        return versions
 
     def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
         """Return the flags of what is wrong with a node (`solution`), or the number of an error."""
@@ -153,7 +161,7 @@ class VolumeBinding(
                 return solution
         claims = params[0]
         assert isinstance(claims, SortedClaims)
-        solution = solve(claims, cluster, self._reachable, self._volumes_of_class)
+        solution = solve(claims, cluster, self._reachable, self._volumes_of_class, migration=self.migration)
         self._solutions = [(params, position, solution), *self._solutions[: KEPT_SOLUTIONS - 1]]
         return solution
 

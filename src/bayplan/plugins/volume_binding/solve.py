@@ -41,11 +41,16 @@ VolumesOfClass = Callable[[str], Sequence[PersistentVolume]]
 
 
 def solve(
-    claims: SortedClaims, cluster: ClusterState, reachable: ReachableRows, volumes_of_class: VolumesOfClass
+    claims: SortedClaims,
+    cluster: ClusterState,
+    reachable: ReachableRows,
+    volumes_of_class: VolumesOfClass,
+    *,
+    migration: bool = True,
 ) -> Solution:
-    """Return a pod's volumes on all nodes."""
+    """Return a pod's volumes on all nodes; with `migration` in-tree volumes go by CSI drivers where a node says so."""
     solution = Solution(cluster.nodes.count)
-    _check_bound_claims(claims, cluster, reachable, solution)
+    _check_bound_claims(claims, cluster, reachable, solution, migration=migration)
     if claims.delayed:
         _find_volumes(claims, cluster, reachable, volumes_of_class, solution)
     return solution
@@ -55,7 +60,7 @@ def solve(
 
 
 def _check_bound_claims(
-    claims: SortedClaims, cluster: ClusterState, reachable: ReachableRows, solution: Solution
+    claims: SortedClaims, cluster: ClusterState, reachable: ReachableRows, solution: Solution, *, migration: bool
 ) -> None:
     """Note on which nodes a bound volume can't be reached or is missing; the first claim that fails is the last looked at."""
     going = np.ones(cluster.nodes.count, dtype=np.bool_)
@@ -66,7 +71,7 @@ def _check_bound_claims(
         affinity = volume.spec.node_affinity
         reached = np.zeros_like(going)
         reached[reachable.by_affinity(affinity.required if affinity is not None else None)] = True
-        migrated = _migrated_rows(volume, cluster)
+        migrated = _migrated_rows(volume, cluster) if migration else None
         if migrated is not None:
             try:
                 there = reachable.by_affinity(translate_volume(volume).node_affinity)

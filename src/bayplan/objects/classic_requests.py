@@ -1,0 +1,110 @@
+"""What pods ask of nodes as the scheduler of Kubernetes 1.16 counts it: container by container, each rounded up by itself.
+
+A running pod counts with its containers only; a pod that is being scheduled also with its largest init container. There are no
+sidecars, no resizes and no pod-level resources yet. Units as in `bayplan.objects.requests`.
+Source: the behaviour of k8s.io/kubernetes/pkg/scheduler/nodeinfo and algorithm/priorities v1.16.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from bayplan.objects.pod import Container, Pod
+from bayplan.objects.quantity import milli_value, value, wrap_int64
+from bayplan.objects.requests import (
+    DEFAULT_CPU_MILLI,
+    DEFAULT_MEMORY_BYTES,
+    AccountedRequests,
+    Amounts,
+    Quantities,
+    RequestGates,
+)
+from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+
+MISSING = {CPU: DEFAULT_CPU_MILLI, MEMORY: DEFAULT_MEMORY_BYTES}
+"""What a container counts with in scores where it says nothing about a resource."""
+
+
+def classic_accounting(*, pod_overhead: bool) -> Callable[[Pod, RequestGates], AccountedRequests]:
+    """Return how a cluster of the classic scheduler counts what its pods take (`bayplan.state.cluster_state.Accounting`).
+
+    Args:
+        pod_overhead: the gate PodOverhead.
+    """
+
+    def account(pod: Pod, gates: RequestGates) -> AccountedRequests:
+        requests: Amounts = {CPU: 0, MEMORY: 0, EPHEMERAL_STORAGE: 0}
+        cpu_milli = memory_bytes = 0
+        for container in pod.spec.containers:
+            asked = container.resources.requests
+            _add(requests, asked)
+            cpu_milli = wrap_int64(cpu_milli + scored_request(asked, CPU))
+            memory_bytes = wrap_int64(memory_bytes + scored_request(asked, MEMORY))
+        if pod_overhead and pod.spec.overhead:
+            overhead = pod.spec.overhead
+            _add(requests, overhead)
+            cpu_milli += amount(overhead, CPU) if CPU in overhead else 0
+            memory_bytes += amount(overhead, MEMORY) if MEMORY in overhead else 0
+        return AccountedRequests(requests, cpu_milli, memory_bytes)
+
+    return account
+
+
+def resource_request(pod: Pod, *, pod_overhead: bool) -> Amounts:
+    """Return what a pod that is being scheduled must find on a node: all containers, or the largest init container.
+
+    CPU, memory and ephemeral storage are always there; a resource that is counted by name is where some container names it.
+    """
+    requests = _most(pod.spec.containers, pod.spec.init_containers, lambda container: container.resources.requests)
+    if pod_overhead and pod.spec.overhead:
+        _add(requests, pod.spec.overhead)
+    return requests
+
+
+def resource_limits(pod: Pod) -> Amounts:
+    """Return the limits of a pod, summed up like `resource_request`."""
+    return _most(pod.spec.containers, pod.spec.init_containers, lambda container: container.resources.limits)
+
+
+def scored_pod_request(pod: Pod, name: str, *, pod_overhead: bool) -> int:
+    """Return with how much of a resource a pod that is being scheduled counts in scores, defaults included."""
+    total = 0
+    for container in pod.spec.containers:
+        total = wrap_int64(total + scored_request(container.resources.requests, name))
+    for container in pod.spec.init_containers:
+        total = max(total, scored_request(container.resources.requests, name))
+    if pod_overhead and name in pod.spec.overhead:
+        # Upstream adds whole cores here where all else is counted in thousandths.
+        total += value(pod.spec.overhead[name])
+    return total
+
+
+def scored_request(asked: Quantities, name: str) -> int:
+    """Return with how much of a resource a container counts in scores; an explicit 0 is a request."""
+    return amount(asked, name) if name in asked else MISSING.get(name, 0)
+
+
+def amount(quantities: Quantities, name: str) -> int:
+    """Return how much there is of a resource: milli for CPU, else the plain value, rounded up."""
+    return milli_value(quantities[name]) if name == CPU else value(quantities[name])
+
+
+def _most(
+    containers: Iterable[Container], init_containers: Iterable[Container], read: Callable[[Container], Quantities]
+) -> Amounts:
+    total: Amounts = {CPU: 0, MEMORY: 0, EPHEMERAL_STORAGE: 0}
+    for container in containers:
+        _add(total, read(container))
+    for container in init_containers:
+        for name, quantity in read(container).items():
+            if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name):
+                asked = milli_value(quantity) if name == CPU else value(quantity)
+                if asked > total.get(name, 0):
+                    total[name] = asked
+    return total
+
+
+def _add(total: Amounts, more: Quantities) -> None:
+    for name in more:
+        if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name):
+            total[name] = wrap_int64(total.get(name, 0) + amount(more, name))
