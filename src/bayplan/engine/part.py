@@ -88,13 +88,16 @@ class Part:
         self.name = plugin.name
         self.spec = spec
         self.scalar = plugin.scalar
-        self.incremental, self._reads_usage, self._reads_ports = _traits(plugin.reads)
+        self.incremental, self._reads_usage, self._reads_ports = _traits(self._reads())
         self.params: Params | None = None
         self.epoch = 0
         self.values: Any = None
         self._node_log, self._usage_log, self._ports_log = state.node_log, state.usage_log, state.ports_log
         self._node_position = self._usage_position = self._ports_position = -1
         self.static = self.incremental and not self._reads_usage and not self._reads_ports
+
+    def _reads(self) -> Reads:
+        return self.plugin.reads
 
     def _evaluate(self, rows: Rows) -> Any:
         raise TypeError("a part is a FilterPart or a ScorePart")
@@ -206,6 +209,9 @@ class ScorePart(Part):
 
     plugin: ScorePlugin[Any]
     values: Ints
+
+    def _reads(self) -> Reads:
+        return self.plugin.score_reads(self.spec)
 
     def _evaluate(self, rows: Rows) -> Any:
         return self.plugin.score(self.spec, self.params, rows)

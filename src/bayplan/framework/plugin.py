@@ -21,6 +21,7 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
 
 if TYPE_CHECKING:
@@ -239,6 +240,18 @@ class ScorePlugin(Plugin[S]):
         single nodes override it; what they counted elsewhere stays counted, as upstream's PreScore has looked at all nodes.
         """
         return params
+
+    def score_reads(self, spec: S) -> Reads:
+        """Return what `score` reads for a spec, where that is not `reads`."""
+        return self.reads
+
+    def score_columns(self, spec: S, params: Params, cluster: ClusterState) -> Sequence[Column] | None:
+        """Return the columns that scores follow from alone, with these params, where they are few; None where they are not.
+
+        Label keys, and counters of pods per node: rows that agree in all of them score alike, and are scored once
+        (`bayplan.state.row_classes`). `scale_over` and `normalize` must read nothing else either.
+        """
+        return None
 
     def score_error(self, spec: S, params: Params | None) -> str:
         """Return why this plugin can't score the pod at all, or the empty text. An error ends the cycle."""

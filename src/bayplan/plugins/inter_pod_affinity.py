@@ -1,7 +1,7 @@
 """InterPodAffinity: pods go where pods that they like are, and stay away from those that they, or that dislike them, don't.
 
 Nothing is searched: each distinct term is a counter of pods per row, summed up per domain of its topology key; a cycle reads the
-sums. Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+sums. Where no two nodes share a domain, as with host names, it reads each node's own count. Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Counter, DomainTable
 from bayplan.state.pod_info import PodClass
+from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
@@ -45,8 +46,11 @@ ANTI_AFFINITY = 2
 EXISTING_ANTI_AFFINITY = 4
 STATE_MISSING = 8 | ERROR_BIT
 
-Tables = tuple[tuple[str, bytes], ...]
-"""Per topology key one element a domain, and one for nodes without the key, which comes last."""
+Tables = tuple[tuple[str, bytes | Counter], ...]
+"""Per topology key one element a domain, and one for nodes without the key, which comes last; or whose count each node has."""
+
+Sums = tuple[tuple[tuple[str, bytes], ...], tuple[tuple[int, Counter], ...]]
+"""Weighted sums: per topology key int64 for each domain as before; and counters of nodes that are domains of their own."""
 
 
 class TermTables:
@@ -100,7 +104,7 @@ class InterPodAffinity(
     """Filters and scores by the pods that are in a node's domains."""
 
     name = "InterPodAffinity"
-    reads = Reads.NODES
+    reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
     scalar = True
 
@@ -141,15 +145,12 @@ class InterPodAffinity(
         return self._filter_params(spec, self._tables(spec, cluster), cluster)
 
     def _filter_params(self, spec: InterPodAffinitySpec, tables: TermTables, cluster: ClusterState) -> Params:
-        end = cluster.node_log.end
-        affinity = _positive(((key, table.sums(end)) for key, table in tables.all_required))
+        affinity = _positive(tables.all_required, cluster)
         # The first pod of a group that wants its own kind may go anywhere that has the keys.
-        first_of_group = tables.matches_itself and not any(
-            bool(table.sums(end).any()) for _, table in tables.all_required
-        )
-        anti = _positive(((key, table.sums(end)) for key, table in tables.anti))
+        first_of_group = tables.matches_itself and not any(_some(table, cluster) for _, table in tables.all_required)
+        anti = _positive(tables.anti, cluster)
         owned = tables.owned.get(TermKind.REQUIRED_ANTI_AFFINITY, ())
-        existing = _positive(((term.topology_key, table.sums(end)) for term, table in owned))
+        existing = _positive(((term.topology_key, table) for term, table in owned), cluster)
         return (affinity, first_of_group, anti, existing)
 
     def filter(self, spec: InterPodAffinitySpec, params: Params | None, rows: Rows) -> Codes:
@@ -159,15 +160,13 @@ class InterPodAffinity(
         affinity, first_of_group, anti, existing = params
         wrong = rows.everywhere(False)
         for key, table in _tables_of(affinity):
-            domain = rows.label(key)
-            lonely = domain < 0 if first_of_group else ~np.frombuffer(table, dtype=np.bool_)[domain]
-            wrong = wrong | lonely
+            wrong = wrong | (rows.label(key) < 0 if first_of_group else _has_none(key, table, rows))
         disliked = rows.everywhere(False)
         for key, table in _tables_of(anti):
-            disliked = disliked | np.frombuffer(table, dtype=np.bool_)[rows.label(key)]
+            disliked = disliked | _has_some(key, table, rows)
         dislikes = rows.everywhere(False)
         for key, table in _tables_of(existing):
-            dislikes = dislikes | np.frombuffer(table, dtype=np.bool_)[rows.label(key)]
+            dislikes = dislikes | _has_some(key, table, rows)
         verdict = rows.where(dislikes, EXISTING_ANTI_AFFINITY, 0)
         verdict = rows.where(disliked, ANTI_AFFINITY, verdict)
         return rows.codes(rows.where(wrong, AFFINITY, verdict))
@@ -192,15 +191,20 @@ class InterPodAffinity(
             return SKIP
         end = cluster.node_log.end
         weighted: dict[str, Ints] = {}
+        own: list[tuple[int, Counter]] = []
         for weight, key, table in (*tables.preferred, *self._owned_weights(tables)):
-            sums = table.sums(end)
             # Whether anything matched is one question, what the weights add up to another: they can cancel.
+            if cluster.nodes.coverage(key, end).distinct:
+                if table.counter.total:
+                    own.append((weight, table.counter))
+                continue
+            sums = table.sums(end)
             if sums.any():
                 known = weighted.get(key)
                 weighted[key] = weight * sums if known is None else known + weight * sums
-        if not weighted:
+        if not weighted and not own:
             return SKIP
-        return tuple((key, sums.tobytes()) for key, sums in weighted.items())
+        return (tuple((key, sums.tobytes()) for key, sums in weighted.items()), tuple(own))
 
     def _owned_weights(self, tables: TermTables) -> Iterable[tuple[int, str, DomainTable]]:
         if self._hard_weight > 0:
@@ -214,9 +218,19 @@ class InterPodAffinity(
     def score(self, spec: InterPodAffinitySpec, params: Params | None, rows: Rows) -> Ints:
         """Return the sum of weights in the domains of each node."""
         total = rows.fill(0)
-        for key, table in _tables_of(params or ()):
+        sums, own = _sums_of(params)
+        for key, table in sums:
             total = total + np.frombuffer(table, dtype=np.int64)[rows.label(key)]
+        for weight, counter in own:
+            total = total + weight * rows.counts(counter)
         return total
+
+    def score_columns(
+        self, spec: InterPodAffinitySpec, params: Params, cluster: ClusterState
+    ) -> Sequence[Column] | None:
+        """Return the topology keys and the counters."""
+        sums, own = _sums_of(params)
+        return list(dict.fromkeys((*(key for key, _ in sums), *(counter for _, counter in own))))
 
     def score_error(self, spec: InterPodAffinitySpec, params: Params | None) -> str:
         """Refuse to score where PreScore is disabled, as upstream does."""
@@ -231,8 +245,7 @@ class InterPodAffinity(
         smallest, largest = _pair(scale)
         if largest == smallest:
             return raw * 0
-        share: Ints = (float(MAX_NODE_SCORE) * ((raw - smallest) / float(largest - smallest))).astype(np.int64)
-        return share
+        return rows.trunc(float(MAX_NODE_SCORE) * ((raw - smallest) / float(largest - smallest)))
 
     # Tables.
 
@@ -275,8 +288,7 @@ class InterPodAffinity(
             tables.preferred.append((weight, term.topology_key, _table_of(term, cluster)))
 
     def _any_owned(self, tables: TermTables, kind: TermKind, cluster: ClusterState) -> bool:
-        end = cluster.node_log.end
-        return any(bool(table.sums(end).any()) for _, table in tables.owned.get(kind, ()))
+        return any(_some(table, cluster) for _, table in tables.owned.get(kind, ()))
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register pods that come, go or change labels, and nodes that come or change labels."""
@@ -328,18 +340,56 @@ def _table_of(term: AffinityTerm, cluster: ClusterState) -> DomainTable:
     return cluster.domain_table(term.topology_key, counter)
 
 
-def _positive(sums: Iterable[tuple[str, Ints]]) -> Tables:
-    """Return per key which domains have a positive sum, as bytes of bools; of several sums of a key, any."""
+def _some(table: DomainTable, cluster: ClusterState) -> bool:
+    """Return whether a counted pod is on a node with the topology key."""
+    end = cluster.node_log.end
+    if cluster.nodes.coverage(table.key, end).complete:
+        return table.counter.total > 0
+    return bool(table.sums(end).any())
+
+
+def _positive(sums: Iterable[tuple[str, DomainTable]], cluster: ClusterState) -> Tables:
+    """Return per key which domains have a positive sum, as bytes of bools, of several sums of a key any; or the counters."""
+    end = cluster.node_log.end
     found: dict[str, Bools] = {}
-    for key, values in sums:
+    own: dict[tuple[str, Counter], None] = {}
+    for key, table in sums:
+        if cluster.nodes.coverage(key, end).distinct:
+            own[(key, table.counter)] = None
+            continue
+        values = table.sums(end)
         known = found.get(key)
         found[key] = values > 0 if known is None else known | (values > 0)
-    return tuple((key, flags.tobytes()) for key, flags in found.items())
+    return (*((key, flags.tobytes()) for key, flags in found.items()), *own)
+
+
+def _has_some(key: str, table: bytes | Counter, rows: Rows) -> Bools:
+    if isinstance(table, bytes):
+        having: Bools = np.frombuffer(table, dtype=np.bool_)[rows.label(key)]
+        return having
+    return rows.counts(table) > 0
+
+
+def _has_none(key: str, table: bytes | Counter, rows: Rows) -> Bools:
+    if isinstance(table, bytes):
+        lacking: Bools = ~np.frombuffer(table, dtype=np.bool_)[rows.label(key)]
+    else:
+        lacking = rows.counts(table) == 0
+    return lacking
 
 
 def _tables_of(params: Hashable) -> Tables:
     assert isinstance(params, tuple)
     return params
+
+
+def _sums_of(params: Params | None) -> Sums:
+    if not params:
+        return (), ()
+    sums, own = params
+    assert isinstance(sums, tuple)
+    assert isinstance(own, tuple)
+    return sums, own
 
 
 def _pair(scale: Params) -> tuple[int, int]:

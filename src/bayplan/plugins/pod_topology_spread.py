@@ -35,6 +35,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Counter, DomainTable, Eligibility
 from bayplan.state.node_matching import required_node_affinity_matches
 from bayplan.state.pod_info import PodClass
+from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
 
 REASON_CONSTRAINTS = "node(s) didn't match pod topology spread constraints"
@@ -211,7 +212,8 @@ class PodTopologySpread(
         """Weigh the counts of soft constraints; SKIP without any.
 
         Returns:
-            Per constraint its key and, as bytes of float64, what a domain (of the hostname key: a row) adds to the score.
+            Per constraint its key and, as bytes of float64, what a domain adds to the score; of the hostname key instead the
+            counter of pods per node, what each of them adds, and what every node gets beside.
         """
         tables = self._tables(spec, cluster)
         if tables.soft_error:
@@ -220,27 +222,19 @@ class PodTopologySpread(
             return SKIP
         end = cluster.node_log.end
         sizes = self._sizes(spec, tables, cluster, feasible)
-        found = []
+        found: list[Hashable] = []
         for entry, size in zip(tables.soft, sizes, strict=True):
-            constraint = entry.constraint
-            counts: Ints = entry.counter.values if constraint.topology_key == HOSTNAME else entry.sums.sums(end)
-            # Go's order of operations: the count times the weight, plus the skew.
-            worth: Floats = counts.astype(np.float64) * log(float(size + 2)) + float(constraint.max_skew - 1)
-            found.append((constraint.topology_key, worth.tobytes()))
-        return tuple(found)
-
-    def params_on_bare_nodes(
-        self, spec: PodTopologySpreadSpec, params: Params | None, cluster: ClusterState
-    ) -> Params | None:
-        """Return what constraints by hostname weigh where no node has pods; other domains were counted before."""
-        if params is None:
-            return None
-        found = []
-        for entry, (key, worth) in zip(spec.tables.soft, map(_table_of, params), strict=True):
+            key, weight, skew = (
+                entry.constraint.topology_key,
+                log(float(size + 2)),
+                float(entry.constraint.max_skew - 1),
+            )
             if key == HOSTNAME:
-                rows = len(worth) // np.dtype(np.float64).itemsize
-                worth = np.full(rows, float(entry.constraint.max_skew - 1), dtype=np.float64).tobytes()
-            found.append((key, worth))
+                found.append((key, entry.counter, weight, skew))
+            else:
+                # Go's order of operations: the count times the weight, plus the skew.
+                worth: Floats = entry.sums.sums(end).astype(np.float64) * weight + skew
+                found.append((key, worth.tobytes()))
         return tuple(found)
 
     def _sizes(
@@ -273,21 +267,42 @@ class PodTopologySpread(
         scored = rows.everywhere(True)
         if self._requires_all_keys(spec):
             for entry in tables.soft:
-                scored = scored & (rows.label(entry.constraint.topology_key) >= 0)
+                scored = scored & rows.has_label(entry.constraint.topology_key)
         return scored
 
     def score(self, spec: PodTopologySpreadSpec, params: Params | None, rows: Rows) -> Ints:
         """Return the weighted counts in each node's domains, rounded half away from zero."""
         total = np.zeros(len(rows), dtype=np.float64)
         for item in params or ():
-            key, worth = _table_of(item)
-            domain = rows.label(key)
-            table = np.frombuffer(worth, dtype=np.float64)
-            added = table[rows.row_numbers()] if key == HOSTNAME else table[domain]
-            total += np.where(domain >= 0, added, 0.0)
+            assert isinstance(item, tuple)
+            if item[0] == HOSTNAME:
+                _, counter, weight, skew = item
+                added = rows.counts(counter).astype(np.float64) * weight + skew
+                total += np.where(rows.has_label(HOSTNAME), added, 0.0)
+            else:
+                key, worth = item
+                domain = rows.label(key)
+                total += np.where(domain >= 0, np.frombuffer(worth, dtype=np.float64)[domain], 0.0)
         whole = np.trunc(total)
         rounded: Ints = (whole + (total - whole >= 0.5)).astype(np.int64)
         return np.where(self._has_all_keys(spec, spec.tables, rows), rounded, 0)
+
+    def score_reads(self, spec: PodTopologySpreadSpec) -> Reads:
+        """Return that pods on nodes matter: they are counted where a constraint's domains are host names."""
+        return Reads.NODES | Reads.USAGE
+
+    def score_columns(
+        self, spec: PodTopologySpreadSpec, params: Params, cluster: ClusterState
+    ) -> Sequence[Column] | None:
+        """Return the topology keys, for host names the counter; where a node lacks one of them, it takes more to tell."""
+        end = cluster.node_log.end
+        if not all(cluster.nodes.coverage(entry.constraint.topology_key, end).complete for entry in spec.tables.soft):
+            return None
+        columns: list[Column] = []
+        for item in params:
+            assert isinstance(item, tuple)
+            columns.append(item[1] if item[0] == HOSTNAME else item[0])
+        return list(dict.fromkeys(columns))
 
     def score_error(self, spec: PodTopologySpreadSpec, params: Params | None) -> str:
         """Refuse to score where PreScore is disabled, as upstream does."""

@@ -31,21 +31,23 @@ class Counter:
     """Pods per row that match.
 
     Attributes:
-        values: int64[capacity].
+        values: int64[capacity]. total: their sum.
         log: rows whose count changed.
         matches: tells which classes count; None where pods are counted for a term that they own.
     """
 
-    __slots__ = ("log", "matches", "values")
+    __slots__ = ("log", "matches", "total", "values")
 
     def __init__(self, capacity: int, matches: Matches | None) -> None:
         self.values: Ints = np.zeros(capacity, dtype=np.int64)
+        self.total = 0
         self.log = RowLog()
         self.matches = matches
 
     def add(self, row: int, count: int) -> None:
         """Count pods in (or, below zero, out)."""
         self.values[row] += count
+        self.total += count
         self.log.append(row)
 
     def grow(self, capacity: int) -> None:
@@ -84,6 +86,7 @@ class Counters:
                     pod_class.counters.append(counter)
                     for row, count in pod_class.nodes.items():
                         counter.values[row] += count
+                        counter.total += count
         return counter
 
     def meet(self, pod_class: PodClass) -> None:
@@ -138,6 +141,8 @@ class Counters:
                     expected.get(id(counter), np.zeros(self._capacity, dtype=np.int64)), counter.values
                 ):
                     raise InvariantError(f"the {kind} counter {key!r} is not what the pods on rows give")
+                if counter.total != int(counter.values.sum()):
+                    raise InvariantError(f"the total of the {kind} counter {key!r} is not the sum of its rows")
 
 
 class Eligibility:
@@ -168,12 +173,11 @@ class DomainTable:
     """A counter summed up over the domains of a topology key.
 
     Attributes:
-        key: the topology key.
+        key: the topology key. counter: what is summed up.
     """
 
     __slots__ = (
         "_codes",
-        "_counter",
         "_eligibility",
         "_mask",
         "_node_position",
@@ -181,12 +185,13 @@ class DomainTable:
         "_position",
         "_seen",
         "_sums",
+        "counter",
         "key",
     )
 
     def __init__(self, key: str, counter: Counter, nodes: NodeTable, eligibility: Eligibility | None = None) -> None:
         self.key = key
-        self._counter = counter
+        self.counter = counter
         self._nodes = nodes
         self._eligibility = eligibility
         self._position = -1
@@ -201,7 +206,7 @@ class DomainTable:
 
         `node_position` is the end of the log of changed nodes; the array is the table's own and must not be written.
         """
-        counter, seen, sums = self._counter, self._seen, self._sums
+        counter, seen, sums = self.counter, self._seen, self._sums
         if node_position == self._node_position:
             rows = counter.log.since(self._position)
             if rows is not None and len(rows) <= MOST_STEPS:

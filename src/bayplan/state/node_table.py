@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bayplan.base.errors import InvariantError
@@ -14,6 +16,17 @@ from bayplan.state.node_tree import NodeTree
 from bayplan.state.resource_table import CPU, MEMORY, PODS, ResourceTable
 
 FIRST_CAPACITY = 64
+
+
+class Coverage(NamedTuple):
+    """How nodes have a label key.
+
+    Attributes:
+        complete: whether every node has it. distinct: whether, beyond that, no two nodes have the same value.
+    """
+
+    complete: bool
+    distinct: bool
 
 
 class NodeTable:
@@ -54,6 +67,7 @@ class NodeTable:
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_index: dict[tuple[Taint, ...], int] = {(): 0}
         self._labels: dict[str, LabelColumn] = {}
+        self._coverage: dict[str, tuple[int, Coverage]] = {}
         self.images = ImageStates()
         self.tree = NodeTree()
 
@@ -115,6 +129,16 @@ class NodeTable:
                 if node is not None:
                     column.set(row, node.metadata.labels.get(key))
         return column
+
+    def coverage(self, key: str, node_position: int) -> Coverage:
+        """Return how nodes have a label key; `node_position` is the end of the log of changed nodes."""
+        known = self._coverage.get(key)
+        if known is None or known[0] != node_position:
+            codes = self.label_column(key).codes[: self.count][self.alive[: self.count]]
+            complete = bool((codes >= 0).all())
+            distinct = complete and len(np.unique(codes)) == len(codes)
+            known = self._coverage[key] = (node_position, Coverage(complete, distinct))
+        return known[1]
 
     def register_resource(self, name: str) -> int:
         """Return the number of a resource; a new one gets a row of zeros."""

@@ -20,6 +20,7 @@ from bayplan.objects.requests import HostPort
 from bayplan.objects.selectors import Requirement
 from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.counters import Counter
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT, PodInfo
 
 
@@ -84,6 +85,14 @@ class Rows:
     def label(self, key: str) -> Index:
         """Return each node's code in the column of a label key; -1 where it lacks the key."""
         return self.state.nodes.label_column(key).codes[self._all]
+
+    def has_label(self, key: str) -> Bools:
+        """Return which nodes have a label key."""
+        return self.label(key) >= 0
+
+    def counts(self, counter: Counter) -> Ints:
+        """Return how many pods on each node a counter counts: part of what pods take (`Reads.USAGE`)."""
+        return counter.values[self._all]
 
     def matches(self, requirement: Requirement) -> Bools:
         """Return which nodes' labels meet a requirement of a selector."""
@@ -318,6 +327,9 @@ class Row(Rows):
 
     def label(self, key: str) -> Any:
         return self.state.nodes.label_column(key).codes.item(self.number)
+
+    def counts(self, counter: Counter) -> Any:
+        return counter.values.item(self.number)
 
     def matches(self, requirement: Requirement) -> Any:
         column = self.state.nodes.label_column(requirement.key)

@@ -1,0 +1,29 @@
+"""The cases of kube-scheduler's own benchmark at 5,000 nodes, by name: pods a second, all nodes scored and sampled.
+
+Processor time of one core, from parsed objects, the summary record of each decision included. A floor is the threshold of
+upstream's continuous integration, which includes an API server and etcd and is its worst run: never compare without saying so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks import Figure
+from benchmarks.scheduler_perf.cases import CASES
+from benchmarks.scheduler_perf.host import measure
+
+
+def figures(size: str) -> Iterator[Figure]:
+    """Yield two figures a case."""
+    for case in CASES:
+        sized = case if size == "large" else case.small()
+        for sampled in (False, True):
+            found = measure(sized, sampled=sampled)
+            floor = f", upstream's floor {case.floor}" if case.floor else ""
+            yield Figure(
+                name=f"{case.label}, {'sampled' if sampled else 'all scored'}",
+                value=found.pods / max(found.seconds, 1e-9),
+                unit=case.unit,
+                decisions_hash=found.decisions_hash,
+                note=f"{found.decisions} cycles{floor}",
+            )

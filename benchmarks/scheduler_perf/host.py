@@ -1,0 +1,280 @@
+"""Run one case: fill a cluster, measure pods, and do meanwhile what the API server and scheduler_perf do around a scheduler.
+
+What is measured is processor time of this process from the arrival of the first measured pod to the last decision. Objects are
+parsed before. There is no API server: a host that answers at once.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from bayplan.engine.actions import Action, Bind, CycleReport, Evict, Nominate, Update
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.records import Outcome, RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from benchmarks.scheduler_perf.cases import Batch, Case, Churn
+from benchmarks.scheduler_perf.templates import (
+    NAMED_NODE,
+    TEMPLATES,
+    make_csi_node,
+    make_device_claim,
+    make_device_class,
+    make_namespace,
+    make_node,
+    make_pod,
+    make_service,
+    make_slice,
+    make_volume,
+)
+
+MS_NS = 1_000_000
+SECOND_NS = 1_000 * MS_NS
+DELETED = "2026-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run gave.
+
+    Attributes:
+        seconds: of processor time. pods: measured pods that were decided about. decisions: cycles while measuring.
+        decisions_hash: of the nodes, in the order of the bindings, and of the victims.
+    """
+
+    seconds: float
+    pods: int
+    decisions: int
+    decisions_hash: str
+
+
+@dataclass
+class Host:
+    """The scheduler of a case and the world around it.
+
+    Attributes:
+        echo: whether bound pods are handed back.
+        bound: keys of the pods that were bound, with their nodes, in order.
+    """
+
+    scheduler: Scheduler
+    echo: bool
+    now_ns: int = 0
+    decisions: int = 0
+    bound: dict[str, str] = field(default_factory=dict)
+    evicted: list[str] = field(default_factory=list)
+
+    def create(self, items: Sequence[KubernetesObject]) -> None:
+        """Tell the scheduler of new objects."""
+        handle, now_ns = self.scheduler.handle, self.now_ns
+        for item in items:
+            handle(None, item, now_ns)
+
+    def settle(self) -> None:
+        """Let the scheduler decide until no pod is ready."""
+        schedule_one, now_ns = self.scheduler.schedule_one, self.now_ns
+        while (report := schedule_one(now_ns)) is not None:
+            self.decisions += 1
+            self.take(report)
+
+    def take(self, report: CycleReport) -> None:
+        """Carry out what a cycle asks for."""
+        if report.outcome is Outcome.SCHEDULED and not self.echo:
+            self.bound[report.pod.key] = report.node_name
+        for action in report.actions:
+            if self.echo or not isinstance(action, Bind):
+                self.carry_out(action)
+
+    def carry_out(self, action: Action) -> None:
+        """Do what the scheduler asks for, and tell it."""
+        scheduler, now_ns = self.scheduler, self.now_ns
+        if isinstance(action, Update):
+            known = scheduler.state.catalog.get(type(action.item), _key_of(action.item))
+            scheduler.handle(known, action.item, now_ns)
+            return
+        pod = scheduler.pods.get(action.pod.key)
+        if pod is None:
+            return
+        if isinstance(action, Evict):
+            self.evicted.append(pod.key)
+            scheduler.handle(pod, None, now_ns)
+        elif isinstance(action, Nominate):
+            status = replace(pod.status, nominated_node_name=action.node_name)
+            scheduler.handle(pod, replace(pod, status=status), now_ns)
+        elif isinstance(action, Bind):
+            self.bound[pod.key] = action.node_name
+            scheduler.handle(pod, replace(pod, spec=replace(pod.spec, node_name=action.node_name)), now_ns)
+
+    def wait(self, nanoseconds: int) -> None:
+        """Let time pass."""
+        self.now_ns += nanoseconds
+        for action in self.scheduler.tick(self.now_ns):
+            self.carry_out(action)
+
+
+def _key_of(item: KubernetesObject) -> str:
+    metadata = item.metadata
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def node_names(case: Case) -> Iterator[str]:
+    """Yield the names of the ordinary nodes."""
+    return (f"scheduler-perf-{number:05}" for number in range(case.nodes))
+
+
+def nodes_of(case: Case) -> Iterator[KubernetesObject]:
+    """Yield the nodes of a case and what describes them."""
+    if case.named_node:
+        yield make_node(NAMED_NODE, pods="90000")
+    if case.devices:
+        yield make_device_class()
+    for number, name in enumerate(node_names(case)):
+        zone = case.zones[number % len(case.zones)] if case.zones else ""
+        extended = {f"foo.com/bar-{number}": "1"} if case.extended else {}
+        if case.csi:
+            yield make_csi_node(name, migrated=case.csi == "migrated")
+            extended = {"attachable-volumes-csi-ebs.csi.aws.com": "39"}
+        yield make_node(name, zone=zone, extended=extended)
+        if case.devices:
+            yield make_slice(name, case.devices)
+    for number in range(case.tainted):
+        yield make_node(f"taint-node-{number:05}", taint="foo")
+
+
+def namespaces_of(case: Case) -> Iterator[KubernetesObject]:
+    """Yield the namespaces that pods of a case are in, and the service."""
+    for batch in (*case.before, case.measured):
+        for namespace in _namespaces(batch):
+            yield make_namespace(namespace, labelled=case.labelled)
+    if case.service:
+        yield make_service(case.service)
+
+
+def _namespaces(batch: Batch) -> list[str]:
+    if batch.namespaces == 1:
+        return [batch.namespace]
+    return [f"{batch.namespace}-{number}" for number in range(batch.namespaces)]
+
+
+def pods_of(batch: Batch, prefix: str) -> tuple[list[KubernetesObject], list[Pod]]:
+    """Return the pods of a batch, and before them the objects that they refer to."""
+    objects: list[KubernetesObject] = []
+    pods = []
+    template = TEMPLATES[batch.template]
+    for namespace in _namespaces(batch):
+        for number in range(batch.count):
+            name = f"{prefix}-{number:05}"
+            claim = device_claim = ""
+            if batch.volume:
+                claim = f"pvc-{name}"
+                objects += make_volume(claim, namespace, csi=batch.volume == "csi")
+            if batch.devices:
+                device_claim = f"{name}-resource"
+                objects.append(make_device_claim(device_claim, namespace))
+            extended = f"foo.com/bar-{number}" if batch.extended else ""
+            pods.append(make_pod(name, namespace, template, claim=claim, device_claim=device_claim, extended=extended))
+    return objects, pods
+
+
+def new_host(case: Case, *, sampled: bool) -> Host:
+    """Return a host with the nodes of a case and all that runs before pods are measured."""
+    scheduler = assemble_scheduler(
+        default_configuration(),
+        in_tree_registry(),
+        feature_gates=FeatureGates(),
+        seed=1,
+        record_level=RecordLevel.SUMMARY,
+        sampling=sampled,
+    )
+    host = Host(scheduler, echo=True)
+    host.create([*namespaces_of(case), *nodes_of(case)])
+    for number, batch in enumerate(case.before):
+        objects, pods = pods_of(batch, f"init-{number}")
+        host.create(objects)
+        host.create(pods)
+        host.settle()
+    host.echo = case.echo
+    return host
+
+
+class Churning:
+    """What happens between measured pods."""
+
+    def __init__(self, churn: Churn, host: Host) -> None:
+        self._churn = churn
+        self._host = host
+        self._count = 0
+        self._comings: list[KubernetesObject] = []
+        keys = [key for key in host.scheduler.pods if key.startswith(f"{churn.deletes}/")] if churn.deletes else []
+        self._doomed = iter(keys)
+
+    def happen(self) -> None:
+        """Do it once."""
+        churn, host = self._churn, self._host
+        host.wait(churn.interval_ms * MS_NS)
+        number, self._count = self._count, self._count + 1
+        if churn.recreates:
+            for item in self._comings:
+                host.scheduler.handle(self._newest(item), None, host.now_ns)
+            self._comings = [make_node(f"churn-{number:05}", pods="0"), make_service("namespace-churn")]
+        if churn.creates:
+            pod = make_pod(f"churn-{number:05}", "namespace-churn", TEMPLATES[churn.creates])
+            if churn.recreates:
+                self._comings.append(pod)
+            else:
+                host.create([pod])
+        if churn.recreates:
+            host.create(self._comings)
+        key = next(self._doomed, None)
+        if key is not None:
+            pod = host.scheduler.pods[key]
+            deleted = replace(pod, metadata=replace(pod.metadata, deletion_timestamp=DELETED))
+            host.scheduler.handle(pod, deleted if churn.finalizers else None, host.now_ns)
+
+    def _newest(self, item: KubernetesObject) -> KubernetesObject:
+        return self._host.scheduler.pods.get(item.key, item) if isinstance(item, Pod) else item
+
+
+def measure(case: Case, *, sampled: bool) -> Measured:
+    """Run a case."""
+    host = new_host(case, sampled=sampled)
+    objects, pods = pods_of(case.measured, "pod")
+    host.create(objects)
+    before, host.decisions = len(host.bound), 0
+    gc.collect()
+    gc.freeze()
+    start = time.process_time()
+    if case.churn is None:
+        host.create(pods)
+        host.settle()
+    else:
+        churning, every = Churning(case.churn, host), case.churn.every
+        for first in range(0, len(pods), every):
+            churning.happen()
+            host.create(pods[first : first + every])
+            host.settle()
+    keys = [pod.key for pod in pods]
+    # Pods that wait for a backoff, or for their victims, come back with time.
+    for _ in range(0 if case.measured.waits else 60):
+        if all(key in host.bound for key in keys):
+            break
+        host.wait(SECOND_NS)
+        host.settle()
+    seconds = time.process_time() - start
+    gc.unfreeze()
+    if not case.measured.waits:
+        missing = sum(key not in host.bound for key in keys)
+        assert not missing, f"{case.label}: {missing} pods have no node"
+    lines = [f"{key} {node}" for key, node in list(host.bound.items())[before:]]
+    digest = hashlib.blake2b("\n".join(lines + host.evicted).encode(), digest_size=8).hexdigest()
+    return Measured(seconds, len(pods), host.decisions, digest)
