@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from bayplan.base.errors import BayplanError, PluginError
+from bayplan.contrib import CONTRIB
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 
@@ -40,8 +41,9 @@ class CustomPlugin:
 def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Registry, list[CustomPlugin]]:
     """Return a registry that holds custom plugins too, and those of them that the options enable.
 
-    Plugins of installed packages (entry points of the group ``bayplan.plugins``) are known under their names, as in-tree ones
-    are: a configuration may enable them, or an option that is their name.
+    Plugins of installed packages (entry points of the group ``bayplan.plugins``), and those of `bayplan.contrib`, are known under
+    their names, as in-tree ones are: a configuration may enable them, or an option that is their name. Who has a plugin of his
+    own that is called like one of `bayplan.contrib` gets his own.
 
     Args:
         options: values of ``--plugin``: ``FILE.py:Class``, or the name of an installed plugin; each may end in ``=WEIGHT``.
@@ -50,7 +52,7 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
     Raises:
         PluginError: a file or class that isn't there or can't be used, a name that is taken, a weight that is no number.
     """
-    registry = registry.with_plugins(*_installed_plugins())
+    registry = _with_contrib(registry.with_plugins(*_installed_plugins()), options)
     modules: dict[Path, ModuleType] = {}
     enabled: list[CustomPlugin] = []
     for option in options:
@@ -71,6 +73,14 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
         if names.count(name) > 1:
             raise PluginError(f"--plugin {name}", got="the same plugin twice", wanted="each plugin once")
     return registry, enabled
+
+
+def _with_contrib(registry: Registry, options: Sequence[str]) -> Registry:
+    """Return a registry with the plugins that come along, but for those whose names are taken or are about to be."""
+    classes = {_split_weight(option)[0].rpartition(":")[2] for option in options if ":" in option}
+    return registry.with_plugins(
+        *(plugin for plugin in CONTRIB if plugin.name not in registry and plugin.name not in classes)
+    )
 
 
 def _split_weight(option: str) -> tuple[str, int]:

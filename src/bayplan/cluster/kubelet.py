@@ -8,6 +8,9 @@ as the binding, since nobody can tell the two apart then). It finishes after its
   and ``bayplan.io/exit-code`` (0 unless given; any other makes the pod Failed);
 * else it runs until it is deleted.
 
+With the annotation ``bayplan.io/runs-with`` the run time counts from when all who run together have started; see
+`bayplan.cluster.running_together`.
+
 A run time ends a pod whatever its restart policy: containers are not restarted.
 
 A pod that is deleted lingers for its grace period times the termination scale, terminating but still taking room on its
@@ -29,6 +32,7 @@ from bayplan.base.errors import InputError
 from bayplan.cluster.go_duration import parse_go_duration
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status, running_status
+from bayplan.cluster.running_together import RunningTogether
 from bayplan.cluster.store import ObjectStore, object_key
 from bayplan.cluster.timers import Timers
 from bayplan.cluster.timestamps import SECOND_NS, format_time
@@ -96,6 +100,7 @@ class VirtualKubelet:
         self._options = options
         self._timers: Timers[_Task] = Timers()
         self._runs: dict[str, PodRun] = {}
+        self._together = RunningTogether()
 
     # --- starting -----------------------------------------------------------------------------------------------------
 
@@ -121,9 +126,11 @@ class VirtualKubelet:
         return replace(pod, status=status)
 
     def _plan_end(self, pod: Pod, start_ns: int, now_ns: int) -> None:
-        run = self.run_of(pod)
-        if run is not None and run.duration_ns is not None:
-            self._set(max(start_ns + run.duration_ns, now_ns), _FINISH, pod, run.exit_code)
+        # Where pods run together, the last of them to start lets all begin.
+        for each in self._together.started(pod) if pod.metadata.annotations else (pod,):
+            run = self.run_of(each)
+            if run is not None and run.duration_ns is not None:
+                self._set(max(start_ns + run.duration_ns, now_ns), _FINISH, each, run.exit_code)
 
     def run_of(self, pod: Pod) -> PodRun | None:
         """Return how long a pod runs and how it ends: what the host says, else the annotations, else None (for ever).
@@ -205,6 +212,7 @@ class VirtualKubelet:
 
     def _remove(self, pod: Pod, now_ns: int) -> None:
         metadata = pod.metadata
+        self._together.gone(pod)
         if not metadata.finalizers:
             self._store.remove(Pod, pod.key)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bayplan.base.random_streams import RandomStreams
 from bayplan.engine.node_sampling import NodeSampling
@@ -67,21 +68,11 @@ def assemble_scheduler(
     # The queue asks for the newest version of a pod when one fails: the same pods that the event handlers keep.
     pods: dict[str, Pod] = {}
     streams = RandomStreams(seed)
-    # Where upstream draws lots, among equally good nodes and for the start of the search for victims, so do we.
-    offsets = streams.stream("preemption_offset").random
-    dry_runs = DryRunner(
-        state,
-        pods,
-        draw=lambda count: int(offsets() * count),
-        pick=pick if pick is not None else seeded_pick(streams.stream("preemption_node").random),
-    )
+    dry_runs = _dry_runs(state, pods, streams, pick)
     waiting_pods = WaitingPods()
+    handle = Handle(state, feature_gates, "", dry_runs, extenders, waiting_pods, pods)
     profiles = {
-        profile.scheduler_name: _profile(
-            profile,
-            registry,
-            Handle(state, feature_gates, profile.scheduler_name, dry_runs, extenders, waiting_pods, pods),
-        )
+        profile.scheduler_name: _profile(profile, registry, replace(handle, scheduler_name=profile.scheduler_name))
         for profile in configuration.profiles
     }
     queue = queue_type(
@@ -107,6 +98,17 @@ def assemble_scheduler(
     dry_runs.connect(queue.nominator, scheduler.nominated_pods)
     scheduler.missing_plugins = _missing_plugins(configuration, registry)
     return scheduler
+
+
+def _dry_runs(state: ClusterState, pods: Mapping[str, Pod], streams: RandomStreams, pick: Pick | None) -> DryRunner:
+    # Where upstream draws lots, among equally good nodes and for the start of the search for victims, so do we.
+    offsets = streams.stream("preemption_offset").random
+    return DryRunner(
+        state,
+        pods,
+        draw=lambda count: int(offsets() * count),
+        pick=pick if pick is not None else seeded_pick(streams.stream("preemption_node").random),
+    )
 
 
 def _sampling(configuration: SchedulerConfiguration, extenders: Sequence[Extender]) -> NodeSampling:

@@ -1,0 +1,77 @@
+"""Pods whose work begins when all of them are there: the workers of one training job.
+
+The annotation ``bayplan.io/runs-with: LABEL=COUNT`` says that a pod's run time counts from the moment at which COUNT pods of its
+namespace with its value of LABEL have started. Until then a pod holds its node and does nothing, for ever if need be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bayplan.base.errors import InputError
+from bayplan.objects.pod import Pod
+
+RUNS_WITH_ANNOTATION = "bayplan.io/runs-with"
+
+
+@dataclass(slots=True)
+class Company:
+    """The pods that run together.
+
+    Attributes:
+        count: how many must have started. present: those that have and wait for the others, by uid.
+        complete: whether all were there at some moment; who comes later begins at once.
+    """
+
+    count: int
+    present: dict[str, Pod] = field(default_factory=dict)
+    complete: bool = False
+
+
+class RunningTogether:
+    """All pods with the annotation, company by company."""
+
+    def __init__(self) -> None:
+        self._companies: dict[tuple[str, str, str], Company] = {}
+
+    def started(self, pod: Pod) -> list[Pod]:
+        """Note that a pod has started; return the pods whose work begins now: itself where it need not wait.
+
+        Raises:
+            InputError: the annotation can't be read.
+        """
+        text = pod.metadata.annotations.get(RUNS_WITH_ANNOTATION)
+        if text is None:
+            return [pod]
+        label, count = _read(text, pod)
+        key = (pod.metadata.namespace, label, pod.metadata.labels.get(label, ""))
+        company = self._companies.setdefault(key, Company(count))
+        if company.complete:
+            return [pod]
+        company.present[pod.metadata.uid] = pod
+        if len(company.present) < count:
+            return []
+        company.complete = True
+        begins, company.present = [*company.present.values()], {}
+        return begins
+
+    def gone(self, pod: Pod) -> None:
+        """Note that a pod has gone; others wait for another in its place."""
+        text = pod.metadata.annotations.get(RUNS_WITH_ANNOTATION)
+        if text is not None:
+            label, _ = _read(text, pod)
+            company = self._companies.get((pod.metadata.namespace, label, pod.metadata.labels.get(label, "")))
+            if company is not None:
+                company.present.pop(pod.metadata.uid, None)
+
+
+def _read(text: str, pod: Pod) -> tuple[str, int]:
+    label, _, count = text.rpartition("=")
+    if label and count.isascii() and count.isdigit() and int(count) > 0:
+        return label, int(count)
+    raise InputError(
+        f"Pod {pod.key} $.metadata.annotations['{RUNS_WITH_ANNOTATION}']",
+        wanted="LABEL=COUNT",
+        got=repr(text),
+        hint="'example.com/job=4'",
+    )

@@ -1,0 +1,223 @@
+"""Gang: all pods of a group get nodes, or none does.
+
+A group is told by labels: pods of one namespace with the same `group_label`; `size_label` says how many of them there must be. Two
+jobs that need most of a cluster each can't block one another half placed then.
+
+The plugin is the worked example of one that works over time. PreFilter turns a pod away while its group is incomplete, or while
+the free room could not hold the rest of it. Reserve and Permit let the first members wait on their nodes until enough of them have
+one; then all are bound. When the first member runs out of patience, or loses its node otherwise, Unreserve sends the others back
+too, and their room is free for somebody else. docs/gang.md tells it with an example.
+
+Labels as in the lightweight mode of the out-of-tree plugin Coscheduling (KEP-42 of kubernetes-sigs/scheduler-plugins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.base.errors import ConfigurationError
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from bayplan.framework.plugin import PROCEED, Handle, PermitPlugin, PreFilterPlugin, PreFilterResult, ReservePlugin
+from bayplan.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from bayplan.framework.waiting_pods import WaitingPod
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+
+GROUP_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
+SIZE_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
+SECOND_NS = 1_000_000_000
+DEFAULT_TIMEOUT_SECONDS = 60
+_FIELDS = {"groupLabel": "a label", "sizeLabel": "a label", "permitTimeoutSeconds": "a whole number from 1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangArgs:
+    """Arguments of Gang, in a configuration ``groupLabel``, ``sizeLabel`` and ``permitTimeoutSeconds``.
+
+    Attributes:
+        group_label: whose value names the group of a pod. size_label: whose value says how many members must be placed together.
+        permit_timeout_seconds: how long members wait on their nodes for the others.
+    """
+
+    group_label: str = GROUP_LABEL
+    size_label: str = SIZE_LABEL
+    permit_timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class GangSpec:
+    """What PreFilter needs of a pod.
+
+    Attributes:
+        key: group, size and requests.
+        group: namespace and name; None for a pod of no group. size: how many members must be placed together; 0 where the label
+            can't be read.
+        requests: one column of the usage matrix.
+    """
+
+    key: tuple[object, ...]
+    group: tuple[str, str] | None = field(compare=False)
+    size: int = field(compare=False)
+    requests: Ints = field(compare=False)
+
+
+class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[GangSpec]):
+    """Places the pods of a group together. Arguments: `GangArgs`."""
+
+    name = "Gang"
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self.args = arguments if isinstance(arguments, GangArgs) else read_arguments(arguments)
+
+    # Who belongs to whom.
+
+    def group_of(self, pod: Pod) -> tuple[str, str] | None:
+        """Return the group of a pod, by namespace and name."""
+        name = pod.metadata.labels.get(self.args.group_label)
+        return (pod.metadata.namespace, name) if name else None
+
+    def size_of(self, pod: Pod) -> int:
+        """Return how many members a pod says that its group must have; 0 where that can't be read."""
+        text = pod.metadata.labels.get(self.args.size_label, "")
+        return int(text) if text.isascii() and text.isdigit() else 0
+
+    def members(self, group: tuple[str, str]) -> list[str]:
+        """Return the keys of the pods of a group that are not on their way out. Walks over all pods."""
+        return [
+            key
+            for key, pod in self.handle.pods.items()
+            if self.group_of(pod) == group and pod.metadata.deletion_timestamp is None
+        ]
+
+    def siblings_waiting(self, pod: Pod) -> list[WaitingPod]:
+        """Return the other members that wait for their permit."""
+        group = self.group_of(pod)
+        waiting = self.handle.waiting_pods
+        if group is None or waiting is None:
+            return []
+        return [each for each in waiting if self.group_of(each.pod) == group and each.pod is not pod]
+
+    # PreFilter: is there any point in trying?
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> GangSpec:
+        """Look up the group of a pod and what it requests."""
+        group, size = self.group_of(pod), self.size_of(pod)
+        if group is None:
+            return GangSpec((None,), None, 0, np.zeros(0, dtype=np.int64))
+        requests = cluster.footprint(pod).vector
+        return GangSpec((group, size, requests.tobytes()), group, size, requests)
+
+    def pre_filter(self, spec: GangSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        """Reject a pod whose group is incomplete, or that could not be placed as a whole."""
+        if spec.group is None:
+            return PROCEED
+        if not spec.size:
+            return unresolvable(f"pod of gang {_named(spec.group)} without a number in label {self.args.size_label}")
+        members = self.members(spec.group)
+        if len(members) < spec.size:
+            return unresolvable(f"gang {_named(spec.group)} has {len(members)} of {spec.size} pods")
+        missing = spec.size - sum(key in cluster.pods for key in members)
+        room = room_for(spec.requests, cluster) if missing > 0 else missing
+        if room < missing:
+            return unschedulable(
+                f"gang {_named(spec.group)} needs room for {missing} more pods, there is room for {room}"
+            )
+        return PROCEED
+
+    # Reserve, Permit: wait for one another, or give up together.
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Take nothing: nodes are enough."""
+        return SUCCESS
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
+        """Let a pod wait until its group is placed; the member that completes it lets all go on."""
+        group = self.group_of(pod)
+        if group is None:
+            return SUCCESS, 0
+        members = self.members(group)
+        placed = [key for key in members if key in self.handle.cluster.pods]
+        if len(placed) < self.size_of(pod):
+            # Those that were turned away while there were too few come at once: nothing else tells them.
+            state.pods_to_activate = tuple(self.handle.pods[key] for key in members if key not in placed)
+            return Status(Code.WAIT), self.args.permit_timeout_seconds * SECOND_NS
+        for sibling in self.siblings_waiting(pod):
+            sibling.allow(self.name)
+        return SUCCESS, 0
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Send the other members back that wait: without this one they would hold their nodes for nothing."""
+        for sibling in self.siblings_waiting(pod):
+            sibling.reject(self.name, f"gang {_named(self.group_of(pod))} was given up")
+
+    # What brings a group back.
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        """Register pods of others that leave, members that come, nodes, and the pod's own labels."""
+        pod, node = EventResource.POD, EventResource.NODE
+        return (
+            (ClusterEvent(pod, ActionType.DELETE), self._is_of_another_group),
+            (ClusterEvent(pod, ActionType.ADD), self._is_of_the_group),
+            (ClusterEvent(pod, ActionType.UPDATE_POD_LABEL), self._is_of_the_group),
+            (ClusterEvent(node, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE), None),
+        )
+
+    def _is_of_another_group(self, pod: Pod, old: object | None, new: object | None) -> bool:
+        # That the group itself was sent back makes no more room than there was before.
+        return not isinstance(old, Pod) or self.group_of(old) != self.group_of(pod)
+
+    def _is_of_the_group(self, pod: Pod, old: object | None, new: object | None) -> bool:
+        return not isinstance(new, Pod) or self.group_of(new) == self.group_of(pod)
+
+
+def room_for(requests: Ints, cluster: ClusterState) -> int:
+    """Return how many pods with these requests fit on all nodes together, as far as resources alone say.
+
+    Args:
+        requests: int64[3 + resources], a column of the usage matrix.
+    """
+    nodes, count = cluster.nodes, cluster.nodes.count
+    wanted = np.flatnonzero(requests[FIRST_RESOURCE:] > 0)
+    fits = nodes.allowed_pods[:count] - cluster.usage[POD_COUNT, :count]
+    for number in wanted.tolist():
+        free = nodes.allocatable[number, :count] - cluster.usage[FIRST_RESOURCE + number, :count]
+        fits = np.minimum(fits, free // requests[FIRST_RESOURCE + number])
+    usable = nodes.alive[:count] & (fits > 0)
+    return int(fits[usable].sum())
+
+
+def read_arguments(arguments: object) -> GangArgs:
+    """Return the arguments that a configuration gives.
+
+    Raises:
+        ConfigurationError: an unknown field, or a value of the wrong kind.
+    """
+    if arguments is None:
+        return GangArgs()
+    if not isinstance(arguments, Mapping):
+        raise ConfigurationError("pluginConfig of Gang", got=repr(arguments), wanted="an object")
+    given = {str(name): value for name, value in arguments.items() if name not in ("apiVersion", "kind")}
+    for name, value in given.items():
+        if name not in _FIELDS:
+            raise ConfigurationError("pluginConfig of Gang", got=f"{name!r}", wanted=f"one of {', '.join(_FIELDS)}")
+        is_label = isinstance(value, str) and bool(value)
+        is_number = isinstance(value, int) and not isinstance(value, bool) and value > 0
+        if not (is_label if _FIELDS[name] == "a label" else is_number):
+            raise ConfigurationError(f"pluginConfig of Gang: {name}", got=repr(value), wanted=_FIELDS[name])
+    default = GangArgs()
+    return GangArgs(
+        group_label=str(given.get("groupLabel", default.group_label)),
+        size_label=str(given.get("sizeLabel", default.size_label)),
+        permit_timeout_seconds=int(str(given.get("permitTimeoutSeconds", default.permit_timeout_seconds))),
+    )
+
+
+def _named(group: tuple[str, str] | None) -> str:
+    return "/".join(group) if group is not None else ""

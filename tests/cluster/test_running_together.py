@@ -1,0 +1,71 @@
+"""Pods that run together: their run time counts from when the last of them has started."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.objects.pod import Pod
+from bayplan.sim.operations import Apply, Delete
+from bayplan.testing import make_pod
+from tests.sim.worlds import MINUTE, SECOND, START, node, simulate
+
+
+def worker(name: str, job: str = "a", *, runs_with: str = "job=2") -> Pod:
+    return (
+        make_pod(name)
+        .label(job=job)
+        .annotation(**{"bayplan.io/run-time": "10m", "bayplan.io/runs-with": runs_with})
+        .obj()
+    )
+
+
+def ends(*operations: tuple[int, Apply | Delete]) -> dict[str, int | None]:
+    """Return when each pod ended, in seconds since the start."""
+    result = simulate((0, node("n")), *operations)
+    return {
+        each.key.removeprefix("default/"): None if each.ended_ns is None else (each.ended_ns - START) // SECOND
+        for each in result.pods
+    }
+
+
+@pytest.mark.parametrize(
+    ("operations", "want"),
+    [
+        pytest.param([(0, Apply(worker("p")))], {"p": None}, id="alone it waits for ever"),
+        pytest.param(
+            [(0, Apply(worker("p"))), (MINUTE, Apply(worker("q")))],
+            {"p": 660, "q": 660},
+            id="both count from when the second starts",
+        ),
+        pytest.param(
+            [(0, Apply(worker("p"))), (0, Apply(worker("q", "b")))],
+            {"p": None, "q": None},
+            id="pods of another job are not waited for",
+        ),
+        pytest.param(
+            [(0, Apply(worker("p"))), (0, Apply(worker("q"))), (MINUTE, Apply(worker("r")))],
+            {"p": 600, "q": 600, "r": 660},
+            id="who comes when all are there begins at once",
+        ),
+        pytest.param(
+            [
+                (0, Apply(worker("p"))),
+                (MINUTE, Delete(Pod, "default/p")),
+                (2 * MINUTE, Apply(worker("q"))),
+                (3 * MINUTE, Apply(worker("r"))),
+            ],
+            {"p": 60, "q": 780, "r": 780},
+            id="one that is gone is waited for anew",
+        ),
+    ],
+)
+def test_when_pods_end(operations: list[tuple[int, Apply | Delete]], want: dict[str, int | None]) -> None:
+    assert ends(*operations) == want
+
+
+@pytest.mark.parametrize("text", ["job", "=2", "job=", "job=0", "job=two"])
+def test_an_annotation_that_can_not_be_read_is_told(text: str) -> None:
+    with pytest.raises(InputError, match=r"Pod default/p \$.metadata.annotations.* expected LABEL=COUNT") as raised:
+        ends((0, Apply(worker("p", runs_with=text))))
+    assert repr(text) in str(raised.value)

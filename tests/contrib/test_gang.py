@@ -1,0 +1,222 @@
+"""Gang: a group is placed as a whole or not at all, waits for its members, gives up together, and comes back when it can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.base.errors import ConfigurationError
+from bayplan.contrib.gang import GROUP_LABEL, SIZE_LABEL, Gang, GangArgs, read_arguments, room_for
+from bayplan.engine.scheduler import Scheduler
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+from bayplan.testing import make_node, make_pod
+from tests.engine.recorders import SECOND, confirm, make_scheduler, on_nodes, small_node, told, waits
+
+
+def member(name: str, group: str, size: object = 2, *, cpu: str = "1") -> Pod:
+    return make_pod(name).req(cpu=cpu).label(**{GROUP_LABEL: group, SIZE_LABEL: str(size)}).obj()
+
+
+def start(*nodes: str) -> Scheduler:
+    return make_scheduler(Gang, in_tree=("NodeResourcesFit",), nodes=nodes)
+
+
+def arrive(scheduler: Scheduler, *pods: Pod, at_s: int = 0) -> list[tuple[str, ...]]:
+    """Let pods come and everything that is ready be tried; return what the scheduler has to say, nominations left out."""
+    actions: list[tuple[str, ...]] = []
+    for pod in pods:
+        actions += told(scheduler.handle(None, pod, at_s * SECOND))
+    return actions + run(scheduler, at_s)
+
+
+def run(scheduler: Scheduler, at_s: int) -> list[tuple[str, ...]]:
+    actions: list[tuple[str, ...]] = told(scheduler.tick(at_s * SECOND))
+    while (report := scheduler.schedule_one(at_s * SECOND)) is not None:
+        actions += told(report.actions)
+    return [each for each in actions if each[0] != "nominate"]
+
+
+def conditions(actions: list[tuple[str, ...]]) -> dict[str, str]:
+    return {each[1]: each[3] for each in actions if each[0] == "condition"}
+
+
+def bound(actions: list[tuple[str, ...]]) -> list[str]:
+    return [each[1] for each in actions if each[0] == "bind"]
+
+
+def test_pods_of_no_group_are_none_of_its_business() -> None:
+    scheduler = start("n1")
+    assert bound(arrive(scheduler, make_pod("p").obj())) == ["p"]
+
+
+def test_members_wait_on_their_nodes_until_the_last_one_has_one() -> None:
+    scheduler = start("n1", "n2")
+    pods = [member(name, "g", 3) for name in "abc"]
+    for pod in pods:
+        scheduler.handle(None, pod, 0)
+    assert bound(told(scheduler.schedule_one(0).actions)) == []  # type: ignore[union-attr]
+    assert bound(told(scheduler.schedule_one(0).actions)) == []  # type: ignore[union-attr]
+    assert [waiting.pending_plugins for waiting in scheduler.waiting_pods] == [("Gang",), ("Gang",)]
+    assert bound(told(scheduler.schedule_one(0).actions)) == ["c", "a", "b"]  # type: ignore[union-attr]
+    assert len(scheduler.waiting_pods) == 0
+
+
+@pytest.mark.parametrize(
+    ("pods", "want"),
+    [
+        pytest.param([member("a", "g", 3)], "gang default/g has 1 of 3 pods", id="too few members"),
+        pytest.param(
+            [member("a", "g", "many")],
+            f"pod of gang default/g without a number in label {SIZE_LABEL}",
+            id="a size that is no number",
+        ),
+        pytest.param(
+            [member(name, "g", 3) for name in "abc"],
+            "gang default/g needs room for 3 more pods, there is room for 2",
+            id="more members than there is room for",
+        ),
+    ],
+)
+def test_a_group_that_can_not_be_placed_as_a_whole_is_not_begun(pods: list[Pod], want: str) -> None:
+    scheduler = start("n1")
+    actions = arrive(scheduler, *pods)
+    assert conditions(actions)["a"] == f"0/1 nodes are available: {want}."
+    assert on_nodes(scheduler) == {}
+    queued = scheduler.queue.get("default/a")
+    assert queued is not None
+    assert queued.unschedulable_plugins == {"Gang"}
+
+
+def test_members_of_another_namespace_or_on_their_way_out_do_not_count() -> None:
+    scheduler = start("n1")
+    other = make_pod("b", "shop").label(**{GROUP_LABEL: "g", SIZE_LABEL: "2"}).obj()
+    actions = arrive(scheduler, member("a", "g"), other)
+    assert conditions(actions)["a"] == "0/1 nodes are available: gang default/g has 1 of 2 pods."
+
+
+def test_members_that_were_turned_away_as_too_few_come_with_the_last_one() -> None:
+    scheduler = start("n1", "n2")
+    arrive(scheduler, member("a", "g", 3), member("b", "g", 3))
+    assert waits(scheduler) == {"a": "unschedulable", "b": "unschedulable"}
+    assert sorted(bound(arrive(scheduler, member("c", "g", 3), at_s=1))) == ["a", "b", "c"]
+
+
+def test_when_the_first_runs_out_of_patience_all_give_up() -> None:
+    scheduler = start("n1", "n2")
+    # There is room for all three, but one wants more of it than there is on any node.
+    arrive(scheduler, *[member(name, "g", 3) for name in "ab"], member("c", "g", 3, cpu="9"))
+    assert [waiting.pod.metadata.name for waiting in scheduler.waiting_pods] == ["a", "b"]
+    assert scheduler.next_wakeup_ns(0) == 60 * SECOND
+    late = "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Gang."
+    assert conditions(told(scheduler.tick(60 * SECOND))) == {
+        "a": late,
+        "b": "0/1 nodes are available: 1 gang default/g was given up.",
+    }
+    assert on_nodes(scheduler) == {}
+
+
+def test_half_placed_groups_give_up_together_and_make_room_for_another() -> None:
+    scheduler = start("n1", "n2")
+    # Two groups of three on four places; red has the last one and goes on, blue has one too few.
+    pods = [member(f"{group}-{number}", group, 3) for number in range(3) for group in ("red", "blue")]
+    actions = arrive(scheduler, *pods)
+    assert sorted(bound(actions)) == ["red-0", "red-1", "red-2"]
+    assert set(conditions(actions)) == {"blue-1", "blue-2"}
+    assert [waiting.pod.metadata.name for waiting in scheduler.waiting_pods] == ["blue-0"]
+    for number in range(3):
+        confirm(scheduler, f"red-{number}", on_nodes(scheduler)[f"red-{number}"], 0)
+    late = "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Gang."
+    assert conditions(run(scheduler, 60)) == {"blue-0": late}
+    assert sorted(on_nodes(scheduler)) == ["red-0", "red-1", "red-2"]
+    # That blue itself gave up is no reason to try again; that red ends is one.
+    assert set(waits(scheduler).values()) == {"unschedulable"}
+    for number in range(3):
+        scheduler.handle(scheduler.pods[f"default/red-{number}"], None, 90 * SECOND)
+    assert sorted(bound(run(scheduler, 120))) == ["blue-0", "blue-1", "blue-2"]
+
+
+def test_deleting_a_member_sends_the_others_back() -> None:
+    scheduler = start("n1", "n2")
+    pods = [member(name, "g", 3) for name in "abc"]
+    for pod in pods:
+        scheduler.handle(None, pod, 0)
+    scheduler.schedule_one(0)
+    scheduler.schedule_one(0)
+    actions = told(scheduler.handle(pods[0], None, SECOND))
+    assert conditions(actions)["b"] == "0/1 nodes are available: 1 gang default/g was given up."
+    assert on_nodes(scheduler) == {}
+
+
+def test_members_beyond_the_size_need_nobody() -> None:
+    scheduler = start("n1", "n2")
+    assert len(bound(arrive(scheduler, *[member(name, "g", 2) for name in "abc"]))) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        pytest.param(None, GangArgs(), id="none"),
+        pytest.param({"apiVersion": "v1", "permitTimeoutSeconds": 5}, GangArgs(permit_timeout_seconds=5), id="a time"),
+        pytest.param(
+            {"groupLabel": "a", "sizeLabel": "b"}, GangArgs(group_label="a", size_label="b"), id="labels of one's own"
+        ),
+    ],
+)
+def test_arguments(arguments: object, want: GangArgs) -> None:
+    assert read_arguments(arguments) == want
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        pytest.param([], "expected an object, got []", id="a list"),
+        pytest.param({"timeout": 5}, "expected one of groupLabel, sizeLabel, permitTimeoutSeconds", id="unknown"),
+        pytest.param({"permitTimeoutSeconds": 0}, "expected a whole number from 1, got 0", id="no time"),
+        pytest.param({"permitTimeoutSeconds": True}, "expected a whole number from 1, got True", id="no number"),
+        pytest.param({"groupLabel": ""}, "expected a label, got ''", id="no label"),
+    ],
+)
+def test_arguments_that_are_refused(arguments: Any, want: str) -> None:
+    with pytest.raises(ConfigurationError, match="pluginConfig of Gang") as raised:
+        read_arguments(arguments)
+    assert want in str(raised.value)
+
+
+@given(
+    nodes=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(0, 4)), max_size=5),
+    taken=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=6),
+    cpu=st.integers(0, 3),
+    memory=st.integers(0, 3),
+)
+def test_room_is_what_filling_node_after_node_finds(
+    nodes: list[tuple[int, int, int]], taken: list[tuple[int, int]], cpu: int, memory: int
+) -> None:
+    cluster = ClusterState()
+    free: list[list[int]] = []
+    for number, (cpus, gigas, pods) in enumerate(nodes):
+        cluster.add_node(make_node(f"n{number}").capacity(cpu=str(cpus), memory=f"{gigas}Gi", pods=str(pods)).obj())
+        free.append([cpus, gigas, pods])
+    for number, (where, cpus) in enumerate(taken):
+        if where < len(nodes):
+            cluster.place(cluster.pod_info(make_pod(f"p{number}").req(cpu=str(cpus)).obj()), where)
+            free[where][0] -= cpus
+            free[where][2] -= 1
+    count = 0
+    for cpus_left, gigas_left, places in free:
+        while places > 0 and cpus_left >= cpu and gigas_left >= memory:
+            cpus_left, gigas_left, places, count = cpus_left - cpu, gigas_left - memory, places - 1, count + 1
+    pod = make_pod("p").req(cpu=str(cpu), memory=f"{memory}Gi").obj()
+    # A node that is overdrawn has room for a pod that asks for none of what it lacks.
+    if cpu or all(each[0] >= 0 for each in free):
+        assert room_for(cluster.footprint(pod).vector, cluster) == count
+
+
+def test_a_node_that_goes_has_no_room() -> None:
+    scheduler = start("n1", "n2")
+    scheduler.handle(small_node("n1"), None, 0)
+    actions = arrive(scheduler, *[member(name, "g", 3) for name in "abc"])
+    assert "there is room for 2" in conditions(actions)["a"]
