@@ -86,7 +86,7 @@ class _Trace:
         self.default_plugins = default_plugins
         self.plugins = DEFAULT_PLUGINS if default_plugins else PLUGINS
         self.gates = ["SchedulingGates"] if not default_plugins and draws.chance(0.6) else []
-        self.gates += ["G"] if draws.chance(0.5) else []
+        self.gates += ["G"] if not default_plugins and draws.chance(0.5) else []
         self.pods: dict[str, JsonObject] = {}
         self.versions: dict[str, list[str]] = {}
         for name in draws.some(POD_NAMES, 5, 2):
@@ -268,7 +268,9 @@ class _Trace:
             case "nominate":
                 return [{"op": name, "pod": self._any(), **self._nomination()}]
             case "gate" if "G" in self.gates:
-                held: JsonObject = {"op": name, "plugin": "G", "pods": list[Json](draws.some([*self.versions], 3))}
+                # Of two gates that both hold a pod the order of a Go map would say which does.
+                free = [key for key, versions in self.versions.items() if not self._gated(versions)]
+                held: JsonObject = {"op": name, "plugin": "G", "pods": list[Json](draws.some(free, 3))}
                 if draws.chance(0.3):
                     held["code"] = draws.one(("Error", "Unschedulable"))
                 return [held]
@@ -276,6 +278,9 @@ class _Trace:
                 return []
             case _:
                 return [{"op": name}]
+
+    def _gated(self, versions: list[str]) -> bool:
+        return any("schedulingGates" in _spec(self.pods[key]) for key in versions)
 
     def _any(self) -> str:
         return self.draws.one(self.draws.one([*self.versions.values()]))
