@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bayplan.conformance.cases import Json, JsonObject
 from fuzz.configurations import random_configuration, random_gates
+from fuzz.devices import random_devices
 from fuzz.draws import APPS, NAMESPACES, Draws
 from fuzz.nodes import random_nodes
 from fuzz.pods import OWNERS, nominated_pod, pod_to_schedule, running_pod
 from fuzz.selectors import label_selector
-from fuzz.storage import random_storage
+from fuzz.storage import ephemeral_claim, random_storage
 
 
 def random_case(seed: int, number: int) -> JsonObject:
@@ -20,6 +21,8 @@ def random_case(seed: int, number: int) -> JsonObject:
     objects: list[JsonObject] = [*_namespaces(draws), *nodes]
     if draws.has("volumes"):
         objects += random_storage(draws, names)
+    if draws.has("devices"):
+        objects += random_devices(draws, names)
     if draws.has("owners"):
         objects += _owners(draws)
     if draws.has("priority", 0.5):
@@ -30,6 +33,7 @@ def random_case(seed: int, number: int) -> JsonObject:
     if names and draws.has("nominated"):
         objects += [nominated_pod(draws, f"w{place}", draws.one(names)) for place in range(draws.randint(1, 3))]
     pods = [pod_to_schedule(draws, f"p{place}") for place in range(draws.one((1, 1, 1, 2, 3, 5)))]
+    objects += _ephemeral_claims(draws, [*objects, *pods])
     case: JsonObject = {
         "id": f"fuzz/s{seed}-{number}",
         "family": "fuzz",
@@ -42,6 +46,20 @@ def random_case(seed: int, number: int) -> JsonObject:
     if draws.has("odd", 0.4) and (gates := random_gates(draws)):
         case["featureGates"] = gates
     return case
+
+
+def _ephemeral_claims(draws: Draws, items: list[JsonObject]) -> list[JsonObject]:
+    """Return claims for most of the generic ephemeral volumes of pods."""
+    found: list[JsonObject] = []
+    for item in items:
+        metadata, spec = item["metadata"], item.get("spec")
+        volumes = spec.get("volumes") if item["kind"] == "Pod" and isinstance(spec, dict) else None
+        for volume in volumes if isinstance(volumes, list) else ():
+            if isinstance(volume, dict) and "ephemeral" in volume and draws.chance(0.85):
+                assert isinstance(metadata, dict)
+                pod, namespace = str(metadata["name"]), str(metadata.get("namespace", "default"))
+                found.append(ephemeral_claim(draws, f"{pod}-{volume['name']}", namespace, pod))
+    return found
 
 
 def _namespaces(draws: Draws) -> list[JsonObject]:

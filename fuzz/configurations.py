@@ -28,6 +28,14 @@ CROSS = (
 )
 
 GATES = (
+    "DRAConsumableCapacity",
+    "DRADeviceBindingConditions",
+    "DRADeviceTaints",
+    "DRADeviceTaintRules",
+    "DRAExtendedResource",
+    "DRAListTypeAttributes",
+    "DRAPartitionableDevices",
+    "DRAPrioritizedList",
     "InPlacePodLevelResourcesVerticalScaling",
     "MatchLabelKeysInPodTopologySpreadSelectorMerge",
     "NominatedNodeNameForExpectation",
@@ -40,9 +48,24 @@ GATES = (
 """Gates that can be switched by themselves and may change a decision (or must not)."""
 
 
+DECLARED_FEATURES = (
+    "NodeDeclaredFeatures",
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+    "UserNamespacesHostNetworkSupport",
+)
+"""NodeDeclaredFeatures, and what can't be on without it."""
+
+
 def random_gates(draws: Draws) -> JsonObject:
     """Return the feature gates that a case sets."""
     gates: JsonObject = {gate: draws.chance(0.5) for gate in draws.some(GATES, 3)}
+    if draws.chance(0.1):
+        gates |= {"MatchLabelKeysInPodTopologySpread": False, "MatchLabelKeysInPodTopologySpreadSelectorMerge": False}
+    if draws.chance(0.1):
+        gates |= dict.fromkeys(DECLARED_FEATURES, False)
     if draws.chance(0.1):
         gates |= {"PodLevelResources": False, "InPlacePodLevelResourcesVerticalScaling": False}
     return gates
@@ -62,7 +85,8 @@ def random_configuration(draws: Draws) -> JsonObject:
         plugins["score"] = {"enabled": weighted, "disabled": disabled}
     if plugins:
         profile["plugins"] = plugins
-    settings = [make(draws) for make in (_fit, _balanced, _inter_pod, _spread, _added_affinity) if draws.chance(0.45)]
+    makers = (_fit, _balanced, _inter_pod, _spread, _added_affinity, _volume_binding, _preemption)
+    settings = [make(draws) for make in makers if draws.chance(0.4)]
     if settings:
         profile["pluginConfig"] = list[Json](settings)
     return {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
@@ -108,6 +132,23 @@ def _inter_pod(draws: Draws) -> JsonObject:
             "ignorePreferredTermsOfExistingPods": draws.chance(0.5),
         },
     )
+
+
+def _volume_binding(draws: Draws) -> JsonObject:
+    args: JsonObject = {"bindTimeoutSeconds": draws.randint(0, 900)}
+    if draws.chance(0.6):
+        places = sorted(draws.some(range(101), 4, 1))
+        args["shape"] = [{"utilization": place, "score": draws.randint(0, 10)} for place in places]
+    return _args("VolumeBinding", args)
+
+
+def _preemption(draws: Draws) -> JsonObject:
+    args: JsonObject = {}
+    if draws.chance(0.7):
+        args["minCandidateNodesPercentage"] = draws.one((0, 10, 50, 100))
+    if draws.chance(0.7):
+        args["minCandidateNodesAbsolute"] = draws.one((1, 2, 100))
+    return _args("DefaultPreemption", args)
 
 
 def _spread(draws: Draws) -> JsonObject:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bayplan.conformance.cases import Json, JsonObject
-from fuzz.draws import APPS, CPU, EXTENDED, IMAGES, MEMORY, NAMESPACES, PRIORITIES, Draws
+from fuzz.claims import pod_claims
+from fuzz.draws import CPU, EXTENDED, IMAGES, MEMORY, NAMESPACES, PRIORITIES, WRITTEN, Draws
 from fuzz.selectors import (
     NODE_LABELS,
     node_selector_term,
@@ -12,6 +13,7 @@ from fuzz.selectors import (
     spread_constraint,
     tolerations,
 )
+from fuzz.storage import pod_volume
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -26,6 +28,12 @@ def pod_to_schedule(draws: Draws, name: str) -> JsonObject:
     assert isinstance(metadata, dict)
     if draws.has("nominated", 0.3):
         pod["status"] = {"nominatedNodeName": f"n{draws.randint(1, 4)}"}
+    elif name == "p0" and draws.has("devices", 0.3):
+        claims = spec.setdefault("resourceClaims", [])
+        assert isinstance(claims, list)
+        claims.append({"name": "made", "resourceClaimTemplateName": "template"})
+        made: Json = draws.one(("claim-5", "claim-5", "claim-1", None))
+        pod["status"] = {"resourceClaimStatuses": [{"name": "made", "resourceClaimName": made}]} if made else {}
     if draws.has("odd", 0.04):
         spec["schedulingGates"] = [{"name": "wait"}]
     if draws.has("odd", 0.03):
@@ -69,6 +77,8 @@ def _pod(draws: Draws, name: str, *, rich: bool) -> JsonObject:
     metadata: JsonObject = {"name": name, "labels": pod_labels(draws)}
     if draws.has("namespaces", 0.5):
         metadata["namespace"] = draws.one(NAMESPACES)
+    if draws.has("devices") or draws.has("volumes"):
+        metadata["uid"] = f"uid-{name}"
     if draws.has("owners", 0.5):
         api_version, kind, owner = draws.one(OWNERS)
         reference: JsonObject = {"apiVersion": api_version, "kind": kind, "name": owner, "uid": f"uid-{owner}"}
@@ -82,6 +92,8 @@ def _pod(draws: Draws, name: str, *, rich: bool) -> JsonObject:
             spec["preemptionPolicy"] = "Never"
     if rich:
         _add_rules(draws, spec)
+    if draws.has("devices", 0.6 if rich else 0.2):
+        spec |= pod_claims(draws)
     if draws.has("odd", 0.05):
         spec["hostNetwork"] = True
         if draws.chance(0.5):
@@ -113,6 +125,8 @@ def _amounts(draws: Draws) -> JsonObject:
         amounts["ephemeral-storage"] = draws.one(("0", "500Mi", "2Gi"))
     if draws.has("extended", 0.4):
         amounts[draws.one(EXTENDED)] = str(draws.randint(0, 3))
+    if draws.has("devices", 0.15):
+        amounts[draws.one(("example.com/dra", "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"))] = "1"
     if draws.has("extended", 0.1):
         amounts["hugepages-2Mi"] = draws.one(("2Mi", "10Mi", "32Mi"))
     if draws.has("odd", 0.03):
@@ -143,14 +157,32 @@ def _add_uncommon_requests(draws: Draws, spec: JsonObject) -> None:
         spec["initContainers"] = initial
     if draws.chance(0.15):
         spec["overhead"] = {"cpu": draws.one(("10m", "250m")), "memory": draws.one(("16Mi", "120M"))}
-    # Overhead together with a pod-level request is where upstream miscounts, and we do not (docs/fidelity.md).
-    if draws.chance(0.15) and "overhead" not in spec:
+    if draws.chance(0.2):
         level: JsonObject = {}
         for part in draws.some(("requests", "limits"), 2, 1):
             level[part] = {
                 name: draws.one(CPU if name == "cpu" else MEMORY) for name in draws.some(("cpu", "memory"), 2, 1)
             }
+        if draws.chance(0.1):
+            level["requests"] = {**_object_of(level.get("requests")), "hugepages-2Mi": "4Mi"}
         spec["resources"] = level
+        if "overhead" in spec:
+            _write_amounts(spec)
+
+
+def _write_amounts(value: Json) -> None:
+    """Give amounts the form in which an API server writes them: no fractions of binary units.
+
+    Beside overhead and a pod-level request these are the ones on which upstream can be compared (docs/fidelity.md, oversights).
+    """
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, str):
+                value[key] = WRITTEN.get(inner, inner)
+            _write_amounts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _write_amounts(inner)
 
 
 def _resize(draws: Draws, spec: JsonObject) -> JsonObject:
@@ -199,7 +231,8 @@ def _add_rules(draws: Draws, spec: JsonObject) -> None:
         distinct = {(item["topologyKey"], item["whenUnsatisfiable"]): item for item in constraints}
         spec["topologySpreadConstraints"] = list[Json](distinct.values())
     if draws.has("volumes", 0.4):
-        spec["volumes"] = [_volume(draws, f"v{number}") for number in range(draws.randint(1, 3))]
+        # The claim of an ephemeral volume is made later, where the whole case is known.
+        spec["volumes"] = [pod_volume(draws, f"v{number}") for number in range(draws.randint(1, 3))]
 
 
 def _node_affinity(draws: Draws) -> JsonObject:
@@ -227,15 +260,5 @@ def _pod_affinity(draws: Draws) -> JsonObject:
     return affinity
 
 
-def _volume(draws: Draws, name: str) -> JsonObject:
-    volume: JsonObject = {"name": name}
-    kind = draws.random()
-    if kind < 0.7:
-        volume["persistentVolumeClaim"] = {"claimName": f"claim-{draws.randint(1, 6)}"}
-    elif kind < 0.8:
-        volume["gcePersistentDisk"] = {"pdName": draws.one(APPS), "readOnly": draws.chance(0.5)}
-    elif kind < 0.9:
-        volume["awsElasticBlockStore"] = {"volumeID": draws.one(APPS), "readOnly": draws.chance(0.5)}
-    else:
-        volume["emptyDir"] = {}
-    return volume
+def _object_of(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}

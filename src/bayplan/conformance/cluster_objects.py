@@ -12,6 +12,7 @@ from bayplan.objects.defaults import default_namespace, default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.namespace import Namespace
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PriorityClass
 
@@ -23,7 +24,7 @@ class ClusterObjects:
     """What a case holds.
 
     Attributes:
-        others: everything but pods, namespaces that the case left out among them.
+        others: everything but pods, namespaces that the case left out among them. Nodes first.
         bound: pods on nodes.
         pending: pods without a node: those of `objects`, then those to schedule.
         pods_to_schedule: keys, in order.
@@ -65,6 +66,8 @@ def read_objects(case: JsonObject) -> ClusterObjects:
         if name and name not in namespaces:
             namespaces[name] = None
             found.others.append(default_namespace(Namespace(metadata=ObjectMeta(name=name))))
+    # Nodes come in the order of the case, everything else as an API server lists it.
+    found.others.sort(key=lambda item: ("", "") if isinstance(item, Node) else (item.metadata.namespace, item.metadata.name))
     _refuse_doubles([*found.others, *found.bound, *found.pending])
     return found
 

@@ -4,6 +4,7 @@ import pytest
 
 from bayplan.objects.resource import Device, DeviceAttribute, DeviceCapacity
 from bayplan.plugins.dynamic_resources.cel.device_environment import compile_device_expression
+from bayplan.plugins.dynamic_resources.cel.parser import EXPECTED
 from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
 
 DRIVER = "gpu.example.com"
@@ -114,6 +115,11 @@ def test_answers_and_failures(expression: str, want: object) -> None:
         pytest.param("true || 1", "1:9: expected type 'bool' but found 'int'", id="no truth value"),
         pytest.param("[1, 'a'].size() == 2", "1:5: expected type 'int' but found 'string'", id="a mixed list"),
         pytest.param("(1", "1:3: Syntax error: missing ')' at '<EOF>'", id="an open parenthesis"),
+        pytest.param(
+            "device.attributes[",
+            "1:19: Syntax error: mismatched input '<EOF>' expecting " + EXPECTED.replace("'!'", "'!', '?'"),
+            id="an index without an end: it may begin with a question mark",
+        ),
         pytest.param("if", "1:1: reserved identifier: if", id="a reserved word"),
         pytest.param(
             "int('x') == 1",
@@ -131,6 +137,11 @@ def test_compile_problems(expression: str, want: str) -> None:
         want = f"compilation failed: ERROR: <input>:{want}\n | {expression}\n | {dots}^"
         assert line == "1"
     assert text == f"compile: {want}"
+
+
+def test_nothing_at_all_is_pointed_at_nowhere() -> None:
+    problem = f"ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>' expecting {EXPECTED}"
+    assert told("") == f"compile: compilation failed: {problem}"
 
 
 def test_problem_is_shown_in_its_line() -> None:

@@ -40,6 +40,8 @@ class Parser:
         self._tokens = tokens_of(self._source)
         self._place = 0
         self._depth = 0
+        # Where an index begins: there a "?" could have stood as well.
+        self._index_at = -1
 
     def parse(self) -> Node:
         """Return the tree.
@@ -160,6 +162,7 @@ class Parser:
             if optional:
                 self._next()
             if token.text == "[":
+                self._index_at = self._token.at
                 index = self._conditional()
                 self._expect("]")
                 node = Call("_[?_]" if optional else "_[_]", None, (node, index), token.at)
@@ -209,7 +212,8 @@ class Parser:
             return self._map(token)
         if token.text == "." and self._token.kind == "ident":
             return self._name(self._next())
-        raise self._problem(token, f"mismatched input '{token.text}' expecting {EXPECTED}")
+        expected = EXPECTED.replace("'!'", "'!', '?'") if token.at == self._index_at else EXPECTED
+        raise self._problem(token, f"mismatched input '{token.text}' expecting {expected}")
 
     def _name(self, token: Token) -> Node:
         constants = {"true": True, "false": False, "null": None}

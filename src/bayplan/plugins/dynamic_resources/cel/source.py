@@ -20,6 +20,9 @@ class Source:
 
     def message(self, at: int, problem: str) -> str:
         """Return a problem as it is shown: with line, column, and a mark below the place."""
+        if not self.text:
+            # There is nothing to point at.
+            return f"ERROR: <input>:1:0: {problem}"
         line = self.text.count("\n", 0, at)
         start = self.text.rfind("\n", 0, at) + 1
         column = at - start
