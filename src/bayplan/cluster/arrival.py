@@ -131,8 +131,7 @@ class Arrival:
                 if namespace == metadata.namespace
                 else replace(item, metadata=replace(metadata, namespace=namespace))
             )
-        taken = [object_key(other.metadata) for other in self._store.all(type(item))]
-        name = self._names.generate(metadata.generate_name, namespace, frozenset(taken))
+        name = self._names.generate(metadata.generate_name, namespace, self._store.keys(type(item)))
         return replace(item, metadata=replace(metadata, name=name, namespace=namespace))
 
     # --- pods ---------------------------------------------------------------------------------------------------------

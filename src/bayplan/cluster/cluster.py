@@ -33,9 +33,11 @@ from bayplan.cluster.controllers.disruption import DisruptionController
 from bayplan.cluster.controllers.garbage_collector import GarbageCollector
 from bayplan.cluster.controllers.job import JobController
 from bayplan.cluster.controllers.node_lifecycle import NodeLifecycleController
+from bayplan.cluster.controllers.pod_claims import PodClaimController
 from bayplan.cluster.controllers.pod_gc import PodGarbageCollector
 from bayplan.cluster.controllers.replica_set import ReplicaSetController
 from bayplan.cluster.controllers.replication_controller import ReplicationControllerController
+from bayplan.cluster.controllers.resource_claims import ResourceClaimController
 from bayplan.cluster.controllers.stateful_set import StatefulSetController
 from bayplan.cluster.deletion import Deletion, Propagation
 from bayplan.cluster.kubelet import KubeletOptions, VirtualKubelet
@@ -91,10 +93,11 @@ class VirtualCluster:
         tools = ControllerTools(self.store, self._deletion, PodMaker(self.store, names, admission))
         pod_gc = PodGarbageCollector(tools, terminated_pod_threshold=options.terminated_pod_threshold)
         node_lifecycle = NodeLifecycleController(tools)
+        claims = (PodClaimController(tools, names), ResourceClaimController(tools))
         self._manager = ControllerManager(
             self.store,
             _controllers(tools),
-            others=(node_lifecycle, pod_gc, DisruptionController(tools)),
+            others=(node_lifecycle, pod_gc, DisruptionController(tools), *claims),
             garbage_collector=GarbageCollector(tools),
             pod_gc=pod_gc,
             node_lifecycle=node_lifecycle,
@@ -188,17 +191,18 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def write_volume(self, item: KubernetesObject, node_name: str, now_ns: int) -> list[ChangeEvent]:
-        """Write a volume or claim as the scheduler wants it for a pod; claims get bound at once (see `volume_writes`).
+        """Write a volume or claim as the scheduler wants it for a pod; volume claims get bound at once (see `volume_writes`).
 
         Args:
-            item: a volume with the claim that it is meant for, or a claim with the node that was selected for it.
+            item: a volume with the claim that it is meant for, or a claim with the node that was selected for it; a resource
+                claim with its allocation and users, which is made where it has no uid yet.
             node_name: that node.
             now_ns: when.
 
         Returns:
             The events of all writes; none when the object is gone.
         """
-        if self.store.get(type(item), item.key) is None:
+        if item.metadata.uid and self.store.get(type(item), item.key) is None:
             return []
         for changed in volume_writes(item, self.store, self.store.nodes.get(node_name)):
             if self.store.get(type(changed), changed.key) is None:

@@ -11,7 +11,7 @@ every change (by owner, by node), and everything that iterates does so in insert
 
 from __future__ import annotations
 
-from collections.abc import Callable, ValuesView
+from collections.abc import Callable, KeysView, ValuesView
 from typing import TypeVar, cast
 
 import msgspec
@@ -108,6 +108,10 @@ class ObjectStore:
     def all(self, kind: type[T]) -> ValuesView[T]:
         """Return the objects of a kind, in insertion order: a live view, so copy it before writing while iterating."""
         return cast("ValuesView[T]", self._tables.get(kind, {}).values())
+
+    def keys(self, kind: Kind) -> KeysView[str]:
+        """Return the keys of the objects of a kind: a live view, quick to ask whether a key is among them."""
+        return self._tables.get(kind, {}).keys()
 
     def kinds(self) -> list[Kind]:
         """Return the kinds of which there are objects."""

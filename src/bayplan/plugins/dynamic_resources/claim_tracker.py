@@ -21,10 +21,19 @@ def uid_of(claim: ResourceClaim) -> str:
 
 
 class InFlightClaim(msgspec.Struct, frozen=True):
-    """A claim whose allocation was chosen but not written yet, and how many pods wait for that."""
+    """A claim whose allocation was chosen but not written yet.
+
+    Attributes:
+        claim: with the allocation.
+        sharers: how many pods wait for that.
+        written_as: the key under which a claim that the cluster does not know is being written; "" as long as it is not.
+        version: the version of all claims when that began.
+    """
 
     claim: ResourceClaim
     sharers: int = 1
+    written_as: str = ""
+    version: int = 0
 
 
 class AssumedClaim(msgspec.Struct, frozen=True):
@@ -82,13 +91,30 @@ class ClaimTracker:
 
     def in_flight(self) -> Iterator[ResourceClaim]:
         """Iterate over the claims in flight, with their allocations."""
-        for entry in self._catalog.all(InFlightClaim):
-            yield entry.claim
+        for entry in list(self._catalog.all(InFlightClaim)):
+            if self._is_known(entry):
+                self._catalog.remove(InFlightClaim, uid_of(entry.claim))
+            else:
+                yield entry.claim
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
         """Return the allocation in flight of a claim, or None."""
         entry = self._catalog.get(InFlightClaim, uid)
-        return None if entry is None else entry.claim.status.allocation
+        return None if entry is None or self._is_known(entry) else entry.claim.status.allocation
+
+    def _is_known(self, entry: InFlightClaim) -> bool:
+        """Return whether the cluster has been told of a claim that was being written, were it that it is gone again."""
+        if not entry.written_as:
+            return False
+        written = self._catalog.written(ResourceClaim, entry.version)
+        return written is None or entry.written_as in written
+
+    def write(self, uid: str, key: str) -> None:
+        """Note under which key a claim in flight is being written that the cluster does not know; it ends once that does."""
+        entry = self._catalog.get(InFlightClaim, uid)
+        if entry is not None:
+            version = self._catalog.version(ResourceClaim)
+            self._catalog.put(uid, msgspec.structs.replace(entry, written_as=key, version=version))
 
     def signal(self, claim: ResourceClaim) -> None:
         """Note an allocation in flight; of several for one claim the first counts."""

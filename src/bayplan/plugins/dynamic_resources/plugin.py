@@ -316,21 +316,26 @@ class DynamicResources(
             return SUCCESS if self._pre_filters else error(NOT_FOUND)
         reservation = state.read(RESERVED_KEY, Reservation)
         chosen = reservation.claims if reservation is not None else {}
-        written = []
+        written, special_key = [], ""
         try:
             for place, claim in enumerate(cycle.claims):
                 if is_reserved_for(pod, claim) or (claim is cycle.special and place not in chosen):
                     continue
                 current = chosen.get(place, claim)
-                written.append(bound_claim(current, pod, state.now_ns, timestamp=self._features.binding_conditions))
+                bound = bound_claim(current, pod, state.now_ns, timestamp=self._features.binding_conditions)
+                written.append(bound)
+                if current.metadata.name == IN_MEMORY_NAME:
+                    special_key = bound.key
         except BindingFailed as problem:
             return error(str(problem))
         for claim in written:
             self._tracker.assume(claim)
         for claim in chosen.values():
-            # The special claim stays in flight until the cluster knows it: nothing stands in for it.
             if claim.metadata.name != IN_MEMORY_NAME:
                 self._tracker.release(uid_of(claim), force=True)
+            else:
+                # Nothing stands in for the special claim: it stays in flight until the cluster knows it.
+                self._tracker.write(uid_of(claim), special_key)
         state.write(UPDATES_KEY, tuple(written))
         return SUCCESS
 
