@@ -14,6 +14,7 @@ from bayplan.analysis.explanation import (
     Advantage,
     Attempt,
     AttemptDetail,
+    ExtenderReport,
     NodeDetail,
     NodeScore,
     PluginScore,
@@ -71,7 +72,23 @@ def attempt_detail(
         margin=0 if runner_up is None or winner is None else int(decision.total[winner] - decision.total[runner_up]),
         advantages=[] if runner_up is None or winner is None else _advantages(decision, winner, runner_up),
         remedies=[] if decision.record.node else remedies(source, attempt.number, decision, pod),
+        extenders=_extenders(decision),
     )
+
+
+def _extenders(decision: Decision) -> list[ExtenderReport]:
+    return [
+        ExtenderReport(
+            extender=said.name,
+            asked=len(said.asked),
+            rejected=len(said.refused),
+            scored=said.scores is not None,
+            filter_error=said.filter_error,
+            ignored=said.ignored,
+            prioritize_error=said.prioritize_error,
+        )
+        for said in decision.extenders
+    ]
 
 
 def _is_tried_alone(decision: Decision) -> bool:
@@ -140,6 +157,8 @@ def node_detail(
     verdicts = []
     if decision.pre_filter is None and (decision.allowed[row]):
         for number, plugin in enumerate(decision.filters):
+            if not decision.was_asked(number, row):
+                continue
             verdict = int(decision.codes[number, row])
             status = decision.statuses[number, verdict] if verdict else None
             code, reasons = ("Success", []) if status is None else (status.code.text, list(status.reasons))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bayplan.analysis.decision_detail import attempt_detail, node_detail, ranked_rows
 from bayplan.analysis.explanation import Attempt, EventLine, Explanation
+from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Outcome, Record
@@ -75,6 +76,7 @@ def explain(
         attempts=attempts,
         detail=detail,
         node_detail=one_node,
+        preemption=preemption_report(source, attempts, chosen),
         events=_events(source, pod, lives),
         notes=notes,
     )
@@ -142,10 +144,13 @@ def _verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -
     if pod.imported:
         return f"{place}, with which it came; no decision was taken about it"
     won = next((each for each in reversed(attempts) if each.node == pod.node), None)
-    return place if won is None else f"{place}: {_why_there(won)}"
+    return place if won is None else f"{place}: {_why_there(won, attempts)}"
 
 
-def _why_there(won: Attempt) -> str:
+def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
+    for each in reversed(attempts):
+        if each.number < won.number and each.nominated_node == won.node and each.victims:
+            return f"it made room there in attempt {each.attempt:,}, for which {listed(each.victims)} had to go"
     if won.evaluated_nodes == 1 and won.feasible_nodes == 1:
         return "the only node that was looked at"
     if won.feasible_nodes == 1:
@@ -154,6 +159,13 @@ def _why_there(won: Attempt) -> str:
     if won.ties > 1:
         return f"{text}, {won.ties:,} of them are best with a total of {won.total:,}, and the seed chose this one"
     return f"{text}, and it is the best of them with a total of {won.total:,}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them; of many the first and how many more."""
+    if len(names) > 4:
+        names = [*names[:3], f"{len(names) - 3:,} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _events(source: RunSource, pod: PodTimeline, lives: Sequence[PodTimeline]) -> list[EventLine]:

@@ -81,6 +81,73 @@ class Advantage(msgspec.Struct, frozen=True, kw_only=True):
     points: int
 
 
+class ExtenderReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an HTTP extender did in an attempt. Whom it rejected and what it scored stands with the plugins, under its name.
+
+    Attributes:
+        extender: its URL prefix.
+        asked, rejected: how many nodes its filter was asked about, and how many it rejected.
+        scored: whether it gave scores.
+        filter_error: why its filter failed, or "". ignored: whether the attempt went on all the same.
+        prioritize_error: why it gave no scores, which never ends an attempt; or "".
+    """
+
+    extender: str
+    asked: int
+    rejected: int
+    scored: bool
+    filter_error: str
+    ignored: bool
+    prioritize_error: str
+
+
+class Victim(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod that would have to go; `started_ns` is since the start of the run, None for one that has not started."""
+
+    pod: str
+    priority: int
+    started_ns: int | None
+
+
+class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A node on which preemption could have made room.
+
+    Attributes:
+        node: its name. chosen: whether it was taken.
+        victims: the most important first. pdb_violations: how many of them a disruption budget protects.
+        priority_sum: of the victims.
+        lost_by: the criterion by which others were better; "" for the best, of which the seed chose one.
+    """
+
+    node: str
+    chosen: bool
+    victims: list[Victim]
+    pdb_violations: int
+    priority_sum: int
+    lost_by: str
+
+
+class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a search for pods to preempt went.
+
+    Attributes:
+        attempt: the attempt that it belongs to. chosen: the node, or "".
+        candidates: where room could have been made, the best first.
+        refusals: nodes on which the pod would not fit even without all pods of lower priority; each reason once.
+        struck_out: candidates that extenders took off the list.
+        untried: nodes at which nobody looked, as enough candidates were found.
+        not_helpful: on how many nodes no pod's leaving would help (UnschedulableAndUnresolvable).
+    """
+
+    attempt: int
+    chosen: str
+    candidates: list[CandidateReport]
+    refusals: list[Rejection]
+    struck_out: list[str]
+    untried: list[str]
+    not_helpful: int
+
+
 class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
     """What the plugins said in one attempt.
 
@@ -95,6 +162,7 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
         runner_up: the best node outside of the tie set, or "". margin: by how many points it was beaten.
         advantages: where these points come from, the largest first; plugins that made no difference are left out.
         remedies: what would have to change, if no node was found.
+        extenders: what HTTP extenders did, in the order in which they were asked.
     """
 
     attempt: Attempt
@@ -112,6 +180,7 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
     margin: int
     advantages: list[Advantage]
     remedies: list[Remedy]
+    extenders: list[ExtenderReport]
 
 
 class PluginVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +232,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         attempts: all of them, in order.
         detail: one of them in full; None where there is none, or no full record.
         node_detail: one node of it, if asked for.
+        preemption: the search for victims in that attempt, or else in the one before it that found some.
         events: Kubernetes events.
         notes: what could not be told, and how to learn it.
     """
@@ -181,6 +251,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     attempts: list[Attempt]
     detail: AttemptDetail | None
     node_detail: NodeDetail | None
+    preemption: PreemptionReport | None
     events: list[EventLine]
     notes: list[str]
 

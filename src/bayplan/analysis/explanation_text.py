@@ -16,17 +16,19 @@ from bayplan.analysis.explanation import (
     AttemptDetail,
     EventLine,
     Explanation,
+    ExtenderReport,
     NodeDetail,
     NodeScore,
     PluginScore,
     Rejection,
 )
+from bayplan.analysis.preemption_text import render_preemption
 from bayplan.analysis.remedies import Remedy
+from bayplan.analysis.text_layout import add, grid, indented, named, section, shown_nodes
 from bayplan.analysis.units import format_amount, format_count, format_duration
 from bayplan.sim.result import PodTimeline
 
 SHOWN_ATTEMPTS = 8
-SHOWN_NODES = 4
 SHOWN_REMEDIES = 5
 SHOWN_EVENTS = 5
 """So many entries are shown; the rest is counted, and told by ``--json``."""
@@ -48,25 +50,27 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
         Padding(Text(_life(found), style="dim"), (0, 0, 0, 2)),
     ]
     if len(found.attempts) > 1:
-        parts += _section(_attempt_count(found.attempts), [_attempts(found.attempts)])
+        parts += section(_attempt_count(found.attempts), [_attempts(found.attempts)])
     if found.detail is not None:
         parts += _detail(found.detail, width, all_nodes=all_nodes, quiet=found.node_detail is not None)
+    if found.preemption is not None and found.node_detail is None:
+        parts += render_preemption(found.preemption, all_nodes=all_nodes)
     if found.node_detail is not None:
         parts += _node(found.node_detail, found.detail)
     if found.events:
-        parts += _section("Kubernetes events", [_events(found.events)])
+        parts += section("Kubernetes events", [_events(found.events)])
     parts += [Text(f"note: {note}", style="yellow") for note in found.notes]
     return parts
 
 
 def render_pods(pods: Sequence[PodTimeline], messages: Sequence[str]) -> list[RenderableType]:
     """Return a list of pods, for who asked about a workload. `messages` say why they wait, "" where they don't."""
-    table = _table("pod", "state", "attempts", "node")
+    table = grid("pod", "state", "attempts", "node")
     for pod in pods:
-        _add(table, pod.key, pod.fate.value, f"{pod.attempts:,}", pod.node)
+        add(table, pod.key, pod.fate.value, f"{pod.attempts:,}", pod.node)
     counts = Counter(message for message in messages if message)
     waiting: list[RenderableType] = [Text(f"{count:,} of them: {message}") for message, count in counts.most_common()]
-    return [table, *_section("Why they wait", waiting)] if waiting else [table]
+    return [table, *section("Why they wait", waiting)] if waiting else [table]
 
 
 # --- the pod ----------------------------------------------------------------------------------------------------------
@@ -94,7 +98,7 @@ def _attempt_count(attempts: Sequence[Attempt]) -> str:
 
 
 def _attempts(attempts: Sequence[Attempt]) -> Table:
-    table = _table("", "at", "nodes", "outcome")
+    table = grid("", "at", "nodes", "outcome")
     shown: list[Attempt | int] = list(attempts)
     if len(attempts) > SHOWN_ATTEMPTS:
         half = SHOWN_ATTEMPTS // 2
@@ -102,11 +106,11 @@ def _attempts(attempts: Sequence[Attempt]) -> Table:
     before = ""
     for each in shown:
         if isinstance(each, int):
-            _add(table, "", "", "", Text(f"... {each:,} more ...", style="dim"))
+            add(table, "", "", "", Text(f"... {each:,} more ...", style="dim"))
             continue
         nodes = f"{each.feasible_nodes:,} of {each.evaluated_nodes:,}"
         text = _outcome(each)
-        _add(table, f"{each.attempt:,}", format_duration(each.time_ns), nodes, "the same" if text == before else text)
+        add(table, f"{each.attempt:,}", format_duration(each.time_ns), nodes, "the same" if text == before else text)
         before = text
     return table
 
@@ -127,13 +131,13 @@ def _preemption(attempt: Attempt) -> str:
 
 
 def _events(events: Sequence[EventLine]) -> Table:
-    table = _table("after", "", "", "")
+    table = grid("after", "type", "reason", "note")
     table.show_header = False
     for event in events[-SHOWN_EVENTS:]:
         often = f" ({event.count:,} times)" if event.count > 1 else ""
-        _add(table, format_duration(event.last_ns), event.type, event.reason, f"{event.note}{often}")
+        add(table, format_duration(event.last_ns), event.type, event.reason, f"{event.note}{often}")
     if len(events) > SHOWN_EVENTS:
-        _add(table, "", "", "", Text(f"... and {len(events) - SHOWN_EVENTS:,} earlier ones", style="dim"))
+        add(table, "", "", "", Text(f"... and {len(events) - SHOWN_EVENTS:,} earlier ones", style="dim"))
     return table
 
 
@@ -146,23 +150,27 @@ def _detail(detail: AttemptDetail, width: int, *, all_nodes: bool, quiet: bool) 
     heading = f"Attempt {attempt.attempt:,}, at {format_duration(attempt.time_ns)}"
     if quiet:
         return [Text(), Text(heading, style="bold")]
-    parts = _section(f"{heading}: {_counts(detail)}", [])
+    parts = section(f"{heading}: {_counts(detail)}", [])
     if detail.rejections:
-        parts.append(_indented(_rejections(detail.rejections, all_nodes)))
+        parts.append(indented(_rejections(detail.rejections, all_nodes)))
     if attempt.nominated_node:
-        parts.append(_indented(Text(_preemption(attempt))))
+        parts.append(indented(Text(_preemption(attempt))))
+    if detail.extenders:
+        parts += section("Extenders", [Text(_extender(each)) for each in detail.extenders])
     if detail.remedies:
-        parts += _section("What would have to change", _remedies(detail.remedies))
+        parts += section("What would have to change", _remedies(detail.remedies))
     if detail.scored:
         shown = detail.best[: _columns_that_fit(detail.best, width)]
-        parts += _section("Best nodes by score", [_ranking(detail.best), Text(), _scores(shown)])
-        parts += [Text(), *(_indented(Text(line)) for line in _margin(detail))]
+        parts += section("Best nodes by score", [_ranking(detail.best), Text(), _scores(shown)])
+        parts += [Text(), *(indented(Text(line)) for line in _margin(detail))]
     return parts
 
 
 def _counts(detail: AttemptDetail) -> str:
     if detail.tried_alone:
         return f"nominated to {detail.tried_alone}, which was tried first and taken; no other node was looked at"
+    if detail.attempt.outcome == "error":
+        return "ended by an error"
     if detail.rejected_by_pre_filter:
         return "rejected before any node was looked at"
     if not detail.nodes:
@@ -177,33 +185,40 @@ def _counts(detail: AttemptDetail) -> str:
 
 
 def _rejections(rejections: Sequence[Rejection], all_nodes: bool) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = shown_nodes()
     for each in rejections:
         why = ", ".join(each.reasons) or each.code
         final = "" if each.code == "Unschedulable" else f" ({_code(each.code)})"
         plugin = f"{each.plugin}: " if each.plugin else ""
-        nodes = Text(_named(each.nodes, all_nodes), style="dim")
-        _add(table, f"{len(each.nodes):,}", Text.assemble(f"{plugin}{why}{final}\n", nodes))
+        nodes = Text(named(each.nodes, all_nodes), style="dim")
+        add(table, f"{len(each.nodes):,}", Text.assemble(f"{plugin}{why}{final}\n", nodes))
     return table
+
+
+def _extender(report: ExtenderReport) -> str:
+    """Say what an extender did; whom it rejected and what it scored stands with the plugins."""
+    did = []
+    if report.filter_error:
+        end = "which is ignored" if report.ignored else "which ended the attempt"
+        did.append(f"its filter failed, {end}: {report.filter_error}")
+    elif report.asked:
+        did.append(f"rejected {report.rejected:,} of {format_count(report.asked, 'node')}")
+    if report.prioritize_error:
+        did.append(f"gave no scores, which is ignored: {report.prioritize_error}")
+    elif report.scored:
+        did.append("gave scores")
+    return f"{report.extender} {'; '.join(did)}"
 
 
 def _code(code: str) -> str:
     return "preemption can't help" if code == "UnschedulableAndUnresolvable" else code
 
 
-def _named(names: Sequence[str], all_nodes: bool) -> str:
-    if all_nodes or len(names) <= SHOWN_NODES + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:SHOWN_NODES])} and {len(names) - SHOWN_NODES:,} more"
-
-
 def _remedies(found: Sequence[Remedy]) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for remedy in found[:SHOWN_REMEDIES]:
         told = not remedy.nodes or (len(remedy.nodes) == 1 and remedy.nodes[0] in remedy.text)
-        nodes = "" if told else f" would open {_named(remedy.nodes, False)}"
+        nodes = "" if told else f" would open {named(remedy.nodes, False)}"
         parts.append(Text(f"{remedy.text}{nodes}"))
     if len(found) > SHOWN_REMEDIES:
         parts.append(Text(f"... or {len(found) - SHOWN_REMEDIES:,} other changes", style="dim"))
@@ -211,13 +226,13 @@ def _remedies(found: Sequence[Remedy]) -> list[RenderableType]:
 
 
 def _ranking(best: Sequence[NodeScore]) -> Table:
-    table = _table("", "total", "node", "")
+    table = grid("", "total", "node", "")
     top = best[0].total
     for each in best:
         notes = ["chosen"] if each.chosen else []
         notes += ["tied"] if each.tied and not each.chosen else []
         notes += [f"{top - each.total:,} behind"] if each.total < top else []
-        _add(table, f"{each.rank:,}", f"{each.total:,}", each.node, Text(", ".join(notes), style="dim"))
+        add(table, f"{each.rank:,}", f"{each.total:,}", each.node, Text(", ".join(notes), style="dim"))
     return table
 
 
@@ -238,8 +253,8 @@ def _scores(best: Sequence[NodeScore]) -> Table:
     for each in best:
         table.add_column(each.node, justify="right", overflow="fold")
     for number, plugin in enumerate(best[0].scores):
-        _add(table, _scorer(plugin), *(_score(each.scores[number]) for each in best))
-    _add(table, "total", *(f"{each.total:,}" for each in best), style="bold")
+        add(table, _scorer(plugin), *(_score(each.scores[number]) for each in best))
+    add(table, "total", *(f"{each.total:,}" for each in best), style="bold")
     return table
 
 
@@ -258,7 +273,7 @@ def _margin(detail: AttemptDetail) -> list[str]:
     lines = []
     chosen = detail.attempt.node
     if len(detail.tie_set) > 1:
-        lines.append(f"tie set: {_named(detail.tie_set, False)}; the seed chose {chosen}")
+        lines.append(f"tie set: {named(detail.tie_set, False)}; the seed chose {chosen}")
     if detail.runner_up:
         ahead = f"{format_count(detail.margin, 'point')} ahead of {detail.runner_up}"
         lines.append(f"{chosen} is {ahead}: {_points(detail.advantages)}")
@@ -275,50 +290,25 @@ def _points(advantages: Sequence[Advantage]) -> str:
 
 
 def _node(node: NodeDetail, detail: AttemptDetail | None) -> list[RenderableType]:
-    parts: list[RenderableType] = [_indented(Text(node.fate))]
+    parts: list[RenderableType] = [indented(Text(node.fate))]
     if node.requested and node.free:
-        table = _table("resource", "asks for", "free")
+        table = grid("resource", "asks for", "free")
         for resource, amount in node.requested.items():
             short = node.free[resource] < amount
             free = Text(format_amount(resource, node.free[resource]), style="red" if short else "")
-            _add(table, resource, format_amount(resource, amount), free)
-        parts += [Text(), _indented(table)]
+            add(table, resource, format_amount(resource, amount), free)
+        parts += [Text(), indented(table)]
     if node.verdicts:
-        table = _table("filter", "verdict")
+        table = grid("filter", "verdict")
         for verdict in node.verdicts:
             passes = verdict.code == "Success"
             text = "passes" if passes else f"{', '.join(verdict.reasons)} ({verdict.code})"
-            _add(table, verdict.plugin, Text(text, style="" if passes else "red"))
-        parts += [Text(), _indented(table)]
+            add(table, verdict.plugin, Text(text, style="" if passes else "red"))
+        parts += [Text(), indented(table)]
     if node.score is not None:
-        parts += [Text(), _indented(_scores([node.score]))]
+        parts += [Text(), indented(_scores([node.score]))]
         if node.advantages and detail is not None:
             other = detail.runner_up if node.score.chosen else node.node
             winner = detail.attempt.node
-            parts += [Text(), _indented(Text(f"{winner} against {other}: {_points(node.advantages)}"))]
+            parts += [Text(), indented(Text(f"{winner} against {other}: {_points(node.advantages)}"))]
     return parts
-
-
-# --- layout -----------------------------------------------------------------------------------------------------------
-
-
-def _section(heading: str, body: Sequence[RenderableType]) -> list[RenderableType]:
-    return [Text(), Text(heading, style="bold"), *(_indented(part) for part in body)]
-
-
-def _indented(part: RenderableType) -> Padding:
-    return Padding(part, (0, 0, 0, 2))
-
-
-def _table(*columns: str) -> Table:
-    """Return a table without lines; its last column folds, columns without a name are right-aligned."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
-    for place, name in enumerate(columns):
-        last = place == len(columns) - 1
-        table.add_column(name, justify="left" if name or last else "right", no_wrap=not last, overflow="fold")
-    return table
-
-
-def _add(table: Table, *cells: str | Text, style: str = "") -> None:
-    """Add a row; texts are what they are, never markup."""
-    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)

@@ -1,0 +1,128 @@
+"""Show a search for pods to preempt on a terminal: the candidates with their victims, why one was taken, and why not elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bayplan.analysis.explanation import CandidateReport, PreemptionReport, Rejection
+from bayplan.analysis.text_layout import add, grid, named, section, shown_nodes
+from bayplan.analysis.units import format_count, format_duration
+from bayplan.framework.preemption.account import CRITERIA
+from bayplan.framework.preemption.evaluator import NO_VICTIMS, NOT_HELPFUL
+
+SHOWN_CANDIDATES = 8
+SHOWN_VICTIMS = 3
+"""So many are shown, unless all are asked for; the rest is counted, and told by ``--json``."""
+
+
+def render_preemption(found: PreemptionReport, *, all_nodes: bool) -> list[RenderableType]:
+    """Return the parts about a search for victims."""
+    parts: list[RenderableType] = []
+    if found.candidates:
+        parts.append(_candidates(found, all_nodes))
+    parts += [Text(line) for line in _left_out(found, all_nodes)]
+    refusals = [_refused(each) for each in found.refusals]
+    if found.not_helpful:
+        refusals.append((found.not_helpful, NOT_HELPFUL, []))
+    if refusals:
+        parts += [Text(), Text("nowhere else:")] if found.candidates else []
+        parts.append(_refusals(refusals, all_nodes))
+    return section(f"Preemption, in attempt {found.attempt:,}: {_counts(found)}", parts)
+
+
+def _counts(found: PreemptionReport) -> str:
+    if not found.candidates:
+        return "no node is a candidate"
+    count = format_count(len(found.candidates), "candidate")
+    if not found.chosen:
+        return f"{count}, none of them was taken"
+    return (
+        f"{found.chosen}, the best of {count}" if len(found.candidates) > 1 else f"{found.chosen}, the only candidate"
+    )
+
+
+def _candidates(found: PreemptionReport, all_nodes: bool) -> Table:
+    table = grid("node", "")
+    table.show_header = False
+    chosen = next((each for each in found.candidates if each.chosen), None)
+    shown = found.candidates if all_nodes else found.candidates[:SHOWN_CANDIDATES]
+    for each in shown:
+        why = _verdict(each, chosen)
+        add(table, each.node, Text.assemble(_victims(each, all_nodes), *((("\n" + why, "dim"),) if why else ())))
+    if len(shown) < len(found.candidates):
+        add(table, "", Text(f"... and {len(found.candidates) - len(shown):,} more", style="dim"))
+    return table
+
+
+def _victims(candidate: CandidateReport, all_nodes: bool) -> str:
+    victims = candidate.victims if all_nodes else candidate.victims[:SHOWN_VICTIMS]
+    told = []
+    for victim in victims:
+        started = "not started" if victim.started_ns is None else f"started {_start(victim.started_ns)}"
+        told.append(f"{victim.pod} (priority {victim.priority:,}, {started})")
+    if len(victims) < len(candidate.victims):
+        told.append(f"{len(candidate.victims) - len(victims):,} more")
+    listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    return f"{'chosen: ' if candidate.chosen else ''}{listed} must go"
+
+
+def _start(started_ns: int) -> str:
+    return f"at {format_duration(started_ns)}" if started_ns >= 0 else f"{format_duration(-started_ns)} before the run"
+
+
+def _verdict(candidate: CandidateReport, chosen: CandidateReport | None) -> str:
+    """Say by what another candidate was better."""
+    if candidate.chosen or chosen is None:
+        return ""
+    if not candidate.lost_by:
+        return f"as good as {chosen.node}, which the seed chose"
+    if candidate.lost_by == CRITERIA[-1]:
+        return "loses by the latest start: its most important victim has run longer"
+    own, best = _measure(candidate), _measure(chosen)
+    return f"loses by {_CRITERIA[candidate.lost_by]}: {own[candidate.lost_by]}, not {best[candidate.lost_by]}"
+
+
+def _measure(candidate: CandidateReport) -> dict[str, str]:
+    count = len(candidate.victims)
+    return {
+        "pdb violations": f"{candidate.pdb_violations:,}",
+        "highest priority": f"{candidate.victims[0].priority:,}",
+        "sum of priorities": f"{candidate.priority_sum:,} of {format_count(count, 'victim')}",
+        "number of victims": f"{count:,}",
+    }
+
+
+_CRITERIA = {
+    "pdb violations": "victims that a PodDisruptionBudget protects",
+    "highest priority": "the highest priority of a victim",
+    "sum of priorities": "the sum of priorities",
+    "number of victims": "the number of victims",
+}
+
+
+def _left_out(found: PreemptionReport, all_nodes: bool) -> list[str]:
+    lines = []
+    if found.struck_out:
+        lines.append(f"extenders struck out {named(found.struck_out, all_nodes)}")
+    if found.untried:
+        untried = format_count(len(found.untried), "more node")
+        lines.append(f"{untried} might have been candidates; enough were found (minCandidateNodes)")
+    return lines
+
+
+def _refused(refusal: Rejection) -> tuple[int, str, list[str]]:
+    text = ", ".join(refusal.reasons) or refusal.code
+    if text != NO_VICTIMS and refusal.code != "Error":
+        text = f"{refusal.plugin}: {text}, even without all pods of lower priority"
+    return len(refusal.nodes), text, refusal.nodes
+
+
+def _refusals(refusals: Sequence[tuple[int, str, list[str]]], all_nodes: bool) -> Table:
+    table = shown_nodes()
+    for count, text, nodes in refusals:
+        add(table, f"{count:,}", Text.assemble(text, *((("\n" + named(nodes, all_nodes), "dim"),) if nodes else ())))
+    return table

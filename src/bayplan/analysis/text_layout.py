@@ -1,0 +1,52 @@
+"""How explanations are laid out on a terminal: headings, indented parts, tables without lines, lists of names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+SHOWN_NODES = 4
+"""So many nodes stand for all; the rest is counted, and told by ``--nodes`` and ``--json``."""
+
+
+def section(heading: str, body: Sequence[RenderableType]) -> list[RenderableType]:
+    """Return a part with a heading, after an empty line."""
+    return [Text(), Text(heading, style="bold"), *(indented(part) for part in body)]
+
+
+def indented(part: RenderableType) -> Padding:
+    """Return a part two columns to the right."""
+    return Padding(part, (0, 0, 0, 2))
+
+
+def grid(*columns: str) -> Table:
+    """Return a table without lines; its last column folds, columns without a name are right-aligned."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
+    for place, name in enumerate(columns):
+        last = place == len(columns) - 1
+        table.add_column(name, justify="left" if name or last else "right", no_wrap=not last, overflow="fold")
+    return table
+
+
+def shown_nodes() -> Table:
+    """Return a table of how many nodes, and what about them."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def add(table: Table, *cells: str | Text, style: str = "") -> None:
+    """Add a row; texts are what they are, never markup."""
+    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)
+
+
+def named(names: Sequence[str], all_nodes: bool) -> str:
+    """Return names in one text; where there are many, some and the number of the others."""
+    if all_nodes or len(names) <= SHOWN_NODES + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:SHOWN_NODES])} and {len(names) - SHOWN_NODES:,} more"
