@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bayplan.engine.event_driven_queue import EventDrivenQueue
@@ -89,6 +89,8 @@ def compare(operations: Sequence[tuple[int, Operation]]) -> tuple[SimulationResu
     st.sampled_from([1, 1, 3]),
     st.booleans(),
 )
+# One of two that are alike is nominated for a node; the other is older, and fails because of that.
+@example(7001563, 50, 300_000_000, 3, False)
 def test_pods_get_the_same_nodes_at_the_same_times(
     seed: int, pods: int, step_ns: int, priorities: int, affinities: bool
 ) -> None:

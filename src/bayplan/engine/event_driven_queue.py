@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 from bayplan.engine.flocks import Flock, FlockedPods
 from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Rejection, Strategy
-from bayplan.engine.nominator import PodLister
-from bayplan.engine.queue import PreCheck, SchedulingQueue
+from bayplan.engine.nominator import NominatingInfo, PodLister
+from bayplan.engine.queue import PreCheck, Requeue, SchedulingQueue
 from bayplan.engine.queue_options import (
     DEFAULT_OPTIONS,
     FLUSH_UNSCHEDULABLE_PERIOD_NS,
@@ -32,7 +32,15 @@ from bayplan.engine.queue_options import (
     first_on_grid,
 )
 from bayplan.engine.queue_tiers import WAITS_FOR_BACKOFF, PreEnqueue
-from bayplan.engine.queued_pod import ACTIVE, NOWHERE, UNSCHEDULABLE, KeyFunction, QueuedPod, priority_sort
+from bayplan.engine.queued_pod import (
+    ACTIVE,
+    NO_PLUGINS,
+    NOWHERE,
+    UNSCHEDULABLE,
+    KeyFunction,
+    QueuedPod,
+    priority_sort,
+)
 from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT, ClusterEvent, HintTable
 from bayplan.objects.pod import Pod
 
@@ -70,6 +78,8 @@ class EventDrivenQueue(SchedulingQueue):
         self._woken: dict[Flock, None] = {}
         self._flock_of_head: dict[QueuedPod, Flock] = {}
         self._tried_head: tuple[Flock, QueuedPod] | None = None
+        # The pod that fails just now with a node that preemption makes room on for it.
+        self._nominee: QueuedPod | None = None
         self._event: tuple[ClusterEvent, int, PreCheck | None] | None = None
 
     # Flocks.
@@ -80,6 +90,9 @@ class EventDrivenQueue(SchedulingQueue):
         if (
             self.outlook is None
             or not self._has_flocks
+            # For others its room is taken, for it it is not: a nominated pod is like no other.
+            or queued is self._nominee
+            or self.nominator.node_by_uid.get(queued.uid)
             or queued.gating_plugin
             or queued.pending_plugins
             or not count
@@ -166,6 +179,28 @@ class EventDrivenQueue(SchedulingQueue):
         if queued is not None and queued in self._flock_of_head:
             self._tried_head = (self._flock_of_head.pop(queued), queued)
         return queued
+
+    def fail(
+        self,
+        queued: QueuedPod,
+        now_ns: int,
+        *,
+        unschedulable_plugins: frozenset[str] = NO_PLUGINS,
+        pending_plugins: frozenset[str] = NO_PLUGINS,
+        nominating: NominatingInfo | None = None,
+    ) -> Requeue:
+        """Take back a popped pod whose attempt failed, and end the attempt; see `SchedulingQueue.fail`."""
+        self._nominee = queued if nominating is not None and nominating.node_name else None
+        try:
+            return super().fail(
+                queued,
+                now_ns,
+                unschedulable_plugins=unschedulable_plugins,
+                pending_plugins=pending_plugins,
+                nominating=nominating,
+            )
+        finally:
+            self._nominee = None
 
     def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
         super()._to_unschedulable(queued, label)
