@@ -140,11 +140,6 @@ class ResourceUsage:
         """Return which part was requested in the mean over time; the share at the end where no time passed."""
         return self.requested_ns / self.allocatable_ns if self.allocatable_ns else self.share
 
-    @property
-    def mean_requested(self) -> float:
-        """Return how much was requested in the mean over time."""
-        return self.requested_ns / self.duration_ns if self.duration_ns else float(self.requested)
-
 
 @dataclass(slots=True)
 class SimulatedEvent:
