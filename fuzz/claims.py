@@ -19,7 +19,7 @@ def claim_spec(draws: Draws) -> JsonObject:
     """Return what a claim asks for."""
     requests: list[Json] = []
     names: list[str] = []
-    for number in range(draws.one((1, 1, 1, 2, 2, 3))):
+    for number in range(draws.one((1, 1, 1, 1, 2, 3))):
         name = f"r{number}"
         if draws.chance(0.2):
             choices = [{"name": f"s{place}", **_device_request(draws)} for place in range(draws.randint(1, 3))]
@@ -46,12 +46,12 @@ def _device_request(draws: Draws) -> JsonObject:
     request: JsonObject = {
         "deviceClassName": draws.one((*DEVICE_CLASSES, "missing") if draws.has("odd", 0.2) else DEVICE_CLASSES)
     }
-    if draws.chance(0.3):
+    if draws.chance(0.2):
         request["selectors"] = selectors(draws)
     if draws.chance(0.15):
         request["allocationMode"] = "All"
     elif draws.chance(0.8):
-        request |= {"allocationMode": "ExactCount", "count": draws.one((1, 1, 1, 2, 3))}
+        request |= {"allocationMode": "ExactCount", "count": draws.one((1, 1, 1, 1, 2, 3))}
     if draws.has("taints", 0.4):
         request["tolerations"] = [dict(item) for item in draws.some(TOLERATIONS, 2, 1)]
     if draws.has("shared_devices", 0.5):

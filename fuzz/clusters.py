@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.conformance.cases import Json, JsonObject
-from fuzz.configurations import random_configuration, random_gates
+from fuzz.configurations import has_shape_of_volumes, random_configuration, random_gates
 from fuzz.devices import random_devices
 from fuzz.draws import APPS, NAMESPACES, Draws
 from fuzz.nodes import random_nodes
@@ -28,7 +28,7 @@ def random_case(seed: int, number: int) -> JsonObject:
     if draws.has("priority", 0.5):
         objects += _budgets(draws)
     if names:
-        running = draws.one((0, 1, 2, 4, 6, 10, 15))
+        running = draws.one((6, 10, 15, 20) if draws.has("crowded") else (0, 1, 2, 4, 6, 10, 15))
         objects += [running_pod(draws, f"r{place}", draws.one((*names, *names, "gone"))) for place in range(running)]
     if names and draws.has("nominated"):
         objects += [nominated_pod(draws, f"w{place}", draws.one(names)) for place in range(draws.randint(1, 3))]
@@ -43,7 +43,10 @@ def random_case(seed: int, number: int) -> JsonObject:
     }
     if draws.has("configuration", 0.8):
         case["config"] = random_configuration(draws)
-    if draws.has("odd", 0.4) and (gates := random_gates(draws)):
+    gates = random_gates(draws) if draws.has("odd", 0.4) else {}
+    if has_shape_of_volumes(case.get("config")) and draws.chance(0.97):
+        gates["StorageCapacityScoring"] = True
+    if gates:
         case["featureGates"] = gates
     return case
 

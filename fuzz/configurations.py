@@ -142,6 +142,18 @@ def _volume_binding(draws: Draws) -> JsonObject:
     return _args("VolumeBinding", args)
 
 
+def has_shape_of_volumes(value: Json) -> bool:
+    """Return whether a configuration has a shape for scoring volumes, which is refused without its gate."""
+    if isinstance(value, list):
+        return any(map(has_shape_of_volumes, value))
+    if not isinstance(value, dict):
+        return False
+    args = value.get("args")
+    if value.get("name") == "VolumeBinding" and isinstance(args, dict):
+        return "shape" in args
+    return any(map(has_shape_of_volumes, value.values()))
+
+
 def _preemption(draws: Draws) -> JsonObject:
     args: JsonObject = {}
     if draws.chance(0.7):

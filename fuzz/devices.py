@@ -32,7 +32,7 @@ class Where(NamedTuple):
 
 def random_devices(draws: Draws, nodes: list[str]) -> list[JsonObject]:
     """Return device classes, slices, taint rules and claims of a case."""
-    objects = [_class(draws, name) for name in DEVICE_CLASSES if draws.chance(0.85)]
+    objects = [_class(draws, name) for name in DEVICE_CLASSES if draws.chance(0.95)]
     slices, devices = _slices(draws, nodes)
     objects += slices
     if draws.has("odd", 0.2):
@@ -45,7 +45,7 @@ def random_devices(draws: Draws, nodes: list[str]) -> list[JsonObject]:
 
 def _class(draws: Draws, name: str) -> JsonObject:
     spec: JsonObject = {}
-    if draws.chance(0.6):
+    if draws.chance(0.35):
         spec["selectors"] = selectors(draws)
     if draws.chance(0.4):
         spec["extendedResourceName"] = draws.one(("example.com/gpu", "example.com/fpga", "example.com/dra"))
@@ -84,7 +84,7 @@ def _add_pool(
 ) -> None:
     """Add the slices of a pool: one or two, now and then with one of them missing, or an outdated one beside them."""
     partitioned = draws.has("partitions", 0.6)
-    names = [f"d{number}" for number in range(draws.one((0, 1, 2, 2, 3, 4, 5)))]
+    names = [f"d{number}" for number in range(draws.one((0, 1, 2, 3, 4, 5)))]
     written = [_device(draws, name, driver, partitioned=partitioned) for name in names]
     if nodes is not None:
         for device in written:
@@ -197,7 +197,7 @@ def _claim(draws: Draws, namespace: str, number: int, devices: list[Where]) -> J
         # The one that a template made for the first pod to schedule.
         owner: JsonObject = {"apiVersion": "v1", "kind": "Pod", "name": "p0", "uid": "uid-p0", "controller": True}
         metadata["ownerReferences"] = [owner]
-    if devices and draws.chance(0.3):
+    if devices and draws.chance(0.2):
         status = allocated_status(draws, spec, [(item.driver, item.pool, item.name, item.node) for item in devices])
         claim["status"] = status
         metadata["finalizers"] = ["resource.kubernetes.io/delete-protection"]

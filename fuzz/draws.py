@@ -26,7 +26,7 @@ MEMORY = ("0", "1", "64Mi", "100M", "256Mi", "0.5Gi", "1Gi", "1G", "1536Mi", "2G
 WRITTEN = {"0.5Gi": "512Mi"}
 """Amounts of memory that an API server writes in another way."""
 
-NODE_CPU = ("1", "2", "3500m", "4", "4", "8", "16", "3920m")
+NODE_CPU = ("1", "2", "3500m", "4", "8", "8", "16", "3920m")
 NODE_MEMORY = ("1Gi", "2Gi", "4Gi", "8Gi", "16Gi", "7500Mi", "3G", "15872Ki")
 
 FEATURES = (
@@ -40,6 +40,7 @@ FEATURES = (
     "extended",
     "priority",
     "nominated",
+    "crowded",
     "volumes",
     "devices",
     "partitions",
@@ -50,6 +51,20 @@ FEATURES = (
     "odd",
 )
 """What a case may be about. Each case has some of them, so that they meet in all combinations."""
+
+
+THEMES = (
+    ("volumes",),
+    ("volumes",),
+    ("devices",),
+    ("devices", "shared_devices"),
+    ("devices", "partitions", "taints"),
+    ("crowded", "priority", "requests"),
+    ("crowded", "nominated"),
+    ("spread", "owners"),
+    ("pod_affinity", "namespaces"),
+)
+"""What a good part of the cases is about, and hardly anything beside it: then pods find nodes, and later plugins are reached."""
 
 
 class Draws(Random):
@@ -75,5 +90,6 @@ class Draws(Random):
 
     def choose_features(self) -> None:
         """Settle what the case is about."""
-        share = self.one((0.15, 0.3, 0.5, 0.8))
-        self.features = frozenset(feature for feature in FEATURES if self.chance(share))
+        theme = self.one(THEMES) if self.chance(0.4) else ()
+        share = 0.05 if theme else self.one((0.06, 0.15, 0.3, 0.5, 0.8))
+        self.features = frozenset(feature for feature in FEATURES if feature in theme or self.chance(share))

@@ -64,6 +64,6 @@ def selectors(draws: Draws) -> list[Json]:
 def _expression(draws: Draws) -> str:
     if draws.has("odd", 0.02):
         return draws.one(BROKEN)
-    if draws.chance(0.12):
+    if draws.chance(0.08):
         return draws.one(RISKY)
     return draws.one(COMMON)

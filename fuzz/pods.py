@@ -26,6 +26,9 @@ def pod_to_schedule(draws: Draws, name: str) -> JsonObject:
     spec, metadata = pod["spec"], pod["metadata"]
     assert isinstance(spec, dict)
     assert isinstance(metadata, dict)
+    if draws.has("crowded", 0.7):
+        spec["priority"] = draws.one((10, 100, 1000))
+        spec.pop("preemptionPolicy", None)
     if draws.has("nominated", 0.3):
         pod["status"] = {"nominatedNodeName": f"n{draws.randint(1, 4)}"}
     elif name == "p0" and draws.has("devices", 0.3):
@@ -53,6 +56,8 @@ def running_pod(draws: Draws, name: str, node: str) -> JsonObject:
     assert isinstance(spec, dict)
     assert isinstance(metadata, dict)
     spec["nodeName"] = node
+    if draws.has("crowded"):
+        _fill(draws, spec)
     status: JsonObject = {"phase": "Running"}
     if draws.chance(0.7):
         status["startTime"] = f"2026-01-0{draws.randint(1, 3)}T00:0{draws.randint(0, 3)}:00Z"
@@ -64,6 +69,16 @@ def running_pod(draws: Draws, name: str, node: str) -> JsonObject:
         status |= _resize(draws, spec)
     pod["status"] = status
     return pod
+
+
+def _fill(draws: Draws, spec: JsonObject) -> None:
+    """Let a running pod take much of its node, and be worth little."""
+    containers = spec["containers"]
+    assert isinstance(containers, list)
+    first = containers[0]
+    assert isinstance(first, dict)
+    first["resources"] = {"requests": {"cpu": draws.one(("500m", "1", "1500m", "2", "3")), "memory": draws.one(MEMORY)}}
+    spec["priority"] = draws.one((-5, 0, 0, 0, 5, 10))
 
 
 def nominated_pod(draws: Draws, name: str, node: str) -> JsonObject:
@@ -230,9 +245,9 @@ def _add_rules(draws: Draws, spec: JsonObject) -> None:
         # The API refuses two constraints of one key and one kind; the engine is asked what the API lets through.
         distinct = {(item["topologyKey"], item["whenUnsatisfiable"]): item for item in constraints}
         spec["topologySpreadConstraints"] = list[Json](distinct.values())
-    if draws.has("volumes", 0.4):
+    if draws.has("volumes", 0.65):
         # The claim of an ephemeral volume is made later, where the whole case is known.
-        spec["volumes"] = [pod_volume(draws, f"v{number}") for number in range(draws.randint(1, 3))]
+        spec["volumes"] = [pod_volume(draws, f"v{number}") for number in range(draws.one((1, 1, 2, 3)))]
 
 
 def _node_affinity(draws: Draws) -> JsonObject:

@@ -18,17 +18,17 @@ def random_storage(draws: Draws, nodes: list[str]) -> list[JsonObject]:
     found: list[JsonObject] = [
         _object("storage.k8s.io/v1", "StorageClass", name, **_class(draws, name))
         for name in CLASSES
-        if draws.chance(0.9)
+        if draws.chance(0.95)
     ]
     for driver in DRIVERS[:2]:
         if draws.chance(0.6):
             found.append(_object("storage.k8s.io/v1", "CSIDriver", driver, spec=_driver(draws)))
-    numbers = range(1, draws.randint(1, 6))
+    numbers = range(1, draws.randint(1, 9))
     found += [_volume(draws, f"pv-{number}", nodes) for number in numbers]
     namespaces = NAMESPACES if draws.has("namespaces") else ("default",)
     for namespace in namespaces:
         for number in range(1, 6):
-            if draws.chance(0.8):
+            if draws.chance(0.93):
                 found.append(_claim(draws, namespace, number, nodes))
     found += [_csi_node(draws, node) for node in nodes if draws.chance(0.7)]
     for number in range(draws.one((0, 0, 1, 3))):
@@ -43,7 +43,8 @@ def pod_volume(draws: Draws, name: str) -> JsonObject:
     volume: JsonObject = {"name": name}
     kind = draws.random()
     if kind < 0.62:
-        volume["persistentVolumeClaim"] = {"claimName": f"claim-{draws.randint(1, 6)}", "readOnly": draws.chance(0.1)}
+        number = draws.randint(1, 5 if draws.chance(0.95) else 6)
+        volume["persistentVolumeClaim"] = {"claimName": f"claim-{number}", "readOnly": draws.chance(0.1)}
     elif kind < 0.69:
         volume["gcePersistentDisk"] = {"pdName": draws.one(APPS), "readOnly": draws.chance(0.5)}
     elif kind < 0.76:
@@ -108,7 +109,7 @@ def _volume(draws: Draws, name: str, nodes: list[str]) -> JsonObject:
     spec: JsonObject = {
         "capacity": {"storage": draws.one(SIZES)},
         "accessModes": list[Json](dict.fromkeys((draws.one(MODES), draws.one(MODES)))),
-        "storageClassName": draws.one(CLASSES),
+        "storageClassName": draws.one(("local", "local", "net", "static", "in-tree", "")),
     }
     kind = draws.random()
     if kind < 0.7:
@@ -155,7 +156,7 @@ def _claim_spec(draws: Draws) -> JsonObject:
         "resources": {"requests": {"storage": draws.one(SIZES)}},
     }
     if draws.chance(0.9):
-        spec["storageClassName"] = draws.one((*CLASSES, ""))
+        spec["storageClassName"] = draws.one(("local", "local", "local", "net", "net", "in-tree", "static", ""))
     if draws.chance(0.12):
         spec["selector"] = {"matchLabels": {"tier": draws.one(("front", "back"))}}
     if draws.chance(0.08):
@@ -179,7 +180,7 @@ def _claim(draws: Draws, namespace: str, number: int, nodes: list[str]) -> JsonO
 
 
 def _bound_or_not(draws: Draws, spec: JsonObject, metadata: JsonObject) -> JsonObject:
-    if draws.chance(0.45):
+    if draws.chance(0.35):
         spec["volumeName"] = f"pv-{draws.randint(1, 6)}"
         if draws.chance(0.9):
             metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}

@@ -16,6 +16,20 @@ from bayplan.conformance.cases import JsonObject, RecordedCase
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNT = 150
+KINDS = (
+    *(
+        "Node",
+        "Pod",
+        "Namespace",
+        "Service",
+        "ReplicaSet",
+        "StatefulSet",
+        "ReplicationController",
+        "PodDisruptionBudget",
+    ),
+    *("StorageClass", "PersistentVolume", "PersistentVolumeClaim", "CSINode", "CSIDriver", "CSIStorageCapacity"),
+    *("VolumeAttachment", "DeviceClass", "ResourceSlice", "ResourceClaim", "DeviceTaintRule"),
+)
 
 
 def test_a_case_follows_from_its_seed_and_number_alone() -> None:
@@ -57,7 +71,7 @@ def test_cases_are_about_everything() -> None:
         assert isinstance(objects, list)
         kinds.update(str(item["kind"]) for item in objects if isinstance(item, dict))
     assert set(FEATURES) <= set(features)
-    assert {"Node", "Pod", "Namespace", "Service", "PersistentVolumeClaim", "PodDisruptionBudget"} <= set(kinds)
+    assert set(KINDS) <= set(kinds)
 
 
 def test_no_two_objects_of_a_case_have_one_name() -> None:
