@@ -21,7 +21,10 @@ ANSWERERS: dict[str, tuple[str, str]] = {
     "sampled": ("bayplan.conformance.sampled", "answer_sampled_case"),
     "queue": ("bayplan.conformance.queue", "answer_queue_case"),
     "config": ("bayplan.conformance.config", "answer_config_case"),
+    "classic": ("bayplan.conformance.classic", "answer_classic_case"),
+    "classic-queue": ("bayplan.conformance.classic_queue", "answer_classic_queue_case"),
     "hints": ("bayplan.conformance.hints", "answer_hint_case"),
+    "api": ("bayplan.conformance.api", "answer_api_case"),
 }
 """Kind of case to the module and the function that answer it."""
 

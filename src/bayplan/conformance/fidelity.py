@@ -16,7 +16,13 @@ from bayplan.conformance.agreement import AgreementTable, FamilyAgreement, PartA
 BEGIN = "<!-- Written by `make agreement` from conformance/agreement.json; don't edit. -->"
 END = "<!-- End of what `make agreement` writes. -->"
 
-UNITS = {"cycles": "cycles", "queue": "operations", "config": "texts", "hints": "changes of an object"}
+UNITS = {
+    "cycles": "cycles",
+    "classic": "cycles and operations",
+    "queue": "operations",
+    "config": "texts",
+    "hints": "changes of an object",
+}
 """What the cases of a kind are made of."""
 
 
@@ -95,7 +101,7 @@ def _preemption(table: AgreementTable) -> str:
 
 def _units(kind: str, family: FamilyAgreement) -> int:
     """Return how many cycles or operations the cases of a family hold; other cases are one each."""
-    if kind in ("cycles", "queue"):
+    if kind in ("cycles", "classic", "queue"):
         followed = family.parts.get("followed")
         return followed.checks if followed is not None else 0
     return family.cases

@@ -1,7 +1,7 @@
 """What pods ask of nodes as the scheduler of Kubernetes 1.16 counts it: container by container, each rounded up by itself.
 
-A running pod counts with its containers only; a pod that is being scheduled also with its largest init container. There are no
-sidecars, no resizes and no pod-level resources yet. Units as in `bayplan.objects.requests`.
+A pod counts with all its containers together, or with its largest init container where that is more. There are no sidecars, no
+resizes and no pod-level resources yet. Units as in `bayplan.objects.requests`.
 Source: the behaviour of k8s.io/kubernetes/pkg/scheduler/nodeinfo and algorithm/priorities v1.16.15.
 """
 
@@ -33,16 +33,10 @@ def classic_accounting(*, pod_overhead: bool) -> Callable[[Pod, RequestGates], A
     """
 
     def account(pod: Pod, gates: RequestGates) -> AccountedRequests:
-        requests: Amounts = {CPU: 0, MEMORY: 0, EPHEMERAL_STORAGE: 0}
-        cpu_milli = memory_bytes = 0
-        for container in pod.spec.containers:
-            asked = container.resources.requests
-            _add(requests, asked)
-            cpu_milli = wrap_int64(cpu_milli + scored_request(asked, CPU))
-            memory_bytes = wrap_int64(memory_bytes + scored_request(asked, MEMORY))
-        if pod_overhead and pod.spec.overhead:
+        requests = resource_request(pod, pod_overhead=pod_overhead)
+        cpu_milli, memory_bytes = (_without_overhead(pod, name) for name in (CPU, MEMORY))
+        if pod_overhead:
             overhead = pod.spec.overhead
-            _add(requests, overhead)
             cpu_milli += amount(overhead, CPU) if CPU in overhead else 0
             memory_bytes += amount(overhead, MEMORY) if MEMORY in overhead else 0
         return AccountedRequests(requests, cpu_milli, memory_bytes)
@@ -51,7 +45,7 @@ def classic_accounting(*, pod_overhead: bool) -> Callable[[Pod, RequestGates], A
 
 
 def resource_request(pod: Pod, *, pod_overhead: bool) -> Amounts:
-    """Return what a pod that is being scheduled must find on a node: all containers, or the largest init container.
+    """Return what a pod takes of its node, or must find there: all containers, or the largest init container.
 
     CPU, memory and ephemeral storage are always there; a resource that is counted by name is where some container names it.
     """
@@ -68,14 +62,19 @@ def resource_limits(pod: Pod) -> Amounts:
 
 def scored_pod_request(pod: Pod, name: str, *, pod_overhead: bool) -> int:
     """Return with how much of a resource a pod that is being scheduled counts in scores, defaults included."""
+    total = _without_overhead(pod, name)
+    if pod_overhead and name in pod.spec.overhead:
+        # Upstream adds whole cores here where all else is counted in thousandths.
+        total += value(pod.spec.overhead[name])
+    return total
+
+
+def _without_overhead(pod: Pod, name: str) -> int:
     total = 0
     for container in pod.spec.containers:
         total = wrap_int64(total + scored_request(container.resources.requests, name))
     for container in pod.spec.init_containers:
         total = max(total, scored_request(container.resources.requests, name))
-    if pod_overhead and name in pod.spec.overhead:
-        # Upstream adds whole cores here where all else is counted in thousandths.
-        total += value(pod.spec.overhead[name])
     return total
 
 

@@ -1,0 +1,46 @@
+"""Choose the host among the nodes with the highest score: reservoir sampling over the list of priorities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bayplan.engine.select_host import Pick
+from bayplan.engine.tie_set import BestRows
+from bayplan.framework.status import Status, error
+from bayplan.state.arrays import Index, Ints
+from bayplan.state.cluster_state import ClusterState
+
+EMPTY_PRIORITY_LIST = "empty priorityList"
+
+Draw = Callable[[int], int]
+"""Returns a number from 0 to below its argument."""
+
+
+def select_host(state: ClusterState, total: Ints, rows: Index, pick: Pick) -> tuple[int, int, Index] | Status:
+    """Return the chosen row, the highest total, and all rows that have it, in the order of the list; or an error.
+
+    Args:
+        state: the cluster.
+        total: int64[capacity], total scores.
+        rows: intp, the list: the feasible rows in the order in which they were found.
+        pick: chooses among equals.
+    """
+    if not len(rows):
+        return error(EMPTY_PRIORITY_LIST)
+    scores = total[rows]
+    highest = int(scores.max())
+    ties: Index = rows[scores == highest]
+    return pick(state, ties), highest, ties
+
+
+def reservoir_pick(draw: Draw) -> Pick:
+    """Return a pick that walks the list and takes the n-th equal in place of the one before with probability 1/n."""
+
+    def pick(state: ClusterState, rows: BestRows) -> int:
+        selected = int(rows[0])
+        for count, row in enumerate(rows[1:], 2):
+            if draw(count) == 0:
+                selected = int(row)
+        return selected
+
+    return pick

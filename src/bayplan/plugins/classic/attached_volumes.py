@@ -1,0 +1,126 @@
+"""Which volumes of pods are of one kind of disk, and how many of them a node may attach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from bayplan.objects.node import Node
+from bayplan.objects.quantity import value
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec, StorageClass
+from bayplan.objects.volumes import Volume
+from bayplan.plugins.csi_migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD
+from bayplan.plugins.pod_claims import PodVolumes
+from bayplan.state.object_catalog import ObjectCatalog
+
+INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
+ATTACHABLE_VOLUMES = "attachable-volumes-"
+NITRO = re.compile(r"^[cmr]5.*|t3|z1d")
+MAX_EBS_VOLUMES = 39
+MAX_EBS_NITRO_VOLUMES = 25
+NO_NAME = "PersistentVolumeClaim had no name"
+NOT_BOUND = "\0"
+"""Begins the names of volumes that don't exist yet; upstream has 32 random letters there."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeKind:
+    """One kind of disk.
+
+    Attributes:
+        plugin: the name of the in-tree plugin that provisions it.
+        limit_key: the resource by which a node tells how many it takes.
+        limit: how many a node takes that does not tell.
+        identify: returns the name of a volume that is written in a pod or in a persistent volume, None where it is of another kind.
+    """
+
+    plugin: str
+    limit_key: str
+    limit: Callable[[Node], int]
+    identify: Callable[[Volume | PersistentVolumeSpec], str | None]
+
+
+def _ebs_limit(node: Node) -> int:
+    return MAX_EBS_NITRO_VOLUMES if NITRO.search(node.metadata.labels.get(INSTANCE_TYPE, "")) else MAX_EBS_VOLUMES
+
+
+def _ebs(source: Volume | PersistentVolumeSpec) -> str | None:
+    disk = source.aws_elastic_block_store
+    return None if disk is None else disk.volume_id
+
+
+def _gce(source: Volume | PersistentVolumeSpec) -> str | None:
+    disk = source.gce_persistent_disk
+    return None if disk is None else disk.pd_name
+
+
+def _azure(source: Volume | PersistentVolumeSpec) -> str | None:
+    disk = source.azure_disk
+    return None if disk is None else disk.disk_name
+
+
+def _cinder(source: Volume | PersistentVolumeSpec) -> str | None:
+    disk = source.cinder
+    return None if disk is None else disk.volume_id
+
+
+VOLUME_KINDS: Mapping[str, VolumeKind] = MappingProxyType(
+    {
+        "MaxEBSVolumeCount": VolumeKind(AWS_EBS, "attachable-volumes-aws-ebs", _ebs_limit, _ebs),
+        "MaxGCEPDVolumeCount": VolumeKind(GCE_PD, "attachable-volumes-gce-pd", lambda node: 16, _gce),
+        "MaxAzureDiskVolumeCount": VolumeKind(AZURE_DISK, "attachable-volumes-azure-disk", lambda node: 16, _azure),
+        "MaxCinderVolumeCount": VolumeKind(CINDER, "attachable-volumes-cinder", lambda node: 256, _cinder),
+    }
+)
+"""The kinds by the name of the predicate that counts them, in the order in which predicates are asked."""
+
+
+class UnnamedClaim(Exception):
+    """A volume refers to a claim without a name."""
+
+
+def names_of(kind: VolumeKind, volumes: PodVolumes, catalog: ObjectCatalog) -> Iterable[str]:
+    """Return the names of a pod's volumes of one kind; claims that lead nowhere count where their class would make such a volume.
+
+    Raises:
+        UnnamedClaim: a claim has no name.
+    """
+    found: dict[str, None] = {}
+    for volume in volumes.volumes:
+        name = kind.identify(volume.source)
+        if name is not None:
+            found[name] = None
+        elif volume.source.persistent_volume_claim is not None:
+            if not volume.claim:
+                raise UnnamedClaim(NO_NAME)
+            name = _name_by_claim(kind, f"{volumes.namespace}/{volume.claim}", catalog)
+            if name is not None:
+                found[name] = None
+    return found
+
+
+def _name_by_claim(kind: VolumeKind, key: str, catalog: ObjectCatalog) -> str | None:
+    claim = catalog.get(PersistentVolumeClaim, key)
+    if claim is None:
+        return None
+    bound = catalog.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
+    if bound is not None:
+        return kind.identify(bound.spec)
+    name = claim.spec.storage_class_name
+    storage_class = catalog.get(StorageClass, name) if name is not None else None
+    return f"{NOT_BOUND}{key}" if storage_class is not None and storage_class.provisioner == kind.plugin else None
+
+
+def limit_of(kind: VolumeKind, node: Node, *, attach_volume_limit: bool) -> int:
+    """Return how many volumes of a kind a node takes; what it tells counts with the gate AttachVolumeLimit."""
+    told = node.status.allocatable.get(kind.limit_key)
+    return value(told) if attach_volume_limit and told is not None else kind.limit(node)
+
+
+def told_limits(node: Node) -> dict[str, int]:
+    """Return the limits that a node tells, by the name of the resource."""
+    return {
+        name: value(amount) for name, amount in node.status.allocatable.items() if name.startswith(ATTACHABLE_VOLUMES)
+    }

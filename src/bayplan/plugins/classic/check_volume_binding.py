@@ -1,0 +1,72 @@
+"""CheckVolumeBinding: the pod's volumes must be reachable from the node, or found or made there.
+
+The choice of volumes is that of VolumeBinding; what is looked at before, and what is an error instead of a rejection, is older.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import Params, PreFilterResult
+from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
+from bayplan.plugins.classic.failure_reasons import VOLUME_BIND_CONFLICT, VOLUME_NODE_CONFLICT
+from bayplan.plugins.pod_claims import PodVolumes
+from bayplan.plugins.volume_binding.plugin import STATE_KEY, CycleClaims, VolumeBinding
+from bayplan.plugins.volume_binding.solution import BIND_CONFLICT, NODE_CONFLICT, VOLUME_MISSING
+from bayplan.plugins.volume_binding.sorted_claims import SortedClaims, sort_claims
+from bayplan.state.arrays import Codes
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+
+REASONS = {NODE_CONFLICT: VOLUME_NODE_CONFLICT, BIND_CONFLICT: VOLUME_BIND_CONFLICT}
+
+
+class CheckVolumeBinding(VolumeBinding):
+    """Rejects nodes where the pod's volumes can't be had, and reserves those of the chosen node.
+
+    Params: those of VolumeBinding, or the text of an error that every node fails with.
+    """
+
+    name = "CheckVolumeBinding"
+    migration = False
+
+    def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        """Sort the claims; SKIP pods without."""
+        self._pre_filters = True
+        if not spec.has_claims:
+            return SKIP
+        for volume in spec.volumes:
+            key = f"{spec.namespace}/{volume.claim}"
+            if volume.claim is not None and self._claims.get(key) is None:
+                text = f'error getting PVC "{key}": could not find v1.PersistentVolumeClaim "{key}"'
+                return PreFilterResult((text,))
+        claims = sort_claims(spec, cluster.catalog, self._claims, self._volumes)
+        if isinstance(claims, Status):
+            return PreFilterResult((claims.message,))
+        params = (claims, self.versions(claims))
+        state.write(STATE_KEY, CycleClaims(params))
+        return PreFilterResult(params)
+
+    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
+        """Return flags of what is wrong with a node, or the number of an error."""
+        self._filters = True
+        assert params is not None
+        claims = params[0]
+        if isinstance(claims, str):
+            return np.full(len(rows), self._number_of(claims) | ERROR_BIT, dtype=np.uint16)
+        assert isinstance(claims, SortedClaims)
+        verdicts = self._solution(params).verdicts(self._number_of)[rows.row_numbers()]
+        missing = next((name for name, volume in claims.bound if volume is None), None)
+        if missing is not None:
+            lacking = (verdicts & (VOLUME_MISSING | ERROR_BIT)) == VOLUME_MISSING
+            number = self._number_of(f'could not find v1.PersistentVolume "{missing}"')
+            verdicts[lacking] = number | ERROR_BIT
+        return verdicts
+
+    def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return what is wrong with the volumes on a node."""
+        if verdict & ERROR_BIT:
+            return super().reasons(spec, params, verdict)
+        flags = verdict & ~UNRESOLVABLE_BIT
+        return tuple(text for flag, text in REASONS.items() if flags & flag)

@@ -1,0 +1,70 @@
+"""The feature gates of Kubernetes 1.16 that change what the classic scheduler decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from bayplan.base.errors import ConfigurationError
+from bayplan.framework.feature_gates import parse_feature_gates
+
+OTHER_GATES = frozenset(
+    (
+        "AllAlpha",
+        "CSIMigration",
+        "CSINodeInfo",
+        "LocalStorageCapacityIsolation",
+        "PersistentLocalVolumes",
+        "PodPriority",
+        "ScheduleDaemonSetPods",
+        "VolumeSubpath",
+    )
+)
+"""Gates that are known and that nothing here depends on: setting them to what they are is no mistake."""
+
+_DEFAULTS_OF_OTHERS = {"AllAlpha": False, "CSIMigration": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicGates:
+    """The gates, at their defaults in v1.16. The names are those of upstream in snake case."""
+
+    taint_nodes_by_condition: bool = True
+    attach_volume_limit: bool = True
+    even_pods_spread: bool = False
+    resource_limits_priority_function: bool = False
+    non_preempting_priority: bool = False
+    pod_overhead: bool = False
+    balance_attached_node_volumes: bool = False
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, bool], *, where: str = "") -> ClassicGates:
+        """Set gates by upstream's names.
+
+        Raises:
+            ConfigurationError: a gate is not known, or can't be set so.
+        """
+        names = {_upstream_name(field.name): field.name for field in fields(cls)}
+        changes = {}
+        for name, on in values.items():
+            if name in names:
+                changes[names[name]] = on
+            elif name not in OTHER_GATES:
+                raise ConfigurationError(f"unrecognized feature gate: {name}", where=where)
+            elif on != _DEFAULTS_OF_OTHERS.get(name, True):
+                raise ConfigurationError(
+                    f"feature gate {name}",
+                    where=where,
+                    got=str(on).lower(),
+                    wanted=f"{str(not on).lower()}, which is all that the classic mode knows",
+                )
+        return replace(cls(), **changes)
+
+    @classmethod
+    def from_text(cls, text: str, *, where: str = "") -> ClassicGates:
+        """Set gates from the value of a ``--feature-gates`` option: ``A=true,B=false``."""
+        return cls.from_mapping(parse_feature_gates(text, where=where), where=where)
+
+
+def _upstream_name(field_name: str) -> str:
+    return "".join(part.capitalize() for part in field_name.split("_"))

@@ -1,0 +1,45 @@
+"""What a trial changed on one node, and predicates that must be told of it.
+
+Upstream computes what predicates need of the whole cluster once for each pod (predicate metadata), and then adds and removes pods
+of one node: nominated ones, and potential victims. What is added is not always counted as what was there from the start, so
+these predicates get the changes themselves instead of a state to which they were applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from bayplan.framework.plugin import FilterPlugin, Params
+from bayplan.state.pod_info import PodInfo
+from bayplan.state.views import Row
+
+S = TypeVar("S")
+
+
+@dataclass(slots=True)
+class PodChanges:
+    """The pods that a trial moved on one row.
+
+    Attributes:
+        removed: pods that ran there and were taken off, by key; also where they were put back.
+        restored: those of them that were put back.
+        nominated: pods that were added because they are nominated to the node.
+    """
+
+    removed: dict[str, PodInfo] = field(default_factory=dict)
+    restored: dict[str, PodInfo] = field(default_factory=dict)
+    nominated: dict[str, PodInfo] = field(default_factory=dict)
+
+    @property
+    def added(self) -> list[PodInfo]:
+        """Return all pods that were added."""
+        return [*self.restored.values(), *self.nominated.values()]
+
+
+class CountingPredicate(FilterPlugin[S]):
+    """A predicate that counts pods beyond the node itself."""
+
+    def filter_changed(self, spec: S, params: Params | None, row: Row, changes: PodChanges) -> int:
+        """Return the verdict on one row after changes there; `params` are those from before."""
+        raise TypeError(f"{type(self).__name__} lacks filter_changed()")
