@@ -1,0 +1,110 @@
+"""From options to plugins that are served as an HTTP extender: files, configuration, plugins and engine put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
+from bayplan.app.simulation import read_configuration
+from bayplan.base.errors import InputError
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.extender.plugin_extender import PluginExtender
+from bayplan.formats.inputs import load_inputs
+from bayplan.framework.configuration.loading import SchedulerConfiguration
+from bayplan.framework.configuration.profiles import PluginWeight, ProfileConfiguration
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.registry import Registry
+from bayplan.plugins.registry import in_tree_registry
+
+SERVED_POINTS = ("pre_filter", "filter", "pre_score", "score")
+NEEDED_POINTS = ("queue_sort", "bind")
+"""A profile has to have plugins here, whether anybody asks them or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtenderOptions:
+    """What a user can say about an extender.
+
+    Attributes:
+        plugins: those to serve, see `bayplan.app.custom_plugins.load_custom_plugins`; at least one.
+        paths: manifests of the cluster, for a scheduler that sends names of nodes only, and for the pods that run on nodes.
+        config: a KubeSchedulerConfiguration, for the arguments of the plugins.
+        feature_gates: as ``--feature-gates`` of kube-scheduler.
+    """
+
+    plugins: Sequence[str]
+    paths: Sequence[str] = ()
+    config: Path | None = None
+    feature_gates: str = ""
+
+
+def make_extender(options: ExtenderOptions) -> ServedExtender:
+    """Return what answers an extender's requests.
+
+    Raises:
+        InputError: a plugin, a configuration or a file that can't be used, or plugins that neither filter nor score.
+    """
+    gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
+    registry, served = load_custom_plugins(options.plugins, in_tree_registry())
+    for custom in served:
+        if not {"filter", "score"}.intersection(custom.plugin.extension_points()):
+            raise InputError(f"--plugin {custom.plugin.name}", wanted="a plugin that filters or scores")
+    configuration = only_plugins(read_configuration(options.config, gates, registry), registry, served)
+    with failures_told(served):
+        scheduler = assemble_scheduler(configuration, registry, feature_gates=gates, record_level=RecordLevel.OFF)
+        for item in load_inputs(options.paths).manifest.objects() if options.paths else ():
+            scheduler.handle(None, item, 0)
+    return ServedExtender(scheduler, served)
+
+
+class ServedExtender(PluginExtender):
+    """A `PluginExtender` whose plugins come from users: their exceptions are told with file and line.
+
+    Args:
+        scheduler: see `PluginExtender`.
+        plugins: those that are served.
+    """
+
+    def __init__(self, scheduler: Scheduler, plugins: Sequence[CustomPlugin]) -> None:
+        super().__init__(scheduler)
+        self.plugins = plugins
+
+    def filter(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """See `PluginExtender`."""
+        with failures_told(self.plugins):
+            return super().filter(arguments)
+
+    def prioritize(self, arguments: Mapping[str, object]) -> list[dict[str, object]]:
+        """See `PluginExtender`."""
+        with failures_told(self.plugins):
+            return super().prioritize(arguments)
+
+    def preempt(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """See `PluginExtender`."""
+        with failures_told(self.plugins):
+            return super().preempt(arguments)
+
+
+def only_plugins(
+    configuration: SchedulerConfiguration, registry: Registry, served: Sequence[CustomPlugin]
+) -> SchedulerConfiguration:
+    """Return a configuration whose profiles filter and score with these plugins alone, in the order in which they were named."""
+    profiles = tuple(_only(profile, registry, served) for profile in configuration.profiles)
+    return replace(configuration, profiles=profiles, extenders=())
+
+
+def _only(profile: ProfileConfiguration, registry: Registry, served: Sequence[CustomPlugin]) -> ProfileConfiguration:
+    plugins: dict[str, tuple[PluginWeight, ...]] = {}
+    for point, entries in profile.plugins.items():
+        if point in NEEDED_POINTS:
+            plugins[point] = entries
+        elif point in SERVED_POINTS:
+            mine = [custom for custom in served if point in registry.extension_points_of(custom.plugin.name)]
+            plugins[point] = tuple(PluginWeight(custom.plugin.name, custom.weight) for custom in mine)
+        else:
+            plugins[point] = ()
+    return replace(profile, plugins=plugins)

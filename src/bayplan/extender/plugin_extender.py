@@ -1,0 +1,226 @@
+"""Plugins as an HTTP extender: what a stock kube-scheduler asks one, answered by the plugins of a profile. Speaks no HTTP itself.
+
+Answers have the fields of upstream's ExtenderFilterResult, HostPriorityList and ExtenderPreemptionResult.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bayplan.base.errors import InputError
+from bayplan.engine.full_pass import filter_over, score_over
+from bayplan.engine.plan import Plan
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.extender import MAX_EXTENDER_PRIORITY
+from bayplan.framework.plugin import MAX_NODE_SCORE
+from bayplan.framework.profile import Profile
+from bayplan.framework.status import Code, Status, error
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import convert
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Index
+
+Json = Mapping[str, object]
+Answer = dict[str, object]
+
+
+class PluginExtender:
+    """Answers for the filter and score plugins of a scheduler.
+
+    Nodes that come with a request are taken over into the scheduler's state, and stay there; nodes that go by name must be there.
+
+    Args:
+        scheduler: whose state, plans and profiles are used; pods are neither queued nor assumed.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def filter(self, arguments: Json) -> Answer:
+        """Answer a filter verb: which nodes can hold the pod, and why others can't.
+
+        Raises:
+            InputError: the arguments are not those of the verb.
+        """
+        pod = _pod_of(arguments)
+        names, items = self._nodes_of(arguments)
+        by_name = items is None
+        answer: Answer = {
+            "Nodes": None,
+            "NodeNames": None,
+            "FailedNodes": {},
+            "FailedAndUnresolvableNodes": {},
+            "Error": "",
+        }
+        statuses = self._statuses(pod, names)
+        if isinstance(statuses, Status):
+            return answer | {"Error": statuses.message}
+        passing = [name for name, status in statuses.items() if status is None]
+        refused = {name: status for name, status in statuses.items() if status is not None}
+        final = {name for name, status in refused.items() if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
+        answer["FailedNodes"] = {name: status.message for name, status in refused.items() if name not in final}
+        answer["FailedAndUnresolvableNodes"] = {name: refused[name].message for name in refused if name in final}
+        if by_name:
+            answer["NodeNames"] = passing
+        else:
+            kept = frozenset(passing)
+            answer["Nodes"] = {"metadata": {}, "items": [item for name, item in items or () if name in kept]}
+        return answer
+
+    def prioritize(self, arguments: Json) -> list[Answer]:
+        """Answer a prioritize verb: the weighted mean of the plugins' scores, cut to 0 to 10; raises as `filter` does.
+
+        Raises:
+            ScoringError: a plugin failed; the verb has no other way to say so than a failing request.
+        """
+        pod = _pod_of(arguments)
+        names, _ = self._nodes_of(arguments)
+        plan = self._plan(pod)
+        weight = sum(entry.weight for entry in plan.profile.score)
+        if not weight or not names:
+            return [{"Host": name, "Score": 0} for name in names]
+        rows = self._rows(names)
+        feasible = np.zeros(self._scheduler.state.nodes.count, dtype=np.bool_)
+        feasible[rows] = True
+        plan.run_pre_filter_plugins(CycleState())
+        table = score_over(plan, feasible)
+        if table.failure is not None:
+            raise ScoringError(table.failure.message)
+        # A node can have up to 100 points times the weights; the mean of that, in tenths, rounded to the nearest.
+        unit = weight * MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
+        scores = (2 * table.total[rows] + unit) // (2 * unit)
+        return [{"Host": name, "Score": int(score)} for name, score in zip(names, scores.tolist(), strict=True)]
+
+    def preempt(self, arguments: Json) -> Answer:
+        """Answer a preempt verb: the candidates where the pod passes the plugins' filters once the victims are gone.
+
+        Victims that are not known here, as no cluster was loaded or it has moved on, are taken to be of no concern: such a
+        candidate stays as long as the pod passes now. Raises as `filter` does.
+        """
+        pod = _pod_of(arguments)
+        left: Answer = {}
+        for name, uids, violations in _victims_of(arguments):
+            if self._fits_without(pod, name, frozenset(uids)):
+                left[name] = {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations}
+        return {"NodeNameToMetaVictims": left}
+
+    def _fits_without(self, pod: Pod, name: str, uids: frozenset[str]) -> bool:
+        state = self._scheduler.state
+        row = state.nodes.row_of.get(name)
+        if row is None:
+            return True
+        plan = self._plan(pod)
+        pre = plan.run_pre_filter_plugins(CycleState())
+        if pre.status is not None or (pre.node_names is not None and name not in pre.node_names):
+            return False
+        plan.refresh_filters()
+        with state.trial():
+            for info in list(state.pods_on[row].values()):
+                if info.pod.metadata.uid in uids:
+                    state.remove_pod(info.key)
+            first, _ = filter_over(plan, np.array([row], dtype=np.intp), changed=True)
+        return int(first[0]) < 0
+
+    def _statuses(self, pod: Pod, names: Sequence[str]) -> dict[str, Status | None] | Status:
+        """Return per node why it can't hold the pod, None where it can; or the Error of a plugin."""
+        plan = self._plan(pod)
+        pre = plan.run_pre_filter_plugins(CycleState())
+        if pre.status is not None:
+            return dict.fromkeys(names, pre.status) if pre.status.code.rejects else pre.status
+        plan.refresh_filters()
+        rows = self._rows(names)
+        examined, narrowing = plan.examined(), " ".join(sorted(pre.narrowed_by))
+        left_out = Status(
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{narrowing}]",), narrowing
+        )
+        first, verdicts = plan.first_failures_of(rows)
+        found: dict[str, Status | None] = {}
+        for name, row, number, verdict in zip(names, rows.tolist(), first.tolist(), verdicts.tolist(), strict=True):
+            if not examined[row]:
+                found[name] = left_out
+                continue
+            found[name] = status = plan.explain(number, verdict) if number >= 0 else None
+            if status is not None and status.code is Code.ERROR:
+                return error(f'running "{status.plugin}" filter plugin: {status.message}')
+        return found
+
+    def _plan(self, pod: Pod) -> Plan:
+        """Return the plan of a pod: for its own profile, or for the first one where there is none of its scheduler name."""
+        profiles = self._scheduler.profiles
+        profile: Profile = profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
+        return self._scheduler.plans.plan_for(profile, pod)
+
+    def _rows(self, names: Sequence[str]) -> Index:
+        row_of = self._scheduler.state.nodes.row_of
+        return np.array([row_of[name] for name in names], dtype=np.intp)
+
+    def _nodes_of(self, arguments: Json) -> tuple[list[str], list[tuple[str, Json]] | None]:
+        """Return the names of the nodes that are asked about, and their documents where these were sent."""
+        names = _field(arguments, "NodeNames")
+        if isinstance(names, list):
+            known = self._scheduler.state.nodes.row_of
+            for name in names:
+                if name not in known:
+                    raise InputError(
+                        "NodeNames",
+                        got=f"node {name!r}, which this extender does not know",
+                        hint="nodeCacheCapable: false, or a file with that node",
+                    )
+            return list(dict.fromkeys(names)), None
+        listed = _field(_field(arguments, "Nodes"), "items")
+        if listed is not None and not isinstance(listed, list):
+            raise InputError("Nodes.items", wanted="a list of nodes", got=type(listed).__name__)
+        items: list[tuple[str, Json]] = [(self._take_over(item), item) for item in listed or ()]
+        return [name for name, _ in items], items
+
+    def _take_over(self, item: Json) -> str:
+        """Bring a node into the state as it was sent; return its name."""
+        node = default_object(convert(item, Node, what="Node"))
+        state, name = self._scheduler.state, node.metadata.name
+        row = state.nodes.row_of.get(name)
+        old = None if row is None else state.nodes.nodes[row]
+        if old != node:
+            self._scheduler.handle(old, node, 0)
+        return name
+
+
+class ScoringError(Exception):
+    """A plugin could not score; the text says why."""
+
+
+def _pod_of(arguments: Json) -> Pod:
+    pod = _field(arguments, "Pod")
+    if not isinstance(pod, dict):
+        raise InputError("Pod", wanted="a pod", got="none" if pod is None else type(pod).__name__)
+    return default_object(convert(pod, Pod, what="Pod"))
+
+
+def _victims_of(arguments: Json) -> list[tuple[str, list[str], int]]:
+    """Return (node name, uids of victims, violations of budgets) of either form of the arguments."""
+    whole, meta = _field(arguments, "NodeNameToVictims"), _field(arguments, "NodeNameToMetaVictims")
+    found = []
+    for name, victims in (whole if isinstance(whole, dict) else meta if isinstance(meta, dict) else {}).items():
+        pods = _field(victims, "Pods")
+        uids = [_uid_of(pod) for pod in (pods if isinstance(pods, list) else ())]
+        violations = _field(victims, "NumPDBViolations")
+        found.append((name, uids, violations if isinstance(violations, int) else 0))
+    return found
+
+
+def _uid_of(pod: object) -> str:
+    """Return the uid of a victim: a whole pod, or a MetaPod."""
+    uid = _field(pod, "UID") or _field(_field(pod, "metadata"), "uid")
+    return uid if isinstance(uid, str) else ""
+
+
+def _field(value: object, name: str) -> object:
+    """Return a field as Go's decoder finds it: by its name in any case."""
+    if not isinstance(value, Mapping):
+        return None
+    if name in value:
+        return value[name]
+    return next((found for key, found in value.items() if isinstance(key, str) and key.lower() == name.lower()), None)

@@ -1,0 +1,76 @@
+"""Serve plugins as an HTTP extender: a Starlette application around `bayplan.extender.plugin_extender`.
+
+One request is answered after the other: kube-scheduler asks for one pod at a time, and the plugins' state is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from bayplan.base.errors import BayplanError
+from bayplan.extender.plugin_extender import PluginExtender, ScoringError
+
+FILTER, PRIORITIZE, PREEMPT = "filter", "prioritize", "preempt"
+JSON = "application/json"
+
+Answering: TypeAlias = Callable[[Mapping[str, object]], object]
+
+Asked: TypeAlias = Callable[[str, Mapping[str, object], object], None]
+"""Told about each request that was answered: the verb, the arguments, the answer."""
+
+
+def extender_application(extender: PluginExtender, *, asked: Asked | None = None) -> Starlette:
+    """Return the application: POST /filter, /prioritize and /preempt, GET /healthz.
+
+    A filter that fails says so in its answer, so that the pod's event tells it; other verbs fail with a status code.
+
+    Args:
+        extender: answers.
+        asked: told about each request.
+    """
+
+    verbs: Mapping[str, Answering] = {
+        FILTER: extender.filter,
+        PRIORITIZE: extender.prioritize,
+        PREEMPT: extender.preempt,
+    }
+    routes = [Route(f"/{verb}", _endpoint(verb, answer, asked), methods=["POST"]) for verb, answer in verbs.items()]
+    return Starlette(routes=[*routes, Route("/healthz", _health)])
+
+
+def _endpoint(verb: str, answer: Answering, asked: Asked | None) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        arguments = _arguments(await request.body())
+        if isinstance(arguments, str):
+            return PlainTextResponse(arguments, 400)
+        try:
+            found = answer(arguments)
+        except (BayplanError, ScoringError) as problem:
+            if verb != FILTER:
+                return PlainTextResponse(str(problem), 500 if isinstance(problem, ScoringError) else 400)
+            found = {"Error": str(problem)}
+        if asked is not None:
+            asked(verb, arguments, found)
+        return Response(msgspec.json.encode(found), media_type=JSON)
+
+    return endpoint
+
+
+async def _health(request: Request) -> Response:
+    return PlainTextResponse("ok")
+
+
+def _arguments(body: bytes) -> Mapping[str, object] | str:
+    """Return the arguments of a request, or what is wrong with them."""
+    try:
+        value = msgspec.json.decode(body)
+    except msgspec.DecodeError as problem:
+        return f"the request is not JSON: {problem}"
+    return value if isinstance(value, dict) else "the request is not a JSON object"

@@ -1,0 +1,178 @@
+"""HTTP with extenders: what is posted, over which connections, and how failures are told."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from bayplan.base.errors import ConfigurationError
+from bayplan.extender.connections import ExtenderConnections
+from bayplan.extender.conversation import Conversation
+from bayplan.framework.configuration.document import Extender, ExtenderTLSConfig
+from bayplan.framework.extender import ExtenderFailure
+from bayplan.testing.builders import make_pod
+from tests.extender.servers import says, scripted
+
+CERTIFICATES = Path(__file__).parent / "certificates"
+CERTIFICATE, KEY = CERTIFICATES / "certificate.pem", CERTIFICATES / "key.pem"
+SECOND_NS = 1_000_000_000
+
+
+def extender(url: str, **settings: object) -> Extender:
+    return replace(Extender(url_prefix=url, filter_verb="filter", http_timeout_ns=5 * SECOND_NS), **settings)  # type: ignore[arg-type]
+
+
+def send(configuration: Extender, verb: str = "filter") -> object:
+    conversation = Conversation(configuration)
+    try:
+        return conversation.send(verb, {"Pod": None})
+    finally:
+        conversation.close()
+
+
+def test_arguments_are_posted_and_one_connection_serves_several_requests() -> None:
+    with scripted({"/a/filter": [says({"NodeNames": ["n"]})]}) as server:
+        connections = ExtenderConnections([extender(f"http://{server.address}/a/")])
+        with connections:
+            conversation = connections._conversations[0]
+            for number in range(3):
+                assert conversation.send("filter", {"number": number}) == {"NodeNames": ["n"]}
+        assert server.take() == [("/a/filter", {"number": number}) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("url", "want"),
+    [
+        pytest.param("http://127.0.0.1:1", "dial tcp 127.0.0.1:1: connect: connection refused", id="nobody listens"),
+        pytest.param("http://nowhere.invalid", "dial tcp: lookup nowhere.invalid: no such host", id="no such host"),
+        pytest.param("ftp://127.0.0.1", 'unsupported protocol scheme "ftp"', id="another protocol"),
+    ],
+)
+def test_a_server_that_is_not_there(url: str, want: str) -> None:
+    assert send(extender(url)) == ExtenderFailure(f'Post "{url}/filter": {want}')
+
+
+def test_a_proxy_of_the_environment_never_stands_before_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    with scripted({"/filter": [says({})]}) as server:
+        assert send(extender(f"http://{server.address}")) == {}
+
+
+class Odd(BaseHTTPRequestHandler):
+    """Answers in pieces, too slowly, and elsewhere."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/moved":
+            self.send_response(307)
+            self.send_header("Location", "/there")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", "9" if self.path == "/slow" else "2")
+        self.end_headers()
+        self.wfile.write(b"{" if self.path == "/slow" else b"{}")
+        self.wfile.flush()
+        if self.path == "/slow":
+            threading.Event().wait(0.4)
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def odd() -> Iterator[str]:
+    yield from run(HTTPServer(("127.0.0.1", 0), Odd), "http")
+
+
+@pytest.fixture
+def https() -> Iterator[str]:
+    """Run a server whose certificate is its own authority, for the name extender.example."""
+    server = HTTPServer(("127.0.0.1", 0), Odd)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE, KEY)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    yield from run(server, "https")
+
+
+def run(server: HTTPServer, scheme: str) -> Iterator[str]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"{scheme}://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_redirection_is_followed(odd: str) -> None:
+    assert send(extender(odd), "moved") == {}
+
+
+def test_a_body_that_is_late_is_told_as_such(odd: str) -> None:
+    text = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
+    assert send(extender(odd, http_timeout_ns=SECOND_NS // 5), "slow") == ExtenderFailure(text)
+
+
+def test_https_where_http_is_spoken(odd: str) -> None:
+    url = odd.replace("http", "https")
+    want = f'Post "{url}/filter": http: server gave HTTP response to HTTPS client'
+    assert send(extender(url, enable_https=True)) == ExtenderFailure(want)
+
+
+NAMED = ExtenderTLSConfig(server_name="extender.example", ca_file=str(CERTIFICATE))
+
+
+@pytest.mark.parametrize(
+    ("settings", "want"),
+    [
+        pytest.param({"enable_https": True}, {}, id="enableHTTPS without authority verifies nothing"),
+        pytest.param({"tls_config": ExtenderTLSConfig(insecure=True)}, {}, id="insecure"),
+        pytest.param({"tls_config": NAMED}, {}, id="an authority, and the name of the certificate"),
+        pytest.param(
+            {"tls_config": replace(NAMED, ca_file="", ca_data=CERTIFICATE.read_bytes())}, {}, id="an authority as data"
+        ),
+        pytest.param(
+            {"tls_config": replace(NAMED, cert_file=str(CERTIFICATE), key_file=str(KEY))},
+            {},
+            id="a certificate of our own",
+        ),
+        pytest.param({}, "x509: certificate signed by unknown authority", id="an authority that nobody knows"),
+        pytest.param(
+            {"tls_config": replace(NAMED, server_name="")},
+            "x509: certificate is not valid for 127.0.0.1",
+            id="a certificate of another name",
+        ),
+    ],
+)
+def test_tls(settings: dict[str, object], want: object, https: str) -> None:
+    if isinstance(want, str):
+        want = ExtenderFailure(f'Post "{https}/filter": tls: failed to verify certificate: {want}')
+    assert send(extender(https, **settings)) == want
+
+
+def test_a_certificate_that_is_not_there_is_bad_configuration() -> None:
+    tls = ExtenderTLSConfig(ca_file="/nowhere/ca.pem")
+    with pytest.raises(ConfigurationError, match=r"tlsConfig: got /nowhere/ca\.pem: No such file or directory"):
+        send(extender("https://127.0.0.1:1", tls_config=tls))
+
+
+def test_what_is_sent_is_json_of_typed_objects() -> None:
+    with scripted({"/filter": [says({})]}) as server:
+        conversation = Conversation(extender(f"http://{server.address}"))
+        conversation.send("filter", {"Pod": make_pod("p").req(cpu="1").obj(), "NodeNames": None})
+        conversation.close()
+        ((_, request),) = server.take()
+    assert request["Pod"]["metadata"]["name"] == "p"
+    assert request["Pod"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1"}
+    assert json.dumps(request["NodeNames"]) == "null"

@@ -1,0 +1,198 @@
+"""Plugins as an extender: filters, scores and preemption, for nodes that are sent and nodes that are known by name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from bayplan.app.extender_service import ExtenderOptions, ServedExtender, make_extender
+from bayplan.base.errors import InputError
+from bayplan.extender.server import extender_application
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.testing.builders import make_node, make_pod
+
+Json = dict[str, Any]
+
+PLUGIN = '''
+from bayplan import PerNodePlugin, unresolvable
+
+
+class Picky(PerNodePlugin):
+    """Keeps pods off n0 now and off n2 for good; fails on n3 for pods that say so."""
+
+    def filter_node(self, pod, node):
+        if node.name == "n3" and pod.metadata.labels.get("fail"):
+            raise ValueError("no sensor on n3")
+        if node.name == "n0":
+            return "node(s) were n0"
+        return unresolvable("node(s) were n2") if node.name == "n2" else None
+
+    def score_node(self, pod, node):
+        if pod.metadata.labels.get("worse"):
+            return 1000
+        return {"n1": 75, "n3": 24}.get(node.name, 0)
+
+
+class Empty(PerNodePlugin):
+    """Wants nodes without pods."""
+
+    def filter_node(self, pod, node):
+        return f"node(s) held {len(node.pods)} pods" if node.pods else None
+
+'''
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "plugins.py"
+    path.write_text(PLUGIN)
+    return path
+
+
+def nodes() -> list[Node]:
+    return [make_node(f"n{number}").capacity(cpu="4", memory="8Gi").obj() for number in range(4)]
+
+
+def running(name: str, node: str) -> Pod:
+    return make_pod(name).req(cpu="3").node(node).uid(f"uid-{name}").priority(1).obj()
+
+
+def plain(item: object) -> Any:
+    return json.loads(msgspec.json.encode(item))
+
+
+def sent(pod: Pod, items: list[Node]) -> Json:
+    """Arguments as a scheduler sends them that does not trust the extender to know nodes."""
+    return {"Pod": plain(pod), "Nodes": {"metadata": {}, "items": [plain(item) for item in items]}, "NodeNames": None}
+
+
+def served(file: Path, *names: str, cluster: list[Node | Pod] | None = None) -> ServedExtender:
+    extender = make_extender(ExtenderOptions(plugins=[f"{file}:{name}" for name in names]))
+    for item in cluster or ():
+        extender._scheduler.handle(None, item, 0)
+    return extender
+
+
+def test_a_filter_tells_who_passes_and_why_others_do_not(file: Path) -> None:
+    arguments = sent(make_pod("p").obj(), nodes())
+    answer = served(file, "Picky").filter(arguments)
+    assert answer["FailedNodes"] == {"n0": "node(s) were n0"}
+    assert answer["FailedAndUnresolvableNodes"] == {"n2": "node(s) were n2"}
+    assert answer["Nodes"] == {"metadata": {}, "items": [arguments["Nodes"]["items"][row] for row in (1, 3)]}
+    assert answer["NodeNames"] is None
+    assert answer["Error"] == ""
+
+
+def test_names_are_answered_with_names(file: Path) -> None:
+    extender = served(file, "Picky", cluster=[*nodes()])
+    answer = extender.filter({"Pod": plain(make_pod("p").obj()), "NodeNames": ["n3", "n0", "n1"]})
+    assert answer["NodeNames"] == ["n3", "n1"]
+    assert answer["Nodes"] is None
+
+
+def test_a_name_that_is_not_known_is_refused_with_what_to_do(file: Path) -> None:
+    with pytest.raises(InputError, match=r"node 'n9', which this extender does not know; try nodeCacheCapable: false"):
+        served(file, "Picky").filter({"Pod": plain(make_pod("p").obj()), "NodeNames": ["n9"]})
+
+
+@pytest.mark.parametrize(
+    ("plugins", "want"),
+    [
+        pytest.param(
+            ("Picky",), {"n0": 0, "n1": 8, "n2": 0, "n3": 2}, id="hundredths become tenths, rounded to the nearest"
+        ),
+        pytest.param(("Empty",), {"n0": 0, "n1": 0, "n2": 0, "n3": 0}, id="nobody scores"),
+    ],
+)
+def test_scores_go_from_0_to_10(plugins: tuple[str, ...], want: dict[str, int], file: Path) -> None:
+    answer = served(file, *plugins).prioritize(sent(make_pod("p").obj(), nodes()))
+    assert {entry["Host"]: entry["Score"] for entry in answer} == want
+
+
+def test_in_tree_plugins_can_be_served_and_weigh_what_the_option_says(file: Path) -> None:
+    extender = make_extender(ExtenderOptions(plugins=["NodeResourcesFit=3", f"{file}:Picky"]))
+    answer = extender.prioritize(sent(make_pod("p").req(cpu="2", memory="4Gi").obj(), nodes()[:2]))
+    # NodeResourcesFit gives 50 to both, three times; Picky 0 and 75.
+    assert answer == [{"Host": "n0", "Score": 4}, {"Host": "n1", "Score": 6}]
+    large = extender.filter(sent(make_pod("q").req(cpu="5").obj(), nodes()))
+    assert set(large["FailedAndUnresolvableNodes"].values()) == {"Insufficient cpu"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "whole", [pytest.param(True, id="victims as pods"), pytest.param(False, id="victims by their uids")]
+)
+def test_candidates_stay_where_the_pod_passes_without_the_victims(whole: bool, file: Path) -> None:
+    pods = [running("a", "n1"), running("b", "n1"), running("c", "n3")]
+    extender = served(file, "Empty", cluster=[*nodes(), *pods])
+
+    def victims(*found: Pod) -> Json:
+        listed = [plain(pod) if whole else {"UID": pod.metadata.uid} for pod in found]
+        return {"Pods": listed, "NumPDBViolations": 1}
+
+    form = "NodeNameToVictims" if whole else "NodeNameToMetaVictims"
+    answer = extender.preempt(
+        {"Pod": plain(make_pod("p").obj()), form: {"n1": victims(pods[0]), "n3": victims(pods[2]), "n9": victims()}}
+    )
+    want = {"n3": {"Pods": [{"UID": "uid-c"}], "NumPDBViolations": 1}, "n9": {"Pods": [], "NumPDBViolations": 1}}
+    assert answer == {"NodeNameToMetaVictims": want}
+    # Nothing has changed.
+    assert extender.filter({"Pod": plain(make_pod("p").obj()), "NodeNames": ["n1", "n2"]})["FailedNodes"] == {
+        "n1": "node(s) held 2 pods"
+    }
+
+
+def test_a_plugin_that_neither_filters_nor_scores_is_refused() -> None:
+    with pytest.raises(InputError, match="--plugin DefaultBinder: expected a plugin that filters or scores"):
+        make_extender(ExtenderOptions(plugins=["DefaultBinder"]))
+
+
+def ask(extender: ServedExtender, path: str, content: str) -> httpx.Response:
+    async def asking() -> httpx.Response:
+        transport = httpx.ASGITransport(extender_application(extender))
+        async with httpx.AsyncClient(transport=transport, base_url="http://extender") as client:
+            return await client.post(path, content=content)
+
+    return asyncio.run(asking())
+
+
+@pytest.mark.parametrize(
+    ("path", "labels", "content", "status", "want"),
+    [
+        pytest.param("/filter", {}, None, 200, '"Error":""', id="a filter"),
+        pytest.param("/prioritize", {}, None, 200, '{"Host":"n1","Score":8}', id="scores"),
+        pytest.param(
+            "/filter",
+            {"fail": "1"},
+            None,
+            200,
+            "ValueError: no sensor on n3",
+            id="a failing filter says so in its answer",
+        ),
+        pytest.param(
+            "/prioritize", {"worse": "1"}, None, 500, "invalid score 1000", id="failing scores have only a status"
+        ),
+        pytest.param("/filter", {}, "{", 400, "the request is not JSON", id="no JSON"),
+        pytest.param("/filter", {}, "[]", 400, "the request is not a JSON object", id="no object"),
+        pytest.param("/filter", {}, "{}", 200, '"Error":"Pod: expected a pod, got none"', id="no pod"),
+        pytest.param("/preempt", {}, "{}", 400, "Pod: expected a pod, got none", id="no pod to preempt for"),
+        pytest.param(
+            "/filter", {}, '{"pod": {"spec": {"priority": "x"}}}', 200, '"Error":"Pod', id="a pod that is none"
+        ),
+        pytest.param(
+            "/filter", {}, '{"pod": {}, "nodes": {"items": {}}}', 200, "expected a list of nodes", id="no list of nodes"
+        ),
+        pytest.param("/bind", {}, "{}", 404, "Not Found", id="no such verb"),
+    ],
+)
+def test_http(path: str, labels: dict[str, str], content: str | None, status: int, want: str, file: Path) -> None:
+    body = content if content is not None else json.dumps(sent(make_pod("p").label(labels).obj(), nodes()))
+    response = ask(served(file, "Picky"), path, body)
+    assert response.status_code == status
+    assert want in response.text
