@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from bayplan.engine import convoy, part, plan_scores
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.full_pass import filter_over, score_over
 from bayplan.engine.records import Outcome, RecordLevel
@@ -17,6 +18,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
+from bayplan.testing.builders import make_pod
 from tests.engine.clusters import random_node, random_pod
 
 
@@ -65,6 +67,16 @@ def check_against_full_pass(scheduler: Scheduler, pod: Pod) -> None:
         assert np.array_equal(plan.total[: state.nodes.count], score_over(plan, plan.feasible).total)
 
 
+@pytest.fixture(params=[None, 0, 2], ids=["the usual form", "always on arrays", "on arrays from three rows on"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluate more rows than usual on arrays, and sooner for many plans at once."""
+    if request.param is not None:
+        monkeypatch.setattr(part, "FEW_ROWS", request.param)
+        monkeypatch.setattr(plan_scores, "FEW_ROWS", request.param)
+        monkeypatch.setattr(convoy, "MOST_BEHIND", request.param // 2)
+
+
+@pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("seed", range(12))
 def test_kept_results_equal_a_full_pass_after_every_change(seed: int) -> None:
     random = Random(seed)
@@ -78,6 +90,41 @@ def test_kept_results_equal_a_full_pass_after_every_change(seed: int) -> None:
         change_something(random, scheduler, step)
         check_against_full_pass(scheduler, random_pod(random, "probe"))
         scheduler.state.check_invariants()
+
+
+def plain_pod(random: Random, name: str) -> Pod:
+    """Return a pod that asks for resources alone: such plans go together. Some share their requests, not their labels."""
+    number = random.randrange(10)
+    builder = make_pod(name).label(app=str(number % 4)).req(cpu=f"{100 + 150 * (number % 5)}m", memory="300Mi")
+    return builder.obj()
+
+
+@pytest.mark.parametrize("form", [0, 2], indirect=True)
+@pytest.mark.parametrize("level", list(RecordLevel), ids=lambda level: level.name.lower())
+@pytest.mark.parametrize("seed", range(3))
+def test_plans_that_go_together_equal_a_full_pass_while_nodes_fill_up(
+    seed: int, level: RecordLevel, form: None
+) -> None:
+    random = Random(seed)
+    scheduler = make(level)
+    for number in range(random.choice((12, 40))):
+        scheduler.handle(None, random_node(random, f"n{number:02}"), 0)
+    together = 0
+    for step in range(120):
+        pod = plain_pod(random, f"p{step}")
+        scheduler.handle(None, pod, step)
+        scheduler.schedule_one(step)
+        if random.random() < 0.03:
+            change_something(random, scheduler, step)
+        check_against_full_pass(scheduler, plain_pod(random, "probe"))
+        together += max((len(it) for it in convoys_of(scheduler)), default=0) > 1
+    assert together > 50
+
+
+def convoys_of(scheduler: Scheduler) -> list[convoy.Convoy]:
+    """Return the convoys of the plans that are kept, as far as their nodes are still as they were."""
+    found = {id(it): it for it in (plan.convoy for plan in scheduler.plans) if it is not None and it.lasts}
+    return list(found.values())
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
+from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, Plugin, Reads, ScorePlugin
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import GatheredRows, Row, Rows
@@ -57,27 +57,30 @@ class Part:
     Attributes:
         values: one element a row of the node table's capacity.
         static: whether placements leave the values alone. incremental: whether the logs tell all that can change them.
+        loose: whether plans may do without the values: single rows and all of them can be had at any time, and fast.
+        node_position, usage_position, ports_position: how far the logs were followed.
         epoch: moves whenever rows changed that no log tells of; whoever fused these values must then start over.
     """
 
     __slots__ = (
         "__weakref__",
         "_node_log",
-        "_node_position",
         "_ports_log",
-        "_ports_position",
         "_reads_ports",
         "_reads_usage",
         "_usage_log",
-        "_usage_position",
         "epoch",
         "incremental",
+        "loose",
         "name",
+        "node_position",
         "params",
         "plugin",
+        "ports_position",
         "scalar",
         "spec",
         "static",
+        "usage_position",
         "values",
     )
 
@@ -93,13 +96,15 @@ class Part:
         self.epoch = 0
         self.values: Any = None
         self._node_log, self._usage_log, self._ports_log = state.node_log, state.usage_log, state.ports_log
-        self._node_position = self._usage_position = self._ports_position = -1
+        self.node_position = self.usage_position = self.ports_position = -1
         self.static = self.incremental and not self._reads_usage and not self._reads_ports
+        self.loose = self.incremental and not self.static and self.scalar and not isinstance(plugin, NormalizePlugin)
 
     def _reads(self) -> Reads:
         return self.plugin.reads
 
-    def _evaluate(self, rows: Rows) -> Any:
+    def evaluate(self, rows: Rows) -> Any:
+        """Return what the rule says of rows as they are now, and keep nothing."""
         raise TypeError("a part is a FilterPart or a ScorePart")
 
     def evaluate_all(self, state: ClusterState) -> None:
@@ -107,24 +112,50 @@ class Part:
         count, capacity = state.nodes.count, state.nodes.capacity
         if self.values is None or len(self.values) != capacity:
             self.values = np.zeros(capacity, dtype=self.dtype)
-        self.values[:count] = self._evaluate(Rows(state))
+        self.values[:count] = self.evaluate(Rows(state))
         self._note_positions()
         self.epoch += 1
+
+    def adopt(self, params: Params | None) -> None:
+        """Take over the params of this cycle. Where they are others, nothing that is kept holds any longer."""
+        if params is None or params != self.params:
+            self.params = params
+            self.epoch += 1
+            self.node_position = -1
+
+    def all_values(self, state: ClusterState) -> Any:
+        """Return the values of all rows as they are now: those that are kept if they are up to date, else fresh ones."""
+        return self.values[: state.nodes.count] if self._is_up_to_date() else self.evaluate(Rows(state))
+
+    def settle(self, state: ClusterState, row_view: Row) -> None:
+        """Bring `values` up to date, params being what they are."""
+        if self._is_up_to_date():
+            return
+        if self.values is None or len(self.values) != state.nodes.capacity:
+            self.values = np.zeros(state.nodes.capacity, dtype=self.dtype)
+            self.node_position = -1
+        self._catch_up(state, row_view)
+
+    def _is_up_to_date(self) -> bool:
+        return (
+            self.values is not None
+            and self.node_position == self._node_log.end
+            and (self.usage_position == self._usage_log.end or not self._reads_usage)
+            and (self.ports_position == self._ports_log.end or not self._reads_ports)
+        )
 
     def follow(self, changes: Changes, epoch: int, row_view: Row) -> bool:
         """Evaluate the rows that changed, where that is all there is to do; return False where it isn't.
 
         The way of nearly every decision. Params are not looked at: the caller knows that they are those of `epoch`.
         """
-        if epoch != self.epoch or not self.incremental or self._node_position != changes.node_end:
+        if not self.is_behind_by(changes, epoch):
             return False
-        if self._usage_position == changes.usage_end and self._ports_position == changes.ports_end:
+        if self.usage_position == changes.usage_end and self.ports_position == changes.ports_end:
             # Another plan that has this part came first.
             return True
-        if self._usage_position < changes.usage_start or self._ports_position < changes.ports_start:
-            return False
         state = row_view.state
-        values, evaluate = self.values, self._evaluate
+        values, evaluate = self.values, self.evaluate
         if not (changes.few and self.scalar):
             view = changes.view(state)
             values[view.index] = evaluate(view)
@@ -134,8 +165,18 @@ class Part:
                 values[row] = evaluate(row_view)
         else:
             return False
-        self._usage_position, self._ports_position = changes.usage_end, changes.ports_end
+        self.usage_position, self.ports_position = changes.usage_end, changes.ports_end
         return True
+
+    def is_behind_by(self, changes: Changes, epoch: int) -> bool:
+        """Return whether nothing but these changes, or some of them, keeps the values of an epoch from being up to date."""
+        return (
+            epoch == self.epoch
+            and self.incremental
+            and self.node_position == changes.node_end
+            and self.usage_position >= changes.usage_start
+            and self.ports_position >= changes.ports_start
+        )
 
     def bring_up_to_date(self, state: ClusterState, params: Params | None, row_view: Row) -> None:
         """Make `values` what a full pass would give now.
@@ -152,29 +193,31 @@ class Part:
             self.params = params
             self.evaluate_all(state)
             return
+        self._catch_up(state, row_view)
+
+    def _catch_up(self, state: ClusterState, row_view: Row) -> None:
         rows = self._missed_rows()
+        values, evaluate = self.values, self.evaluate
         if rows is None:
-            self.evaluate_all(state)
+            values[: state.nodes.count] = evaluate(Rows(state))
         elif len(rows) <= FEW_ROWS and self.scalar and state.small:
-            values, evaluate = self.values, self._evaluate
             for row in rows:
                 row_view.number = row
                 values[row] = evaluate(row_view)
         elif len(rows) <= FEW_ROWS or len(rows) * FULL_SHARE <= state.nodes.count:
             view = Rows(state, np.fromiter(rows, dtype=np.intp, count=len(rows)))
-            self.values[view.index] = self._evaluate(view)
+            values[view.index] = evaluate(view)
         else:
-            count = state.nodes.count
-            self.values[:count] = self._evaluate(Rows(state))
+            values[: state.nodes.count] = evaluate(Rows(state))
 
     def _missed_rows(self) -> Collection[int] | None:
         """Return the rows that changed since this part last looked, each once, or None where the logs no longer tell."""
         missed: dict[int, None] = {}
-        logs = [(self._node_log, self._node_position)]
+        logs = [(self._node_log, self.node_position)]
         if self._reads_usage:
-            logs.append((self._usage_log, self._usage_position))
+            logs.append((self._usage_log, self.usage_position))
         if self._reads_ports:
-            logs.append((self._ports_log, self._ports_position))
+            logs.append((self._ports_log, self.ports_position))
         self._note_positions()
         for log, position in logs:
             rows = log.since(position)
@@ -184,9 +227,9 @@ class Part:
         return missed
 
     def _note_positions(self) -> None:
-        self._node_position = self._node_log.end
-        self._usage_position = self._usage_log.end
-        self._ports_position = self._ports_log.end
+        self.node_position = self._node_log.end
+        self.usage_position = self._usage_log.end
+        self.ports_position = self._ports_log.end
 
 
 class FilterPart(Part):
@@ -198,7 +241,8 @@ class FilterPart(Part):
     plugin: FilterPlugin[Any]
     values: Codes
 
-    def _evaluate(self, rows: Rows) -> Any:
+    def evaluate(self, rows: Rows) -> Any:
+        """Return uint16 verdicts."""
         return self.plugin.filter(self.spec, self.params, rows)
 
 
@@ -213,7 +257,8 @@ class ScorePart(Part):
     def _reads(self) -> Reads:
         return self.plugin.score_reads(self.spec)
 
-    def _evaluate(self, rows: Rows) -> Any:
+    def evaluate(self, rows: Rows) -> Any:
+        """Return int64 raw scores."""
         return self.plugin.score(self.spec, self.params, rows)
 
 

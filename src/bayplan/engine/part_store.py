@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
+
+from bayplan.engine.convoy import Convoys
 from bayplan.engine.part import FilterPart, ScorePart
 from bayplan.framework.plugin import FilterPlugin, ScorePlugin
 from bayplan.state.cluster_state import ClusterState
 
+SHARED_ARRAYS = 16
+"""So many arrays are held ready to be shared."""
+
 
 class PartStore:
-    """Parts live as long as some plan holds them."""
+    """What plans share. Parts live as long as some plan holds them.
+
+    Attributes:
+        convoys: the plans that are brought up to date together.
+    """
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
+        self.convoys = Convoys(state)
+        self._arrays: deque[Any] = deque(maxlen=SHARED_ARRAYS)
         self._filters: WeakValueDictionary[tuple[int, Hashable], FilterPart] = WeakValueDictionary()
         self._scores: WeakValueDictionary[tuple[int, Hashable], ScorePart] = WeakValueDictionary()
+
+    def interned(self, array: Any) -> Any:
+        """Return an equal array that another plan has already, or this one. Nobody may write to either afterwards."""
+        for known in self._arrays:
+            if known.dtype == array.dtype and np.array_equal(known, array):
+                return known
+        self._arrays.appendleft(array)
+        return array
 
     def filter_part(self, plugin: FilterPlugin[Any], spec: Any) -> FilterPart:
         """Return the part of a filter for a spec."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.engine.part import FULL_SHARE, Changes, FilterPart
 from bayplan.engine.part_store import PartStore
-from bayplan.engine.plan_scores import PlanScores
+from bayplan.engine.plan_scores import PlanScores, united
 from bayplan.engine.pre_filters import PreFilterOutcome, PreFilters
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
@@ -34,7 +34,6 @@ class Plan(PlanScores):
     Attributes:
         pod: the first pod that was seen with this signature.
         pre: the outcome of PreFilter in the last cycle.
-        filter_parts: the filters that take part, in order.
         history: free for the records: what they remember of this plan between its cycles.
     """
 
@@ -50,15 +49,11 @@ class Plan(PlanScores):
         self._pre_seen: PreFilterOutcome | None = None
         self._filters_skipped: set[str] | None = None
         self._narrowed_to: frozenset[str] | None = None
-        self.filter_parts: list[FilterPart] = []
-        self._static_feasible: Bools = self.feasible
+        self._filter_parts: list[FilterPart] = []
         self.history: object | None = None
         self._has_errors = False
         self._node_position = -1
-        self._usage_position = -1
         self._ports_position = -1
-        # The parts that placements can change, with their places among all.
-        self._dynamic_filters: list[tuple[int, FilterPart]] = []
         self._filter_epochs: list[int] = []
 
     def take_changes(self) -> list[int] | None:
@@ -69,7 +64,7 @@ class Plan(PlanScores):
     def keep_changes(self, rows: list[int]) -> None:
         """Give rows back that `take_changes` returned, to be returned again."""
         if self._recorded_rows is not None:
-            self._recorded_rows = _united(self._recorded_rows, rows)
+            self._recorded_rows = united(self._recorded_rows, rows)
 
     # PreFilter.
 
@@ -80,15 +75,26 @@ class Plan(PlanScores):
 
     # Filter.
 
+    @property
+    def filter_parts(self) -> list[FilterPart]:
+        """Return the filters that take part, in order, brought up to date."""
+        self._asked = True
+        for _, part in self.dynamic_filters:
+            if part.loose:
+                part.settle(self.state, self._row_view)
+        return self._filter_parts
+
     def refresh_filters(self) -> None:
         """Bring `feasible` up to date with the cluster; PreFilter must have been run and must not have rejected."""
         state = self.state
         self.failure = None
+        self._follow_convoy()
         rows = self._changed_rows()
         if self.pre.node_names != self._narrowed_to:
             self._narrowed_to = self.pre.node_names
             rows = None
-        changes = None if rows is None else Changes(state, rows, self._usage_position, self._ports_position)
+        self._choose_whether_to_keep(again=rows is None and self._pre_seen is not None)
+        changes = None if rows is None else Changes(state, rows, self.usage_position, self._ports_position)
         self._changes = changes
         if self._refresh_filter_parts(changes) or changes is None:
             self._fuse_filters()
@@ -96,12 +102,12 @@ class Plan(PlanScores):
             self._recorded_rows = None
         elif changes.rows:
             if self._recorded_rows is not None:
-                self._recorded_rows = _united(self._recorded_rows, changes.rows)
+                self._recorded_rows = united(self._recorded_rows, changes.rows)
             if self._fuse_filter_rows(changes) and not self._scales_hold():
                 self._stale_rows = None
             elif self._stale_rows is not None:
-                self._stale_rows = _united(self._stale_rows, changes.rows)
-        self._usage_position = state.usage_log.end
+                self._stale_rows = united(self._stale_rows, changes.rows)
+        self.usage_position = state.usage_log.end
         self._node_position = state.node_log.end
         self._ports_position = state.ports_log.end
         if self._has_errors:
@@ -112,7 +118,7 @@ class Plan(PlanScores):
         state = self.state
         if self._node_position != state.node_log.end:
             return None
-        rows = state.usage_log.since(self._usage_position)
+        rows = state.usage_log.since(self.usage_position)
         if self._ports_position != state.ports_log.end:
             ports = state.ports_log.since(self._ports_position)
             rows = None if rows is None or ports is None else rows + ports
@@ -124,7 +130,7 @@ class Plan(PlanScores):
 
     def _refresh_filter_parts(self, changes: Changes | None) -> bool:
         """Bring the filter parts up to date; return whether they must be fused anew as a whole."""
-        state, pre = self.state, self.pre
+        pre = self.pre
         # Where no PreFilter answered otherwise and no node changed, only usage and ports can have changed verdicts.
         only_dynamic = pre is self._pre_seen and changes is not None
         whole = False
@@ -132,14 +138,13 @@ class Plan(PlanScores):
             self._choose_filters()
             whole = True
         self._pre_seen = pre
-        for number, part in self._dynamic_filters if only_dynamic else enumerate(self.filter_parts):
-            if (
-                only_dynamic
-                and changes is not None
-                and part.follow(changes, self._filter_epochs[number], self._row_view)
-            ):
-                continue
-            part.bring_up_to_date(state, self.filter_params(part), self._row_view)
+        for number, part in self.dynamic_filters if only_dynamic else enumerate(self._filter_parts):
+            if only_dynamic and changes is not None and part.epoch == self._filter_epochs[number]:
+                if part.loose and not self._keeping:
+                    continue
+                if part.follow(changes, part.epoch, self._row_view):
+                    continue
+            self._refresh_part(part, self.filter_params(part))
             if part.epoch != self._filter_epochs[number]:
                 self._filter_epochs[number] = part.epoch
                 whole = True
@@ -149,9 +154,9 @@ class Plan(PlanScores):
         """Take the parts of the filters that PreFilter left in."""
         skipped = self._filters_skipped = self.pre.skipped
         wanted = (plugin for plugin in self.profile.filter if plugin.name not in skipped)
-        self.filter_parts = [self._parts.filter_part(plugin, self.specs[plugin.name]) for plugin in wanted]
-        self._dynamic_filters = [entry for entry in enumerate(self.filter_parts) if not entry[1].static]
-        self._filter_epochs = [-1] * len(self.filter_parts)
+        self._filter_parts = [self._parts.filter_part(plugin, self.specs[plugin.name]) for plugin in wanted]
+        self.dynamic_filters = [entry for entry in enumerate(self._filter_parts) if not entry[1].static]
+        self._filter_epochs = [-1] * len(self._filter_parts)
 
     def filter_params(self, part: FilterPart) -> Params | None:
         """Return what a filter gets as params now: None where the profile leaves out its PreFilter."""
@@ -160,42 +165,36 @@ class Plan(PlanScores):
         return None if isinstance(part.plugin, PreFilterPlugin) else part.plugin.observe(part.spec, self.state)
 
     def _fuse_filters(self) -> None:
-        static = self.examined().copy()
-        for part in self.filter_parts:
+        self.leave_convoy()
+        state, static = self.state, self.examined().copy()
+        for part in self._filter_parts:
             if part.static:
                 static &= part.values == 0
         feasible = static.copy()
-        for part in self.filter_parts:
-            if not part.static:
-                feasible &= part.values == 0
-        self._static_feasible = static
+        self._has_errors = any(part.static and bool((part.values >= ERROR_BIT).any()) for part in self._filter_parts)
+        for _, part in self.dynamic_filters:
+            verdicts = part.all_values(state)
+            if np.count_nonzero(verdicts):
+                self._has_errors |= bool((verdicts >= ERROR_BIT).any())
+                feasible[: state.nodes.count] &= verdicts == 0
+        self.static_feasible = self._parts.interned(static)
         self.feasible = feasible
         self.feasible_count = int(np.count_nonzero(feasible))
-        self._has_errors = any(bool((part.values >= ERROR_BIT).any()) for part in self.filter_parts)
 
     def _fuse_filter_rows(self, changes: Changes) -> bool:
         """Fuse just these rows; return whether any became or stopped being feasible."""
-        feasible, static = self.feasible, self._static_feasible
-        if not changes.few:
-            index = changes.view(self.state).row_numbers()
-            fits = static.take(index)
-            for _, part in self._dynamic_filters:
-                verdicts = part.values.take(index)
-                if np.count_nonzero(verdicts):
-                    self._has_errors |= bool((verdicts >= ERROR_BIT).any())
-                    fits &= verdicts == 0
-            before = feasible.take(index)
-            if not np.count_nonzero(fits != before):
-                return False
-            self.feasible_count += int(np.count_nonzero(fits)) - int(np.count_nonzero(before))
-            feasible[index] = fits
-            return True
+        feasible, static, keeping = self.feasible, self.static_feasible, self._keeping
+        row_view = self._row_view
+        if not changes.few or not self.state.small:
+            return self._fuse_many_filter_rows(changes)
         flipped = False
         for row in changes.rows:
             now = static.item(row)
             if now:
-                for _, part in self._dynamic_filters:
-                    verdict = part.values.item(row)
+                row_view.number = row
+                for _, part in self.dynamic_filters:
+                    loose = part.loose and not keeping
+                    verdict = int(part.evaluate(row_view)) if loose else part.values.item(row)
                     if verdict:
                         now = False
                         self._has_errors |= verdict >= ERROR_BIT
@@ -205,6 +204,23 @@ class Plan(PlanScores):
                 self.feasible_count += 1 if now else -1
                 flipped = True
         return flipped
+
+    def _fuse_many_filter_rows(self, changes: Changes) -> bool:
+        view, feasible = changes.view(self.state), self.feasible
+        index = view.row_numbers()
+        fits = self.static_feasible.take(index)
+        for _, part in self.dynamic_filters:
+            loose = part.loose and not self._keeping
+            verdicts = part.evaluate(view) if loose else part.values.take(index)
+            if np.count_nonzero(verdicts):
+                self._has_errors |= bool((verdicts >= ERROR_BIT).any())
+                fits &= verdicts == 0
+        before = feasible.take(index)
+        if not np.count_nonzero(fits != before):
+            return False
+        self.feasible_count += int(np.count_nonzero(fits)) - int(np.count_nonzero(before))
+        feasible[index] = fits
+        return True
 
     def _find_filter_error(self) -> None:
         """Set `failure` where a filter that was reached says Error; upstream ends the cycle with the first it meets."""
@@ -222,7 +238,7 @@ class Plan(PlanScores):
 
     def explain(self, number: int, verdict: int) -> Status:
         """Return the status of a verdict of the filter part with this number."""
-        part = self.filter_parts[number]
+        part = self._filter_parts[number]
         return Status(verdict_code(verdict), part.plugin.reasons(part.spec, part.params, verdict), part.name)
 
     def examined(self) -> Bools:
@@ -236,7 +252,7 @@ class Plan(PlanScores):
 
     def all_pass_static(self, index: Index) -> bool:
         """Return whether rows (intp) were examined and pass every filter that placements leave alone."""
-        return bool(self._static_feasible[index].all())
+        return bool(self.static_feasible[index].all())
 
     def first_failures(self) -> tuple[Any, Any]:
         """Return per row the number of the first filter part that failed (intp, -1: none) and its verdict (uint16)."""
@@ -261,8 +277,3 @@ class Plan(PlanScores):
             first[fresh] = number
             verdicts[fresh] = codes[fresh]
         return first, verdicts
-
-
-def _united(known: list[int], rows: list[int]) -> list[int]:
-    """Return the rows of both lists, each once; neither is changed."""
-    return list(dict.fromkeys((*known, *rows))) if known else rows

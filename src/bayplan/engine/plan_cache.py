@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
 import msgspec
 
@@ -50,6 +51,10 @@ class PlanCache:
         self._recent_specs: dict[int, object] = {}
         self._encode = msgspec.msgpack.Encoder().encode
         self._signing: dict[str, list[Plugin[object]]] = {}
+
+    def __iter__(self) -> Iterator[Plan]:
+        """Iterate over the plans that are kept, the one that was asked last at the end."""
+        return iter(self._plans.values())
 
     def plan_for(self, profile: Profile, pod: Pod) -> Plan:
         """Return the plan of a pod under a profile, compiling it where none is kept."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.part import FEW_ROWS, Changes, ScorePart
+from bayplan.engine.convoy import Convoy, rules_of
+from bayplan.engine.part import FEW_ROWS, Changes, FilterPart, Part, ScorePart
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.pre_scores import PreScoreOutcome, PreScores
 from bayplan.engine.tie_set import BestRows, TieSet
@@ -25,7 +26,10 @@ from bayplan.framework.status import Status, error
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import GatheredRows, Row, Rows
+
+KEPT_CYCLES = 64
+"""A plan that has needed all rows of its parts more than once keeps them up to date for so many cycles."""
 
 
 class PlanScores:
@@ -33,9 +37,15 @@ class PlanScores:
 
     Attributes:
         specs: what each plugin compiled of the template.
-        feasible: bool[capacity]; feasible_count: how many are. Set by filtering.
-        score_parts: the scorers that take part, in order, with their `weights` and the `scales` they were normalised by.
+        feasible: bool[capacity]; feasible_count: how many are. static_feasible: bool[capacity], the nodes that were examined
+            and pass all filters that placements leave alone. dynamic_filters: the others, with their numbers among those that
+            take part. Set by filtering.
+        weights, scales: of the scorers that take part, in order (`score_parts`), and what they were normalised by.
+        dynamic_scores: those of them that placements can change, with their numbers.
+        static_sum: int64[capacity], the weighted sum of the others; meaningful in feasible rows.
         total: int64[capacity], the weighted sum of normalised scores; -1 where not feasible.
+        usage_position: how far the log of usage was followed.
+        convoy, place: the plans that this one goes with, and its place there; None and -1 where it is alone.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
     """
 
@@ -45,30 +55,47 @@ class PlanScores:
         self.specs: dict[str, Any] = {plugin.name: plugin.compile(pod, state) for plugin in profile.compiling}
         self._parts = parts
         self._row_view = Row(state)
+        # Whether loose parts are kept up to date in this cycle, whether somebody has asked for them since it began, and for how
+        # many cycles they will be kept for having been needed as a whole.
+        self._keeping = self._asked = False
+        self._keeping_for = 0
         self._changes: Changes | None = None
         # Rows whose totals are not up to date, and rows that records have not seen; None stands for all.
         self._stale_rows: list[int] | None = None
         self._recorded_rows: list[int] | None = None
+        self.dynamic_filters: list[tuple[int, FilterPart]] = []
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
+        self.static_feasible = self.feasible
         self.feasible_count = 0
         self.failure: Status | None = None
+        self.usage_position = -1
+        self.convoy: Convoy | None = None
+        self.place = -1
         self._pre_scores = PreScores(profile, self.specs, state)
         self._pre_score_seen: PreScoreOutcome | None = None
         self._scores_skipped: set[str] | None = None
-        self.score_parts: list[ScorePart] = []
+        self._score_parts: list[ScorePart] = []
         self.weights: list[int] = []
         self.scales: list[Params | None] = []
         self.total: Ints = np.zeros(0, dtype=np.int64)
-        # The weighted sum of the parts that placements leave alone, and by number the weighted scores of those parts that
-        # placements change and that have a NormalizeScore; meaningful in feasible rows.
-        self._static_sum: Ints = self.total
+        self.static_sum: Ints = self.total
+        # By number the weighted scores of those dynamic parts that have a NormalizeScore; meaningful in feasible rows.
         self._weighted: dict[int, Ints] = {}
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
         self._ties = TieSet()
         self._has_custom_scores = False
-        self._dynamic_scores: list[tuple[int, ScorePart]] = []
+        self.dynamic_scores: list[tuple[int, ScorePart]] = []
         self._dynamic_scales: list[int] = []
         self._score_epochs: list[int] = []
+
+    @property
+    def score_parts(self) -> list[ScorePart]:
+        """Return the scorers that take part, in order, brought up to date."""
+        self._asked = True
+        for _, part in self.dynamic_scores:
+            if part.loose:
+                part.settle(self.state, self._row_view)
+        return self._score_parts
 
     def refresh_scores(self) -> None:
         """Bring `total` up to date; filters must be, and some node must be feasible."""
@@ -86,15 +113,8 @@ class PlanScores:
             self._scores_skipped = outcome.skipped
             rows = None
         self._pre_score_seen = outcome
-        renewed: list[int] = []
-        changes = self._changes if only_dynamic else None
-        for number, part in self._dynamic_scores if only_dynamic else enumerate(self.score_parts):
-            if changes is not None and part.follow(changes, self._score_epochs[number], self._row_view):
-                continue
-            part.bring_up_to_date(state, self._score_params(part), self._row_view)
-            if part.epoch != self._score_epochs[number]:
-                self._score_epochs[number] = part.epoch
-                renewed.append(number)
+        renewed = self._refresh_score_parts(only_dynamic=only_dynamic)
+        many = self._changes is not None and not self._changes.few
         if rows is None:
             self._fuse_scores()
         else:
@@ -104,10 +124,87 @@ class PlanScores:
                 renewed += [item for item in self._dynamic_scales if item not in renewed and self._scale_moved(item)]
             if renewed:
                 self._fuse_renewed_scores(renewed)
+            elif many and only_dynamic and self.convoy is None:
+                self._join_convoy()
         if renewed:
             self._recorded_rows = None
         if self._has_custom_scores or not state.small:
             self._check_scores()
+
+    def _refresh_score_parts(self, *, only_dynamic: bool) -> list[int]:
+        """Bring the parts that are kept up to date; return the numbers of all parts that must be fused anew over all rows."""
+        renewed = []
+        changes = self._changes if only_dynamic else None
+        for number, part in self.dynamic_scores if only_dynamic else enumerate(self._score_parts):
+            if changes is not None and part.epoch == self._score_epochs[number]:
+                if part.loose and not self._keeping:
+                    continue
+                if part.follow(changes, part.epoch, self._row_view):
+                    continue
+            self._refresh_part(part, self._score_params(part))
+            if part.epoch != self._score_epochs[number]:
+                self._score_epochs[number] = part.epoch
+                renewed.append(number)
+        return renewed
+
+    def _choose_whether_to_keep(self, *, again: bool) -> None:
+        """Begin a cycle: loose parts are kept where somebody reads them, or where all rows are needed again and again."""
+        if again:
+            self._keeping_for = KEPT_CYCLES
+        elif self._keeping_for:
+            self._keeping_for -= 1
+        self._keeping = self._asked or self._keeping_for > 0
+        self._asked = False
+
+    def _refresh_part(self, part: Part, params: Params | None) -> None:
+        if part.loose and not self._keeping:
+            part.adopt(params)
+        else:
+            part.bring_up_to_date(self.state, params, self._row_view)
+
+    # With other plans.
+
+    def _join_convoy(self) -> None:
+        """Join the plans that can be brought up to date together with this one, which has found many changed rows."""
+        scores = [(part, self.weights[number]) for number, part in self.dynamic_scores]
+        rules = rules_of(self.dynamic_filters, scores)
+        convoy = None if rules is None else self._parts.convoys.of(rules)
+        if convoy is not None:
+            self.place = convoy.join(self)
+            self.convoy = convoy
+
+    def leave_convoy(self) -> None:
+        """Have arrays of its own again: because other than the usual changed, or because nobody asks for this plan."""
+        convoy = self.convoy
+        if convoy is not None:
+            self._take_over(convoy)
+            self.place = convoy.leave(self.place)
+            self.convoy = None
+
+    def _follow_convoy(self) -> None:
+        """Begin a cycle: see to it that the convoy is not far behind, and take over what was found for this plan."""
+        convoy = self.convoy
+        if convoy is None:
+            return
+        if not convoy.lasts:
+            self.leave_convoy()
+            return
+        convoy.refresh(self.place)
+        self._take_over(convoy)
+
+    def _take_over(self, convoy: Convoy) -> None:
+        """Note how far feasible nodes and totals, which are kept in the convoy, were brought up to date there."""
+        if convoy.position <= self.usage_position:
+            return
+        if self._recorded_rows is not None:
+            rows = self.state.usage_log.since(self.usage_position)
+            self._recorded_rows = None if rows is None else united(self._recorded_rows, rows)
+        self.usage_position = convoy.position
+        self._ties.forget()
+        if convoy.take_flipped(self.place):
+            self.feasible_count = int(np.count_nonzero(self.feasible))
+            if not self._scales_hold():
+                self._stale_rows = None
 
     def _score_params(self, part: ScorePart) -> Params | None:
         outcome = self._pre_score_seen
@@ -121,17 +218,19 @@ class PlanScores:
             return
         if outcome.skipped != self._scores_skipped:
             chosen = [entry for entry in self.profile.score if entry.plugin.name not in outcome.skipped]
-            self.score_parts = [self._parts.score_part(entry.plugin, self.specs[entry.plugin.name]) for entry in chosen]
+            self._score_parts = [
+                self._parts.score_part(entry.plugin, self.specs[entry.plugin.name]) for entry in chosen
+            ]
             self.weights = [entry.weight for entry in chosen]
-            self._dynamic_scores = [entry for entry in enumerate(self.score_parts) if not entry[1].static]
+            self.dynamic_scores = [entry for entry in enumerate(self._score_parts) if not entry[1].static]
             self._dynamic_scales = [
-                number for number, part in self._dynamic_scores if isinstance(part.plugin, NormalizePlugin)
+                number for number, part in self.dynamic_scores if isinstance(part.plugin, NormalizePlugin)
             ]
             self._score_epochs = [-1] * len(chosen)
             self.scales = [None] * len(chosen)
             self._has_custom_scores = any(not type(entry.plugin).__module__.startswith("bayplan.") for entry in chosen)
         before, self._pre_score_seen = self._pre_score_seen, outcome
-        for part in self.score_parts:
+        for part in self._score_parts:
             text = part.plugin.score_error(part.spec, self._score_params(part))
             if text:
                 self.failure = error(f'running Score plugins: plugin "{part.name}" failed with: {text}').by(part.name)
@@ -140,7 +239,7 @@ class PlanScores:
 
     def scale_of(self, number: int, feasible: Bools) -> Params | None:
         """Return what a score part's normalising needs, over the given feasible rows; None where it has no NormalizeScore."""
-        part = self.score_parts[number]
+        part = self._score_parts[number]
         if not isinstance(part.plugin, NormalizePlugin):
             return None
         count = self.state.nodes.count
@@ -149,12 +248,12 @@ class PlanScores:
 
     def normalized(self, number: int, scale: Params | None) -> Ints:
         """Return the normalised scores of one part over all rows."""
-        raw = self.score_parts[number].values[: self.state.nodes.count]
+        raw = self._score_parts[number].all_values(self.state)
         return raw if scale is None else self.normalize_values(number, scale, raw)
 
     def normalize_values(self, number: int, scale: Params, raw: Ints) -> Ints:
         """Return raw scores of one part, normalised by a scale."""
-        part = self.score_parts[number]
+        part = self._score_parts[number]
         assert isinstance(part.plugin, NormalizePlugin)
         return part.plugin.normalize(part.spec, scale, raw, Rows(self.state))
 
@@ -179,7 +278,7 @@ class PlanScores:
 
     def _is_uniform(self, number: int) -> bool:
         """Return whether a score part that placements leave alone is equal for all nodes: then any of them scale alike."""
-        part = self.score_parts[number]
+        part = self._score_parts[number]
         if not part.static:
             return False
         stamp = (self.state.node_log.end, part.epoch)
@@ -192,27 +291,27 @@ class PlanScores:
     def _fuse_scores(self) -> None:
         """Fuse all scores over all rows."""
         self._fuse_static_scores()
-        for number, part in self._dynamic_scores:
+        for number, part in self.dynamic_scores:
             self._weigh(number, part)
         self._sum_up()
 
     def _fuse_renewed_scores(self, numbers: list[int]) -> None:
         """Fuse some parts anew over all rows; the others are up to date."""
-        if any(self.score_parts[number].static for number in numbers):
+        if any(self._score_parts[number].static for number in numbers):
             self._fuse_static_scores()
         for number in numbers:
-            self._weigh(number, self.score_parts[number])
+            self._weigh(number, self._score_parts[number])
         self._sum_up()
 
     def _fuse_static_scores(self) -> None:
         sums: Ints = np.zeros(self.state.nodes.capacity, dtype=np.int64)
         if not self.profile.score:
             sums[:] = 1
-        for number, part in enumerate(self.score_parts):
+        for number, part in enumerate(self._score_parts):
             if part.static:
                 scale = self.scales[number] = self.scale_of(number, self.feasible)
                 sums[: self.state.nodes.count] += self.weights[number] * self.normalized(number, scale)
-        self._static_sum = sums
+        self.static_sum = self._parts.interned(sums)
 
     def _weigh(self, number: int, part: ScorePart) -> None:
         """Normalise a part that placements change over the nodes that are feasible now, if it has a NormalizeScore."""
@@ -221,16 +320,21 @@ class PlanScores:
             self._weighted[number] = self.weights[number] * self.normalized(number, scale)
 
     def _sum_up(self) -> None:
-        """Fuse what is kept of all parts over all rows."""
-        total, count = self._static_sum.copy(), self.state.nodes.count
-        for number, part in self._dynamic_scores:
+        """Fuse what is known of all parts over all rows."""
+        self.leave_convoy()
+        state, total = self.state, self.static_sum.copy()
+        count = state.nodes.count
+        for number, part in self.dynamic_scores:
             weighted = self._weighted.get(number)
             if weighted is None:
-                weighted = part.values[:count]
+                weighted = part.all_values(state)
                 if self.weights[number] != 1:
                     weighted = self.weights[number] * weighted
             total[:count] += weighted
-        total[~self.feasible] = -1
+        if self.feasible_count < count:
+            total[~self.feasible] = -1
+        if len(self.total):
+            self._keeping_for = KEPT_CYCLES
         self.total = total
         self._ties.forget()
 
@@ -239,32 +343,37 @@ class PlanScores:
         if len(rows) > FEW_ROWS or not self.state.small:
             self._fuse_many_score_rows(rows)
             return
-        total, feasible, sums, ties = self.total, self.feasible, self._static_sum, self._ties
+        total, feasible, sums, ties, row_view = self.total, self.feasible, self.static_sum, self._ties, self._row_view
+        keeping, weights = self._keeping, self.weights
         for row in rows:
             worth = -1
             if feasible.item(row):
                 worth = sums.item(row)
-                for number, part in self._dynamic_scores:
-                    score = part.values.item(row)
-                    if self.scales[number] is None:
-                        worth += self.weights[number] * score
+                row_view.number = row
+                for number, part in self.dynamic_scores:
+                    if part.loose and not keeping:
+                        worth += weights[number] * int(part.evaluate(row_view))
+                    elif self.scales[number] is None:
+                        worth += weights[number] * part.values.item(row)
                     else:
-                        worth += self._weigh_row(number, part, row, score)
+                        worth += self._weigh_row(number, part, row)
             ties.move(row, total.item(row), worth)
             total[row] = worth
 
     def _fuse_many_score_rows(self, rows: list[int]) -> None:
-        changes = self._changes
+        changes, state = self._changes, self.state
         if changes is not None and changes.rows is rows:
-            index = changes.view(self.state).row_numbers()
+            view = changes.view(state)
         else:
-            index = np.array(rows, dtype=np.intp)
-        worths = self._static_sum.take(index)
-        for number, part in self._dynamic_scores:
-            weighted = part.values.take(index)
+            view = GatheredRows(state, np.array(rows, dtype=np.intp))
+        index = view.row_numbers()
+        worths = self.static_sum.take(index)
+        for number, part in self.dynamic_scores:
+            loose = part.loose and not self._keeping
+            weighted = part.evaluate(view) if loose else part.values.take(index)
             scale = self.scales[number]
             if scale is not None and isinstance(part.plugin, NormalizePlugin):
-                weighted = part.plugin.normalize(part.spec, scale, weighted, Rows(self.state, index))
+                weighted = part.plugin.normalize(part.spec, scale, weighted, view)
             if self.weights[number] != 1:
                 weighted = self.weights[number] * weighted
             if scale is not None:
@@ -276,9 +385,10 @@ class PlanScores:
         self.total[index] = worths
         self._ties.forget()
 
-    def _weigh_row(self, number: int, part: ScorePart, row: int, score: Any) -> int:
+    def _weigh_row(self, number: int, part: ScorePart, row: int) -> int:
         """Normalise and weigh the score of one row as part number `number` was normalised last."""
         scale, plugin = self.scales[number], part.plugin
+        score: Any = part.values.item(row)
         assert scale is not None
         assert isinstance(plugin, NormalizePlugin)
         if part.scalar:
@@ -298,7 +408,7 @@ class PlanScores:
         """Set `failure` where a normalised score of a feasible node is outside of 0 to 100."""
         feasible = self.feasible[: self.state.nodes.count]
         worst: tuple[str, str, int] | None = None
-        for number, part in enumerate(self.score_parts):
+        for number, part in enumerate(self._score_parts):
             scores = self.normalized(number, self.scales[number])
             bad = np.flatnonzero(feasible & ((scores > MAX_NODE_SCORE) | (scores < MIN_NODE_SCORE)))
             for row in bad.tolist():
@@ -310,3 +420,8 @@ class PlanScores:
                 f'applying score defaultWeights on Score plugins: plugin "{worst[1]}" returns an invalid score {worst[2]}, '
                 f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
             ).by(worst[1])
+
+
+def united(known: list[int], rows: list[int]) -> list[int]:
+    """Return the rows of both lists, each once; neither is changed."""
+    return list(dict.fromkeys((*known, *rows)))

@@ -18,7 +18,15 @@ from bayplan.framework.status import SKIP, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import balance_requests
 from bayplan.plugins.scored_devices import ScoredDevices
-from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, scored_resources, with_devices
+from bayplan.plugins.scored_resources import (
+    DEFAULT_RESOURCES,
+    ScoredResource,
+    request_column,
+    request_columns,
+    scored_resources,
+    with_devices,
+)
+from bayplan.plugins.stacked_specs import StackedSpecs
 from bayplan.state.arrays import Bools, Floats, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.resource_table import CPU, MEMORY
@@ -60,6 +68,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         if isinstance(arguments, NodeResourcesBalancedAllocationArgs):
             self._resources = arguments.resources
         self._evenness = CurrentEvenness()
+        self._stacked = StackedSpecs(_stack)
         self._devices = ScoredDevices(handle, self._resources)
 
     def sign_pod(self, pod: Pod) -> Hashable:
@@ -96,9 +105,18 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         tallies = self._devices.tallies(spec.scored) if params is None else params
         return balance(with_devices(spec.scored, tallies), rows)
 
+    def score_many(self, specs: Sequence[BalancedAllocationSpec], rows: Rows) -> Ints | None:
+        """Return the scores for pods of which each makes a difference to CPU and memory alone."""
+        requests = self._stacked.of(specs) if rows.state.regular else None
+        return None if requests is None else balance_of_columns(requests, self._evenness, rows)
+
     def score_error(self, spec: BalancedAllocationSpec, params: Params | None) -> str:
         """Refuse to score without resources, as upstream does."""
         return "" if self._resources else "resources not found"
+
+
+def _stack(specs: Sequence[BalancedAllocationSpec]) -> Floats | None:
+    return request_columns(spec.scored for spec in specs) if all(spec.is_fast for spec in specs) else None
 
 
 def balance(resources: Sequence[ScoredResource], rows: Rows) -> Ints:
@@ -143,19 +161,42 @@ def _evenness(requested: Sequence[Ints], allocatable: Sequence[Ints], rows: Rows
 def balance_of_cpu_memory(resources: Sequence[ScoredResource], evenness: CurrentEvenness, rows: Rows) -> Ints:
     """Return `balance` of CPU and memory alone: a tenth of the time. Right while ``regular``."""
     cpu, memory = resources
+    if not rows.scalar:
+        return balance_of_columns(request_column(cpu.request, memory.request), evenness, rows)
     cpu_all, memory_all = rows.divisor(CPU), rows.divisor(MEMORY)
     cpu_used, memory_used = rows.requested(CPU), rows.requested(MEMORY)
-    if rows.scalar or rows.index is not None:
-        before = _evenness_of_two(rows, cpu_used, cpu_all, memory_used, memory_all)
-    else:
-        before = evenness.of_all(rows)
+    before = _evenness_of_two(rows, cpu_used, cpu_all, memory_used, memory_all)
     after = _evenness_of_two(rows, cpu_used + cpu.request, cpu_all, memory_used + memory.request, memory_all)
     return HALF + rows.trunc((HALF + after - before) * 0.5)
+
+
+def balance_of_columns(requests: Floats, evenness: CurrentEvenness, rows: Rows) -> Ints:
+    """Return int64[..., rows], `balance_of_cpu_memory` for requests of float64[..., 2, 1]."""
+    change = _evenness_of_columns(rows.cpu_memory_requested() + requests, rows.cpu_memory_divisors())
+    change += HALF
+    change -= evenness.of_all(rows) if rows.index is None else _current_evenness(rows)
+    change *= 0.5
+    scores = change.astype(np.int64)
+    scores += HALF
+    return scores
 
 
 def _evenness_of_two(rows: Rows, cpu: Ints, cpu_all: Floats, memory: Ints, memory_all: Floats) -> Floats:
     difference = abs(rows.share(cpu, cpu_all) - rows.share(memory, memory_all))
     return rows.whole(100.0 * (1.0 - difference * 0.5))
+
+
+def _evenness_of_columns(used: Floats, offered: Floats) -> Floats:
+    """Return the same for columns: float64[..., 2, rows] of cpu and memory, of which `used` is written over."""
+    used /= offered
+    np.minimum(used, 1.0, out=used)
+    evenness: Floats = used[..., 0, :]
+    evenness -= used[..., 1, :]
+    np.abs(evenness, out=evenness)
+    evenness *= 0.5
+    np.subtract(1.0, evenness, out=evenness)
+    evenness *= 100.0
+    return np.trunc(evenness, out=evenness)
 
 
 class CurrentEvenness:
@@ -188,4 +229,6 @@ class CurrentEvenness:
 
 
 def _current_evenness(rows: Rows) -> Floats:
+    if not rows.scalar:
+        return _evenness_of_columns(rows.cpu_memory_requested(), rows.cpu_memory_divisors())
     return _evenness_of_two(rows, rows.requested(CPU), rows.divisor(CPU), rows.requested(MEMORY), rows.divisor(MEMORY))

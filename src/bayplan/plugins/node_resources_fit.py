@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
+
 from bayplan.base.errors import ConfigurationError, InvariantError
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
@@ -37,9 +39,22 @@ from bayplan.objects.requests import fit_requests, fit_score_requests
 from bayplan.objects.resource_names import is_extended, is_scalar
 from bayplan.plugins.node_resources_fit_hints import FitHints
 from bayplan.plugins.scored_devices import ScoredDevices
-from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, scored_resources, with_devices
-from bayplan.plugins.scoring_strategies import STRATEGIES, Strategy, special_case
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.plugins.scored_resources import (
+    DEFAULT_RESOURCES,
+    ScoredResource,
+    request_columns,
+    scored_resources,
+    with_devices,
+)
+from bayplan.plugins.scoring_strategies import (
+    STRATEGIES,
+    Strategy,
+    least_allocated_cpu_memory,
+    least_allocated_of_columns,
+    special_case,
+)
+from bayplan.plugins.stacked_specs import StackedSpecs
+from bayplan.state.arrays import Bools, Codes, Floats, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
 from bayplan.state.views import Rows
@@ -49,6 +64,9 @@ TOO_MANY_PODS = 1
 STATE_MISSING = 0x2000 | ERROR_BIT
 MOST_FLAGS = 12
 """So many requests have a bit each in a verdict, after that of `TOO_MANY_PODS`; pods with more get numbered sets."""
+
+NOTHING = -(2**63)
+"""Stands for the amount of a resource that a pod does not request: no node has less room than that."""
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
 """The scale of scores in shapes."""
@@ -122,6 +140,8 @@ class NodeResourcesFit(
             self._device_classes = DeviceClassResolver(handle.cluster.catalog)
         self._scored_devices = ScoredDevices(handle, self._resources)
         self._hints = FitHints(handle.cluster.request_gates, self._device_classes)
+        self._stacked_requests = StackedSpecs(_stack_requests)
+        self._stacked_scores = StackedSpecs(_stack_scores)
         self._shortages: dict[tuple[tuple[int, int], ...], dict[Shortage, int]] = {}
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeResourcesFitSpec:
@@ -235,6 +255,26 @@ class NodeResourcesFit(
         tallies = self._scored_devices.tallies(spec.scored) if params is None else params
         return self._strategy(with_devices(spec.scored, tallies), self._shape, rows)
 
+    def filter_many(self, specs: Sequence[NodeResourcesFitSpec], rows: Rows) -> Codes | None:
+        """Return the verdicts for several pods, resource by resource."""
+        wanted = self._stacked_requests.of(specs)
+        if wanted is None:
+            return None
+        verdicts: Codes = np.zeros((len(specs), len(rows)), dtype=np.uint16)
+        verdicts |= (rows.pod_count() >= rows.allowed_pods()) * np.uint16(TOO_MANY_PODS)
+        for number, amounts, flags in wanted:
+            allocatable = rows.allocatable(number)
+            lacks = amounts > allocatable - rows.requested(number)
+            if np.count_nonzero(lacks):
+                verdicts |= lacks * flags
+                verdicts |= (lacks & (amounts > allocatable)) * np.uint16(UNRESOLVABLE_BIT)
+        return verdicts
+
+    def score_many(self, specs: Sequence[NodeResourcesFitSpec], rows: Rows) -> Ints | None:
+        """Return the scores of the special case that holds for all of the pods, if one does."""
+        requests = self._stacked_scores.of(specs) if rows.state.regular else None
+        return None if requests is None else least_allocated_of_columns(requests, rows)
+
     def score_error(self, spec: NodeResourcesFitSpec, params: Params | None) -> str:
         """Refuse to score without resources, as upstream does."""
         return "" if self._resources else "resources not found"
@@ -251,3 +291,21 @@ class NodeResourcesFit(
             device_class = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
             events.append((device_class, self._hints.is_schedulable_after_device_class_event))
         return events
+
+
+def _stack_requests(specs: Sequence[NodeResourcesFitSpec]) -> list[tuple[int, Ints, Codes]] | None:
+    """Return by resource int64[specs, 1] amounts and uint16[specs, 1] flags; None where verdicts number sets of requests."""
+    if any(len(spec.requests) > MOST_FLAGS for spec in specs):
+        return None
+    wanted = []
+    for number in dict.fromkeys(request.number for spec in specs for request in spec.requests):
+        asked = [next((item for item in spec.requests if item.number == number), None) for spec in specs]
+        amounts = np.array([(NOTHING if item is None else item.amount,) for item in asked], dtype=np.int64)
+        wanted.append((number, amounts, np.array([(item.flag if item else 0,) for item in asked], dtype=np.uint16)))
+    return wanted
+
+
+def _stack_scores(specs: Sequence[NodeResourcesFitSpec]) -> Floats | None:
+    if any(spec.fast is not least_allocated_cpu_memory for spec in specs):
+        return None
+    return request_columns(spec.scored for spec in specs)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from bayplan.framework.configuration.plugin_arguments import ResourceSpec
 from bayplan.framework.plugin import Params
 from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
-from bayplan.state.arrays import Ints
+from bayplan.state.arrays import Floats, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.resource_table import CPU as CPU_NUMBER
 from bayplan.state.resource_table import FIRST_RESOURCES
@@ -107,6 +108,18 @@ def scored_resources(
             cluster.admit(request)
             found.append(ScoredResource(cluster.register_resource(spec.name), spec.weight, request))
     return tuple(found)
+
+
+@lru_cache(maxsize=1024)
+def request_column(*requests: int) -> Floats:
+    """Return float64[resources, 1], what a pod adds to columns of as many resources. Not to be written to."""
+    return np.array([(request,) for request in requests], dtype=np.float64)
+
+
+def request_columns(pods: Iterable[Sequence[ScoredResource]]) -> Floats:
+    """Return float64[pods, resources, 1], the same for several pods by the resources that count for them."""
+    requests = np.array([[resource.request for resource in scored] for scored in pods], dtype=np.float64)
+    return requests[:, :, np.newaxis]
 
 
 def with_devices(scored: tuple[ScoredResource, ...], tallies: Params) -> tuple[ScoredResource, ...]:

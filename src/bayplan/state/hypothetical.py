@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from bayplan.state.arrays import Index, Ints
+import numpy as np
+
+from bayplan.state.arrays import Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT
-from bayplan.state.views import Rows
+from bayplan.state.views import NON_ZERO_CPU_MEMORY, REQUESTED_CPU_MEMORY, Rows
 
 
 class HypotheticalRows(Rows):
@@ -49,6 +51,14 @@ class HypotheticalRows(Rows):
         """Return the supposed requests for scoring of cpu (0) or memory (1)."""
         column: Ints = self.usage[NON_ZERO_CPU + resource]
         return column
+
+    def cpu_memory_requested(self) -> Floats:
+        """Return the supposed requests of cpu and memory."""
+        return self.usage[REQUESTED_CPU_MEMORY].astype(np.float64)
+
+    def cpu_memory_non_zero_requested(self) -> Floats:
+        """Return the supposed requests for scoring."""
+        return self.usage[NON_ZERO_CPU_MEMORY].astype(np.float64)
 
     def pod_count(self) -> Ints:
         """Return the supposed number of pods."""

@@ -23,6 +23,11 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Counter
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT, PodInfo
 
+CPU_MEMORY = slice(0, 2)
+REQUESTED_CPU_MEMORY = slice(FIRST_RESOURCE, FIRST_RESOURCE + 2)
+NON_ZERO_CPU_MEMORY = slice(NON_ZERO_CPU, NON_ZERO_CPU + 2)
+"""Rows of cpu and memory in the matrices of nodes and of usage."""
+
 
 class Rows:
     """Many rows as arrays: all rows of the table, or those of an index.
@@ -65,6 +70,18 @@ class Rows:
     def non_zero_requested(self, resource: int) -> Ints:
         """Return requests of cpu (0) or memory (1), with the scoring defaults for containers without."""
         return self.state.usage[NON_ZERO_CPU + resource, self._all]
+
+    def cpu_memory_divisors(self) -> Floats:
+        """Return float64[2, rows], `divisor` of cpu and memory. Arrays only, as the next two."""
+        return self.state.nodes.divisors[CPU_MEMORY, self._all]
+
+    def cpu_memory_requested(self) -> Floats:
+        """Return float64[2, rows], `requested` of cpu and memory, exact while ``small``."""
+        return self.state.usage[REQUESTED_CPU_MEMORY, self._all].astype(np.float64)
+
+    def cpu_memory_non_zero_requested(self) -> Floats:
+        """Return float64[2, rows], `non_zero_requested` of cpu and memory, exact while ``small``."""
+        return self.state.usage[NON_ZERO_CPU_MEMORY, self._all].astype(np.float64)
 
     def pod_count(self) -> Ints:
         """Return the number of pods on each node."""
@@ -230,28 +247,26 @@ class Rows:
 class GatheredRows(Rows):
     """Rows of an index that several rules look at while the state stands still: columns of amounts are gathered once."""
 
-    __slots__ = ("_allocatable", "_divisors", "_usage")
+    __slots__ = ("_allocatable", "_block", "_divisors", "_rows", "_usage")
 
     def __init__(self, state: ClusterState, index: Index) -> None:
         super().__init__(state, index)
-        self._usage: list[Ints] = list(state.usage.take(index, axis=1))
-        self._allocatable: dict[int, Ints] = {}
-        self._divisors: dict[int, Floats] = {}
+        self._rows = index
+        self._block: Ints = state.usage.take(index, axis=1)
+        self._usage: list[Ints] = list(self._block)
+        self._divisors: Floats | None = None
+        self._allocatable: list[Ints] | None = None
 
     def divisor(self, resource: int) -> Floats:
-        found = self._divisors.get(resource)
-        if found is None:
-            found = self._divisors[resource] = self.state.nodes.divisors[resource].take(self._all)
-        return found
+        return self.cpu_memory_divisors()[resource] if resource < 2 else super().divisor(resource)
 
     def allocatable(self, resource: int) -> Ints:
-        found = self._allocatable.get(resource)
-        if found is None:
-            found = self._allocatable[resource] = self.state.nodes.allocatable[resource].take(self._all)
-        return found
+        if self._allocatable is None:
+            self._allocatable = list(self.state.nodes.allocatable.take(self._rows, axis=1))
+        return self._allocatable[resource]
 
     def allowed_pods(self) -> Ints:
-        return self.state.nodes.allowed_pods.take(self._all)
+        return self.state.nodes.allowed_pods.take(self._rows)
 
     def requested(self, resource: int) -> Ints:
         return self._usage[FIRST_RESOURCE + resource]
@@ -261,6 +276,17 @@ class GatheredRows(Rows):
 
     def pod_count(self) -> Ints:
         return self._usage[POD_COUNT]
+
+    def cpu_memory_divisors(self) -> Floats:
+        if self._divisors is None:
+            self._divisors = self.state.nodes.divisors[CPU_MEMORY].take(self._rows, axis=1)
+        return self._divisors
+
+    def cpu_memory_requested(self) -> Floats:
+        return self._block[REQUESTED_CPU_MEMORY].astype(np.float64)
+
+    def cpu_memory_non_zero_requested(self) -> Floats:
+        return self._block[NON_ZERO_CPU_MEMORY].astype(np.float64)
 
 
 class Row(Rows):
