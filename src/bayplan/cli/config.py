@@ -1,0 +1,135 @@
+"""The verb ``config``: check a scheduler configuration, or convert one of an older release."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+import yaml
+
+from bayplan.app.custom_plugins import load_custom_plugins
+from bayplan.base.errors import ConfigurationError
+from bayplan.cli.simulation_options import FeatureGates, Plugins
+from bayplan.framework import feature_gates as gates
+from bayplan.framework.configuration import Examination, effective_document, examine_configuration
+from bayplan.framework.configuration.convert import convert_text
+from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.configuration.problems import ConfigurationProblem, problems_of
+from bayplan.framework.registry import Registry
+from bayplan.plugins.registry import in_tree_registry
+
+WIDTH = 110
+
+
+class Action(StrEnum):
+    """What to do with a configuration."""
+
+    CHECK = "check"
+    CONVERT = "convert"
+
+
+def config(
+    action: Annotated[Action, typer.Argument(help="What to do.", show_default=False)],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A configuration (YAML or JSON); - for standard input.")],
+    feature_gates: FeatureGates = "",
+    plugin: Plugins = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+) -> None:
+    """Check a scheduler configuration, or convert one of an older release.
+
+    check takes a configuration as kube-scheduler does. What is wrong is printed one thing a line, with line, column and
+    path, in upstream's words; of a good one the effective configuration is printed, with all defaults.
+
+    convert prints as v1 what was written for an older release: KubeSchedulerConfiguration v1alpha1 to v1beta3, a Policy, or a
+    ConfigMap with one of these. What was changed, or has no meaning today, stands in comments.
+
+    Exit code: 0 when the configuration, or what it was converted to, is good; 1 when it is refused; 2 on bad input.
+    """
+    text, where = _read(file)
+    chosen = gates.FeatureGates.from_text(feature_gates, where="--feature-gates")
+    registry, _ = load_custom_plugins(plugin or (), in_tree_registry())
+    act = _check if action is Action.CHECK else _convert
+    if not act(text, where, chosen, registry, as_json):
+        raise typer.Exit(1)
+
+
+def _read(file: str) -> tuple[str, str]:
+    if file == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "replace"), "standard input"
+    try:
+        return Path(file).read_bytes().decode("utf-8", "replace"), file
+    except OSError as problem:
+        got = (problem.strerror or str(problem)).lower()
+        raise ConfigurationError(file, wanted="a configuration file", got=got) from None
+
+
+def _examine(text: str, chosen: gates.FeatureGates, registry: Registry) -> Examination:
+    return examine_configuration(
+        text, feature_gates=chosen, extension_points_of=registry.extension_points_for_configuration
+    )
+
+
+def _check(text: str, where: str, chosen: gates.FeatureGates, registry: Registry, as_json: bool) -> bool:
+    found = _examine(text, chosen, registry)
+    problems = problems_of(found, text)
+    effective = effective_document(found.configuration) if found.configuration is not None else None
+    if as_json:
+        _print_json({"stage": found.stage, "problems": _plain(problems), "configuration": effective})
+        return found.stage is None
+    for problem in problems:
+        print(problem.told(where))
+    if effective is not None:
+        print(_yaml(effective), end="")
+        return True
+    many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    older = (found.error or "").startswith("no kind ") and _is_older(text)
+    hint = "; try bayplan config convert" if older else ""
+    print(f"refused at {found.stage}: {many}{hint}", file=sys.stderr)
+    return False
+
+
+def _is_older(text: str) -> bool:
+    try:
+        convert_text(text)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _convert(text: str, where: str, chosen: gates.FeatureGates, registry: Registry, as_json: bool) -> bool:
+    conversion = convert_text(text, where=where)
+    converted = _yaml(conversion.document)
+    found = _examine(converted, chosen, registry)
+    problems = problems_of(found, converted)
+    if as_json:
+        notes: list[JsonValue] = [{"path": path, "note": note} for path, note in conversion.notes]
+        document = dict(conversion.document)
+        _print_json(
+            {"source": conversion.source, "notes": notes, "problems": _plain(problems), "configuration": document}
+        )
+        return found.stage is None
+    print(f"# Converted from {conversion.source}.")
+    for path, note in conversion.notes:
+        print(f"# {path}: {note}")
+    print(converted, end="")
+    for problem in problems:
+        print(problem.told("converted"), file=sys.stderr)
+    return found.stage is None
+
+
+def _plain(problems: list[ConfigurationProblem]) -> list[JsonValue]:
+    return [
+        {"line": each.place.line, "column": each.place.column, "path": each.place.path, "message": each.message}
+        for each in problems
+    ]
+
+
+def _yaml(document: dict[str, JsonValue]) -> str:
+    text: str = yaml.safe_dump(document, sort_keys=False, width=WIDTH)
+    return text
+
+
+def _print_json(answer: dict[str, JsonValue]) -> None:
+    print(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())

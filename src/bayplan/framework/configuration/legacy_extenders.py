@@ -1,0 +1,19 @@
+"""Turn an extender of an older version, or of a Policy, into v1."""
+
+from __future__ import annotations
+
+from bayplan.framework.configuration.conversion import Document, Note
+from bayplan.framework.configuration.go_text import format_duration
+
+
+def convert_extender(old: Document, path: str, note: Note) -> Document:
+    """Return an extender as v1; `path` is where it stands, for notes."""
+    new: Document = {("enableHTTPS" if name == "enableHttps" else name): value for name, value in old.items()}
+    timeout = new.get("httpTimeout")
+    if isinstance(timeout, int):
+        new["httpTimeout"] = format_duration(timeout)
+        note(f"{path}.httpTimeout", f"{timeout} nanoseconds became {new['httpTimeout']}")
+    if "apiVersion" in new:
+        del new["apiVersion"]
+        note(f"{path}.apiVersion", "left out: there is one version of the protocol")
+    return new

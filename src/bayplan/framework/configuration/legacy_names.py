@@ -1,0 +1,114 @@
+"""Names that plugins, predicates and priorities had in older releases, and what stands for them in v1.
+
+Sources: the API types and defaults of kubescheduler.config.k8s.io v1alpha1 to v1beta3, and the registry of Policy algorithms, as
+documented in the changelogs of Kubernetes 1.15 to 1.29.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+FIT: Final = "NodeResourcesFit"
+
+STRATEGIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "NodeResourcesLeastAllocated": "LeastAllocated",
+        "NodeResourcesMostAllocated": "MostAllocated",
+        "RequestedToCapacityRatio": "RequestedToCapacityRatio",
+    }
+)
+"""Score plugins that became strategies of NodeResourcesFit."""
+
+RENAMED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "EBSLimits": "NodeVolumeLimits",
+        "GCEPDLimits": "NodeVolumeLimits",
+        "AzureDiskLimits": "NodeVolumeLimits",
+        "CinderLimits": "NodeVolumeLimits",
+        "SelectorSpread": "PodTopologySpread",
+        "DefaultPodTopologySpread": "PodTopologySpread",
+    }
+)
+"""Plugins whose work another one does today."""
+
+GONE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "NodePreferAvoidPods": "the annotation that it read is no longer honoured; taints with PreferNoSchedule do this",
+        "NodeResourceLimits": "limits are no longer scored",
+        "ServiceAffinity": "pods of a service are no longer kept together by node labels; pod affinity does this",
+    }
+)
+"""Plugins that nothing stands for, and why."""
+
+NODE_LABEL: Final = "NodeLabel"
+"""A plugin whose arguments become an affinity of NodeAffinity."""
+
+OLD_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
+    {"InterPodAffinity": 1, "NodeAffinity": 1, "TaintToleration": 1}
+)
+"""Default weights before v1beta3, where they differ from those of today."""
+
+PREDICATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "GeneralPredicates": (FIT, "NodeName", "NodePorts", "NodeAffinity"),
+        "PodFitsResources": (FIT,),
+        "HostName": ("NodeName",),
+        "PodFitsHostPorts": ("NodePorts",),
+        "PodFitsPorts": ("NodePorts",),
+        "MatchNodeSelector": ("NodeAffinity",),
+        "NoDiskConflict": ("VolumeRestrictions",),
+        "NoVolumeZoneConflict": ("VolumeZone",),
+        "MaxEBSVolumeCount": ("NodeVolumeLimits",),
+        "MaxGCEPDVolumeCount": ("NodeVolumeLimits",),
+        "MaxAzureDiskVolumeCount": ("NodeVolumeLimits",),
+        "MaxCinderVolumeCount": ("NodeVolumeLimits",),
+        "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
+        "CheckVolumeBinding": ("VolumeBinding",),
+        "PodToleratesNodeTaints": ("TaintToleration",),
+        "PodToleratesNodeNoExecuteTaints": ("TaintToleration",),
+        "MatchInterPodAffinity": ("InterPodAffinity",),
+        "EvenPodsSpread": ("PodTopologySpread",),
+        "CheckNodeUnschedulable": ("NodeUnschedulable",),
+        # Conditions of nodes are taints now, which every Policy heeds.
+        "CheckNodeCondition": ("TaintToleration",),
+        "CheckNodeMemoryPressure": ("TaintToleration",),
+        "CheckNodeDiskPressure": ("TaintToleration",),
+        "CheckNodePIDPressure": ("TaintToleration",),
+    }
+)
+"""Predicates of a Policy and the filter plugins that do their work."""
+
+ESSENTIAL_FILTERS: Final = ("NodeUnschedulable", "TaintToleration")
+"""What every Policy heeds, whether it says so or not."""
+
+PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
+        "SelectorSpreadPriority": "PodTopologySpread",
+        "ServiceSpreadingPriority": "PodTopologySpread",
+        "EvenPodsSpreadPriority": "PodTopologySpread",
+        "InterPodAffinityPriority": "InterPodAffinity",
+        "NodeAffinityPriority": "NodeAffinity",
+        "TaintTolerationPriority": "TaintToleration",
+        "ImageLocalityPriority": "ImageLocality",
+    }
+)
+"""Priorities of a Policy and the score plugins that do their work."""
+
+STRATEGY_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "LeastRequestedPriority": "LeastAllocated",
+        "MostRequestedPriority": "MostAllocated",
+        "RequestedToCapacityRatioPriority": "RequestedToCapacityRatio",
+    }
+)
+
+GONE_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "NodePreferAvoidPodsPriority": GONE["NodePreferAvoidPods"],
+        "ResourceLimitsPriority": GONE["NodeResourceLimits"],
+        "EqualPriority": "equal scores for all nodes decide nothing",
+    }
+)

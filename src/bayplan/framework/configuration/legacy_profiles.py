@@ -1,0 +1,231 @@
+"""Turn a profile of an older version into v1: plugins that were renamed, merged or dropped, and their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayplan.framework.configuration.conversion import Document, Note
+from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.configuration.legacy_names import FIT, GONE, NODE_LABEL, OLD_WEIGHTS, RENAMED, STRATEGIES
+
+_WITH_STRATEGIES = ("v1alpha1", "v1alpha2", "v1beta1")
+"""Versions in which the strategies of NodeResourcesFit were plugins; later ones pass over their names where they are disabled."""
+
+_WITH_OLD_WEIGHTS = (*_WITH_STRATEGIES, "v1beta2")
+
+_POINTS_OF_OLD = {"postFilter": "preScore", "unreserve": "reserve"}
+"""Extension points of v1alpha1 that were renamed, or are part of another."""
+
+
+def convert_profile(old: Document, version: str, path: str, note: Note) -> Document:
+    """Return a profile as v1.
+
+    Args:
+        old: the profile.
+        version: that it is written in.
+        path: of the profile, for notes.
+        note: told what became of what.
+    """
+    new: Document = {name: value for name, value in old.items() if name not in ("plugins", "pluginConfig")}
+    plugins = _Plugins(old.get("plugins"), version, f"{path}.plugins", note)
+    arguments = _Arguments(old.get("pluginConfig"), f"{path}.pluginConfig", note)
+    strategy = arguments.strategy(plugins.strategies)
+    if strategy is not None:
+        arguments.merge(FIT, {"scoringStrategy": strategy})
+        note(f"{path}.plugins.score", f"{' and '.join(plugins.strategies)} became the strategy of {FIT}")
+    converted = plugins.document()
+    if converted:
+        new["plugins"] = converted
+    if arguments.entries:
+        new["pluginConfig"] = [{"name": name, "args": args} for name, args in arguments.entries.items()]
+    return new
+
+
+class _Plugins:
+    """The plugin sets of a profile.
+
+    Attributes:
+        strategies: score plugins among the enabled ones that are strategies of NodeResourcesFit today.
+    """
+
+    def __init__(self, old: JsonValue, version: str, path: str, note: Note) -> None:
+        self.strategies: list[str] = []
+        self._version = version
+        self._path = path
+        self._note = note
+        self._sets: dict[str, tuple[list[Document], list[Document]]] = {}
+        self._strategy_weight = 0
+        self._least_allocated_off = False
+        for point, plugin_set in old.items() if isinstance(old, dict) else ():
+            if isinstance(plugin_set, dict):
+                self._take(point, plugin_set)
+
+    def _take(self, point: str, plugin_set: Document) -> None:
+        name = point
+        if self._version == "v1alpha1" or point == "unreserve":
+            name = _POINTS_OF_OLD.get(point, point)
+            if name != point:
+                self._note(f"{self._path}.{point}", f"is {name} today")
+        enabled, disabled = self._sets.setdefault(name, ([], []))
+        for entry in _entries(plugin_set.get("enabled")):
+            kept = self._enabled(entry, f"{self._path}.{point}.enabled")
+            if kept is not None and all(each["name"] != kept["name"] for each in enabled):
+                enabled.append(kept)
+        for entry in _entries(plugin_set.get("disabled")):
+            kept = self._disabled(entry, f"{self._path}.{point}.disabled")
+            if kept is not None and kept not in disabled:
+                disabled.append(kept)
+
+    def _enabled(self, entry: Document, path: str) -> Document | None:
+        name = str(entry.get("name"))
+        if name in STRATEGIES and self._version in _WITH_STRATEGIES:
+            self.strategies.append(name)
+            weight = entry.get("weight")
+            self._strategy_weight = weight if isinstance(weight, int) else 1
+            return None
+        if name in GONE:
+            self._note(f"{path} {name}", f"left out: {GONE[name]}")
+            return None
+        if name == NODE_LABEL:
+            self._note(f"{path} {name}", "left out: its arguments became an added affinity of NodeAffinity")
+            return None
+        if name in RENAMED:
+            self._note(f"{path} {name}", f"left out: {RENAMED[name]}, on by default, does this")
+            return None
+        return entry
+
+    def _disabled(self, entry: Document, path: str) -> Document | None:
+        name = str(entry.get("name"))
+        if name == "NodeResourcesLeastAllocated" and self._version in _WITH_STRATEGIES:
+            self._least_allocated_off = True
+            return None
+        if name in STRATEGIES or name in GONE or name == NODE_LABEL or name in RENAMED:
+            self._note(f"{path} {name}", "left out: there is no such plugin to be disabled")
+            return None
+        return entry
+
+    def document(self) -> Document:
+        """Return the plugin sets as v1."""
+        self._score_fit()
+        if self._version in _WITH_OLD_WEIGHTS:
+            self._keep_weights()
+        found: Document = {}
+        for point, (enabled, disabled) in self._sets.items():
+            plugin_set: Document = {}
+            if enabled:
+                plugin_set["enabled"] = list[JsonValue](enabled)
+            if disabled:
+                plugin_set["disabled"] = list[JsonValue](disabled)
+            if plugin_set:
+                found[point] = plugin_set
+        return found
+
+    def _score_fit(self) -> None:
+        """Let NodeResourcesFit score where one of its strategies did, and only there."""
+        enabled, disabled = self._sets.get("score", ([], []))
+        all_off = any(each["name"] == "*" for each in disabled)
+        if self.strategies:
+            if all_off or self._strategy_weight != 1:
+                enabled.append({"name": FIT, "weight": self._strategy_weight})
+                self._sets["score"] = (enabled, disabled)
+        elif self._least_allocated_off and not all_off:
+            disabled.append({"name": FIT})
+            self._sets["score"] = (enabled, disabled)
+            self._note(f"{self._path}.score.disabled", f"NodeResourcesLeastAllocated became {FIT}, disabled at score")
+
+    def _keep_weights(self) -> None:
+        """Pin the default weights of before v1beta3 where the profile relies on them."""
+        enabled, disabled = self._sets.get("score", ([], []))
+        named = {each["name"] for each in (*enabled, *disabled)}
+        pinned: list[Document] = [
+            {"name": name, "weight": weight}
+            for name, weight in OLD_WEIGHTS.items()
+            if name not in named and "*" not in named
+        ]
+        if pinned:
+            self._sets["score"] = ([*enabled, *pinned], disabled)
+            told = ", ".join(f"{each['name']} {each['weight']}" for each in pinned)
+            self._note(f"{self._path}.score", f"default weights as they were: {told}")
+
+
+class _Arguments:
+    """The arguments of plugins.
+
+    Attributes:
+        entries: by plugin, as v1.
+    """
+
+    def __init__(self, old: JsonValue, path: str, note: Note) -> None:
+        self.entries: dict[str, Document] = {}
+        self._strategies: dict[str, Document] = {}
+        for number, entry in enumerate(_entries(old)):
+            name, args = str(entry.get("name")), entry.get("args")
+            given: Document = dict(args) if isinstance(args, dict) else {}
+            if str(given.get("apiVersion", "kubescheduler")).startswith("kubescheduler"):
+                # Plugins that are not in-tree may have versions of their own.
+                given = {key: value for key, value in given.items() if key not in ("apiVersion", "kind")}
+            self._take(name, given, f"{path}[{number}]", note)
+
+    def _take(self, name: str, given: Document, path: str, note: Note) -> None:
+        if name in STRATEGIES:
+            self._strategies[name] = given
+        elif name == NODE_LABEL:
+            self.merge("NodeAffinity", {"addedAffinity": affinity_of_labels(given)})
+            note(f"{path} {name}", "became an added affinity of NodeAffinity")
+        elif name in GONE:
+            note(f"{path} {name}", f"left out: {GONE[name]}")
+        elif name in RENAMED:
+            note(f"{path} {name}", f"left out: {RENAMED[name]} has no such arguments")
+        else:
+            if name == "PodTopologySpread" and given.get("defaultConstraints") and not given.get("defaultingType"):
+                given["defaultingType"] = "List"
+                note(f"{path} {name}", "defaultingType List, which the constraints meant")
+            self.merge(name, given)
+
+    def merge(self, name: str, args: Document) -> None:
+        """Add arguments of a plugin to those that it has."""
+        self.entries[name] = {**self.entries.get(name, {}), **args}
+
+    def strategy(self, names: Sequence[str]) -> Document | None:
+        """Return the scoring strategy of NodeResourcesFit that plugins stand for; the last of several counts."""
+        found: Document | None = None
+        for name in names:
+            given = self._strategies.get(name, {})
+            found = {"type": STRATEGIES[name]}
+            if given.get("resources"):
+                found["resources"] = given["resources"]
+            else:
+                found["resources"] = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+            if given.get("shape"):
+                found["requestedToCapacityRatio"] = {"shape": given["shape"]}
+        return found
+
+
+def affinity_of_labels(args: Document) -> Document:
+    """Return the node affinity that says what the arguments of NodeLabel said."""
+    required = [
+        *_expressions(args.get("presentLabels"), "Exists"),
+        *_expressions(args.get("absentLabels"), "DoesNotExist"),
+    ]
+    preferred = [
+        *_expressions(args.get("presentLabelsPreference"), "Exists"),
+        *_expressions(args.get("absentLabelsPreference"), "DoesNotExist"),
+    ]
+    affinity: Document = {}
+    if required:
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
+            "nodeSelectorTerms": [{"matchExpressions": list[JsonValue](required)}]
+        }
+    if preferred:
+        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            {"weight": 1, "preference": {"matchExpressions": [each]}} for each in preferred
+        ]
+    return affinity
+
+
+def _expressions(labels: JsonValue, operator: str) -> list[Document]:
+    return [{"key": label, "operator": operator} for label in (labels if isinstance(labels, list) else ())]
+
+
+def _entries(value: JsonValue) -> list[Document]:
+    return [dict(each) for each in value if isinstance(each, dict)] if isinstance(value, list) else []

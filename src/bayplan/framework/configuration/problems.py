@@ -1,0 +1,213 @@
+"""What is wrong with a configuration, one thing at a time, and where: upstream's messages with line, column and path.
+
+Upstream tells most problems as one text, with paths in several forms or none. Here each is taken apart and looked up in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+
+from bayplan.framework.configuration.loading import Examination
+from bayplan.framework.configuration.positions import Place, Step, TextPositions, steps_of
+
+_DURATIONS = frozenset(
+    ("leaseDuration", "renewDeadline", "retryPeriod", "httpTimeout", "filterTimeout", "bindingTimeout")
+)
+_BASE64 = frozenset(("certData", "keyData", "caData"))
+
+_STRICT = "strict decoding error: "
+_ENTRY = re.compile(r"decoding \.(profiles\[\d+\]\.pluginConfig\[\d+\]): (.*)", re.DOTALL)
+_ARGS_OF = re.compile(r"decoding args for plugin [^:]*: (.*)", re.DOTALL)
+_NEXT_ENTRY = re.compile(r", (?=decoding \.)")
+_NEXT_REMARK = re.compile(r", (?=unknown field \"|duplicate field \"|yaml: unmarshal)")
+_FIELD = re.compile(r'(?:unknown|duplicate) field "(.*)"')
+_TYPE = re.compile(r"cannot unmarshal (\S+)(?: (\S+))? into Go struct field [^. ]*\.(\S+) of type ")
+_LINE = re.compile(r"line (\d+): ")
+_QUOTED_DURATION = re.compile(r'time: .* "(.*)"')
+_VALIDATION = re.compile(r"([A-Za-z][A-Za-z0-9.\[\]_/-]*): (?=[A-Z])")
+_PROFILE = re.compile(r"initializing profiles: creating profile for scheduler name (.*?): (.*)", re.DOTALL)
+_PLUGIN = re.compile(
+    r'(?:(\w+)Plugin )?(?:plugin )?"([^"]*)" (?:does not exist|does not extend (\w+)Plugin|already registered)'
+)
+_ARGUMENTS = re.compile(r'initializing plugin "([^"]*)": (.*)', re.DOTALL)
+_NEXT_ARGUMENT = re.compile(r", (?=(?:scoringStrategy|ignoredResource)[A-Za-z.\[\]0-9]*: )")
+
+_NODE_KINDS = {"object": yaml.MappingNode, "array": yaml.SequenceNode}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationProblem:
+    """One thing that is wrong.
+
+    Attributes:
+        message: upstream's, without the path where it begins with one.
+        place: where in the text.
+    """
+
+    message: str
+    place: Place
+
+    def told(self, where: str) -> str:
+        """Return file, line, column, path and message as one line."""
+        position = f":{self.place.line}:{self.place.column}" if self.place.line else ""
+        return f"{where}{position} {self.place.path}: {self.message}"
+
+
+def problems_of(found: Examination, text: str) -> list[ConfigurationProblem]:
+    """Return what is wrong with a configuration text, in upstream's order; nothing where all is well."""
+    if found.stage is None:
+        return []
+    finder = _Finder(TextPositions(text))
+    if found.stage == "validation":
+        return [finder.of_field(message) for message in found.messages]
+    error = found.error or ""
+    return [*(finder.of_decoding(error, ()) if found.stage == "decode" else finder.of_build(error))]
+
+
+class _Finder:
+    """Looks up the places of messages."""
+
+    def __init__(self, positions: TextPositions) -> None:
+        self._positions = positions
+
+    def _at(self, message: str, steps: tuple[Step, ...], *, of_key: bool = False) -> ConfigurationProblem:
+        return ConfigurationProblem(message, self._positions.place(steps, of_key=of_key))
+
+    def of_field(self, message: str, base: tuple[Step, ...] = ()) -> ConfigurationProblem:
+        """Look up a message that begins with the path of its field."""
+        match = _VALIDATION.match(message)
+        if match is None:
+            return self._at(message, base)
+        return self._at(message[match.end() :], (*base, *steps_of(match[1])))
+
+    # Decoding.
+
+    def of_decoding(self, error: str, base: tuple[Step, ...]) -> Iterator[ConfigurationProblem]:
+        """Take apart why a text, or the arguments at `base`, could not be decoded."""
+        if error.startswith(_STRICT):
+            # What is said of arguments comes last, and goes on to the next entry that has some.
+            for part in _NEXT_ENTRY.split(error.removeprefix(_STRICT)):
+                for remark in (part,) if _ENTRY.match(part) or _ARGS_OF.match(part) else _NEXT_REMARK.split(part):
+                    yield from self.of_decoding(remark, base)
+        elif entry := _ENTRY.match(error):
+            yield from self.of_decoding(entry[2], (*steps_of(entry[1]), "args"))
+        elif args := _ARGS_OF.match(error):
+            yield from self.of_decoding(args[1], base)
+        elif "already set in map" in error:
+            for line in error.splitlines()[1:]:
+                match = _LINE.search(line)
+                if match is not None:
+                    yield ConfigurationProblem(line[match.end() :], self._positions.on_line(int(match[1])))
+        else:
+            yield self._of_remark(error, base)
+
+    def _of_remark(self, error: str, base: tuple[Step, ...]) -> ConfigurationProblem:
+        if field := _FIELD.match(error):
+            inner = steps_of(field[1])
+            return self._at(f"{error.partition(' field')[0]} field", (*base, *inner), of_key=True)
+        if mismatch := _TYPE.search(error):
+            return self._at(error, self._mismatched(mismatch, base))
+        if match := _LINE.search(error):
+            return ConfigurationProblem(error[match.end() :], self._positions.on_line(int(match[1])))
+        if error.startswith("no kind ") or "'apiVersion' is missing" in error:
+            return self._at(error, (*base, "apiVersion"))
+        if "'Kind' is missing" in error:
+            return self._at("Object 'Kind' is missing", (*base, "kind"))
+        steps = None
+        if duration := _QUOTED_DURATION.match(error):
+            steps = self._positions.first(
+                lambda found, value: found[-1] in _DURATIONS and str(value.value or "") == duration[1]
+            )
+        elif "base64" in error:
+            steps = self._positions.first(lambda found, value: found[-1] in _BASE64)
+        return self._at(error, base if steps is None else steps)
+
+    def _mismatched(self, mismatch: re.Match[str], base: tuple[Step, ...]) -> tuple[Step, ...]:
+        """Return the path of the first field of that name, below `base`, that is what the message says.
+
+        Go leaves out the numbers of elements in such paths.
+        """
+        kind, literal, dotted = mismatch[1], mismatch[2], tuple(mismatch[3].split("."))
+
+        def is_meant(steps: tuple[Step, ...], value: yaml.Node) -> bool:
+            names = tuple(step for step in steps[len(base) :] if isinstance(step, str))
+            return steps[: len(base)] == base and names == dotted and _is_kind(value, kind, literal)
+
+        return self._positions.first(is_meant) or self._element(base, dotted, kind) or (*base, *dotted)
+
+    def _element(self, base: tuple[Step, ...], dotted: tuple[str, ...], kind: str) -> tuple[Step, ...] | None:
+        """Return the path of the first list of that name with an element that is what the message says."""
+
+        def holds(steps: tuple[Step, ...], value: yaml.Node) -> bool:
+            names = tuple(step for step in steps if isinstance(step, str))
+            return (
+                names[-len(dotted) :] == dotted
+                and isinstance(value, yaml.SequenceNode)
+                and any(_is_kind(each, kind, None) for each in value.value)
+            )
+
+        return self._positions.first(holds)
+
+    # Building.
+
+    def of_build(self, error: str) -> Iterator[ConfigurationProblem]:
+        """Take apart why profiles or extenders could not be made."""
+        match = _PROFILE.match(error)
+        if match is None:
+            yield self._at(error, ("extenders",) if "extender" in error else ("profiles",))
+            return
+        profile, reason = self._profile(match[1]), match[2]
+        if arguments := _ARGUMENTS.match(reason):
+            entry = self._named(profile, "pluginConfig", arguments[1])
+            told = arguments[2]
+            if told.startswith("[") and told.endswith("]"):
+                told = told[1:-1]
+            for each in _NEXT_ARGUMENT.split(told):
+                yield self.of_field(each, (*entry, "args"))
+        elif plugin := _PLUGIN.search(reason):
+            point = plugin[1] or plugin[3] or ""
+            yield self._at(reason, self._enabled(profile, point[:1].lower() + point[1:], plugin[2]))
+        else:
+            yield self._at(reason, profile)
+
+    def _profile(self, name: str) -> tuple[Step, ...]:
+        """Return the path of the profile of a scheduler name; of the only one where that is not written down."""
+        named = self._positions.first(
+            lambda steps, value: len(steps) == 3 and steps[::2] == ("profiles", "schedulerName") and value.value == name
+        )
+        return named[:2] if named is not None else ("profiles", 0)
+
+    def _named(self, profile: tuple[Step, ...], field: str, name: str) -> tuple[Step, ...]:
+        found = self._positions.first(
+            lambda steps, value: steps[:-2] == (*profile, field) and steps[-1] == "name" and value.value == name
+        )
+        return (*profile, field) if found is None else found[:-1]
+
+    def _enabled(self, profile: tuple[Step, ...], point: str, name: str) -> tuple[Step, ...]:
+        """Return the path of the entry that enables a plugin: at the point, else at multiPoint, else anywhere."""
+        places = [
+            steps
+            for steps, _, value in self._positions.fields()
+            if steps[: len(profile)] == profile and steps[-1] == "name" and "enabled" in steps and value.value == name
+        ]
+        for wanted in (point, "multiPoint"):
+            # Of several the last: a repetition is what is refused.
+            for steps in reversed(places):
+                if wanted in steps:
+                    return steps
+        return places[-1] if places else (*profile, "plugins")
+
+
+def _is_kind(value: yaml.Node, kind: str, literal: str | None) -> bool:
+    if kind in _NODE_KINDS:
+        return isinstance(value, _NODE_KINDS[kind])
+    if not isinstance(value, yaml.ScalarNode):
+        return False
+    tag = value.tag.rpartition(":")[2]
+    if kind == "number":
+        return tag in ("int", "float") and literal in (None, value.value)
+    return tag == {"string": "str"}.get(kind, kind)
