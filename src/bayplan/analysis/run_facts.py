@@ -167,6 +167,7 @@ def run_facts(result: SimulationResult) -> RunFacts:
         start_ns=result.start_ns,
         end_ns=result.end_ns,
         stopped=result.stopped,
+        kubernetes=result.scheduler.release,
         missing_plugins=list(result.scheduler.missing_plugins),
         instants=counters.instants,
         events=counters.events,

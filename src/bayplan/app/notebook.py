@@ -12,6 +12,7 @@ from bayplan.base.errors import InputError
 from bayplan.cluster.volume_controller import volume_writes
 from bayplan.engine.actions import Action, Bind, Evict, Update
 from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.classic.assemble import assemble_classic_scheduler
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
@@ -29,6 +30,7 @@ from bayplan.framework.registry import Registry
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.plugins.classic.configuration import ClassicConfiguration
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.cluster_state import ClusterState
 
@@ -40,6 +42,7 @@ class Cluster:
         objects: nodes, pods (bound ones stay where they are) and whatever else scheduling reads.
         configuration: a KubeSchedulerConfiguration as a mapping or YAML text; the default one if not given. Its HTTP
             extenders are asked.
+        classic: a provider or Policy of the classic scheduler, which then decides instead; all else but the seed is left out.
         plugins: custom ones, enabled in every profile with weight 1. registry: where others come from; in-tree ones if not given.
         feature_gates: gates to set.
         seed: of the choice among equally good nodes.
@@ -54,6 +57,7 @@ class Cluster:
         objects: Iterable[KubernetesObject] = (),
         *,
         configuration: Mapping[str, object] | str | None = None,
+        classic: ClassicConfiguration | None = None,
         plugins: Sequence[type[Plugin[Any]]] = (),
         registry: Registry | None = None,
         feature_gates: Mapping[str, bool] | None = None,
@@ -62,6 +66,7 @@ class Cluster:
     ) -> None:
         self.seed = seed
         self._record_level = record_level
+        self._classic = classic
         self._gates = FeatureGates.from_mapping(feature_gates or {})
         self._registry = (registry if registry is not None else in_tree_registry()).with_plugins(*plugins)
         self._configuration = self._load(configuration, plugins)
@@ -93,6 +98,9 @@ class Cluster:
         return connections
 
     def _assemble(self, state: ClusterState | None) -> Scheduler:
+        if self._classic is not None:
+            level = self._record_level
+            return assemble_classic_scheduler(self._classic, seed=self.seed, record_level=level, state=state)
         return assemble_scheduler(
             self._configuration,
             self._registry,
@@ -162,7 +170,7 @@ class Cluster:
     def fork(self) -> Cluster:
         """Return an independent copy of the cluster, to try something out; its records and its random choices start anew."""
         other = object.__new__(Cluster)
-        other.seed, other._record_level = self.seed, self._record_level
+        other.seed, other._record_level, other._classic = self.seed, self._record_level, self._classic
         other._gates, other._registry, other._configuration = self._gates, self._registry, self._configuration
         other._connections = other._connect()
         other.scheduler = other._assemble(self.state.fork())

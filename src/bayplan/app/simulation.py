@@ -8,8 +8,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import BinaryIO
 
+from bayplan.app import classic_mode
+from bayplan.app.classic_mode import Mode
 from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
-from bayplan.base.errors import ConfigurationError
+from bayplan.base.errors import ConfigurationError, InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
@@ -17,6 +19,7 @@ from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats import manifests
@@ -36,7 +39,9 @@ class SimulationOptions:
 
     Attributes:
         paths: manifests and traces, see `bayplan.formats.inputs.load_inputs`.
-        config: a KubeSchedulerConfiguration; the default one where there is none.
+        mode: which scheduler decides.
+        config: a KubeSchedulerConfiguration; the default one where there is none. In classic mode a Policy.
+        algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
         feature_gates: as ``--feature-gates`` of kube-scheduler.
         plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
         seed: of all random streams.
@@ -48,7 +53,9 @@ class SimulationOptions:
     """
 
     paths: Sequence[str]
+    mode: Mode = Mode.CURRENT
     config: Path | None = None
+    algorithm_provider: str = ""
     feature_gates: str = ""
     plugins: Sequence[str] = ()
     seed: int = 0
@@ -123,21 +130,48 @@ def prepare_simulation(
 ) -> PreparedSimulation:
     """Put a simulation together; see `simulate`."""
     start = perf_counter()
-    # What the scheduler is: plugins first, because the configuration may name them.
-    gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
-    registry, custom_plugins = load_custom_plugins(options.plugins, in_tree_registry())
-    configuration = read_configuration(options.config, gates, registry)
-    configuration = configuration.with_plugins(
-        [(custom.plugin.name, custom.weight) for custom in custom_plugins], registry.extension_points_for_configuration
-    )
+    # What the scheduler is, before anything large is read: mistakes in its configuration show at once.
+    assembly = _classic_assembly(options) if options.mode is Mode.CLASSIC else _assembly(options)
     # What it works on. Virtual time begins where the input ends: what exists already has happened before.
     inputs = load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)
-    connections = ExtenderConnections(configuration.extenders)
     # Scheduler and cluster draw from streams of their own, so that neither shifts the numbers of the other.
-    with failures_told(custom_plugins):
-        scheduler = assemble_scheduler(
+    with failures_told(assembly.custom_plugins):
+        scheduler = assembly.make(start_ns)
+    cluster = VirtualCluster(RandomStreams(options.seed), ClusterOptions(kubelet=_kubelet(runs)))
+    simulator = Simulator(
+        scheduler, cluster, seed=options.seed, start_ns=start_ns, check=options.check, strict=options.strict
+    )
+    for time_ns, operation in arrivals.operations(inputs, start_ns, creation_times=options.creation_times):
+        simulator.at(time_ns, operation)
+    seconds = perf_counter() - start
+    plugins, connections = assembly.custom_plugins, assembly.connections
+    return PreparedSimulation(options, simulator, _summary(inputs), plugins, seconds, connections)
+
+
+@dataclass(frozen=True, slots=True)
+class _Assembly:
+    """A scheduler that is configured: what it is connected with, and how it is made once its start is known."""
+
+    custom_plugins: Sequence[CustomPlugin]
+    connections: ExtenderConnections
+    make: Callable[[int], Scheduler]
+
+
+def _assembly(options: SimulationOptions) -> _Assembly:
+    if options.algorithm_provider:
+        raise InputError("--algorithm-provider", got=f"'{options.algorithm_provider}'", hint="--mode classic with it")
+    # Plugins first, because the configuration may name them.
+    gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
+    registry, custom_plugins = load_custom_plugins(options.plugins, in_tree_registry())
+    configuration = read_configuration(options.config, gates, registry).with_plugins(
+        [(custom.plugin.name, custom.weight) for custom in custom_plugins], registry.extension_points_for_configuration
+    )
+    connections = ExtenderConnections(configuration.extenders)
+
+    def make(start_ns: int) -> Scheduler:
+        return assemble_scheduler(
             configuration,
             registry,
             feature_gates=gates,
@@ -147,14 +181,27 @@ def prepare_simulation(
             queue_type=EventDrivenQueue,
             extenders=connections.extenders,
         )
-    cluster = VirtualCluster(RandomStreams(options.seed), ClusterOptions(kubelet=_kubelet(runs)))
-    simulator = Simulator(
-        scheduler, cluster, seed=options.seed, start_ns=start_ns, check=options.check, strict=options.strict
+
+    return _Assembly(custom_plugins, connections, make)
+
+
+def _classic_assembly(options: SimulationOptions) -> _Assembly:
+    configuration = classic_mode.classic_configuration(
+        options.algorithm_provider, options.config, options.feature_gates
     )
-    for time_ns, operation in arrivals.operations(inputs, start_ns, creation_times=options.creation_times):
-        simulator.at(time_ns, operation)
-    seconds = perf_counter() - start
-    return PreparedSimulation(options, simulator, _summary(inputs), custom_plugins, seconds, connections)
+    connections = classic_mode.connect_extenders(configuration)
+
+    def make(start_ns: int) -> Scheduler:
+        return classic_mode.assemble(
+            configuration,
+            connections,
+            options.plugins,
+            seed=options.seed,
+            start_ns=start_ns,
+            record_level=options.record_level,
+        )
+
+    return _Assembly((), connections, make)
 
 
 def _kubelet(runs: dict[str, PodRun]) -> KubeletOptions:

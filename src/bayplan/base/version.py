@@ -4,3 +4,6 @@ __version__ = "0.1.0"
 
 KUBERNETES_VERSION = "v1.36.3"
 """The pinned reference release of mode ``current``."""
+
+CLASSIC_KUBERNETES_VERSION = "v1.16.15"
+"""That of mode ``classic``."""

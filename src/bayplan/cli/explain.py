@@ -14,16 +14,21 @@ from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.report import print_parts, report_console
 from bayplan.analysis.run_source import RunSource, SimulationSource
 from bayplan.analysis.waits import WAITING
+from bayplan.app.classic_mode import Mode
 from bayplan.app.simulation import SimulationOptions
 from bayplan.base.errors import InputError
 from bayplan.cli.simulation_options import (
+    AlgorithmProvider,
     Config,
     CreationTimes,
     FeatureGates,
+    ModeOption,
     Plugins,
+    PolicyConfigFile,
     Seed,
     Strict,
     Until,
+    configuration_file,
     parse_duration,
     run,
 )
@@ -54,7 +59,10 @@ def explain(
     node: Annotated[str, typer.Option(metavar="NAME", help="Follow one node through all plugins.")] = "",
     nodes: Annotated[bool, typer.Option("--nodes", help="Name all nodes, where otherwise some stand for all.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    mode: ModeOption = Mode.CURRENT,
     config: Config = None,
+    policy_config_file: PolicyConfigFile = None,
+    algorithm_provider: AlgorithmProvider = "",
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
@@ -72,7 +80,9 @@ def explain(
     """
     options = SimulationOptions(
         paths=paths,
-        config=config,
+        mode=mode,
+        config=configuration_file(mode, config, policy_config_file),
+        algorithm_provider=algorithm_provider,
         feature_gates=feature_gates,
         plugins=plugin or (),
         seed=seed,

@@ -8,16 +8,22 @@ import typer
 
 from bayplan.analysis.export import check_destination, export
 from bayplan.analysis.report import print_report
+from bayplan.analysis.run_facts import run_facts
+from bayplan.app.classic_mode import Mode
 from bayplan.app.simulation import SimulationOptions
 from bayplan.cli.simulation_options import (
     INPUT_HELP,
+    AlgorithmProvider,
     Config,
     CreationTimes,
     FeatureGates,
+    ModeOption,
     Plugins,
+    PolicyConfigFile,
     Seed,
     Strict,
     Until,
+    configuration_file,
     parse_duration,
     run,
 )
@@ -39,7 +45,10 @@ class Level(StrEnum):
 
 def simulate(
     paths: Annotated[list[str], typer.Argument(metavar="PATH", help=INPUT_HELP)],
+    mode: ModeOption = Mode.CURRENT,
     config: Config = None,
+    policy_config_file: PolicyConfigFile = None,
+    algorithm_provider: AlgorithmProvider = "",
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
@@ -73,7 +82,9 @@ def simulate(
     level = records or (Level.FULL if out is not None else Level.SUMMARY)
     options = SimulationOptions(
         paths=paths,
-        config=config,
+        mode=mode,
+        config=configuration_file(mode, config, policy_config_file),
+        algorithm_provider=algorithm_provider,
         feature_gates=feature_gates,
         plugins=plugin or (),
         seed=seed,
@@ -84,6 +95,7 @@ def simulate(
         check=check,
     )
     result = run(options)
-    print_report(result)
+    facts = run_facts(result)
+    print_report(result, facts=facts)
     if out is not None:
-        export(result, out)
+        export(result, out, facts=facts)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bayplan.analysis.units import format_duration
+from bayplan.app.classic_mode import Mode
 from bayplan.app.simulation import SimulationOptions, prepare_simulation
 from bayplan.base.errors import InputError
 from bayplan.cluster.go_duration import parse_go_duration
@@ -26,7 +27,18 @@ INPUT_HELP = (
     "Manifests (YAML, JSON, gzip; files, folders, patterns, - for standard input), OpenB traces (CSV), or both."
 )
 
-Config: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")]
+ModeOption: TypeAlias = Annotated[
+    Mode, typer.Option("--mode", help="Which scheduler decides: today's, or that of 2017 to 2019 (docs/classic.md).")
+]
+Config: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration; in classic mode a Policy.")
+]
+PolicyConfigFile: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A Policy, as kube-scheduler had it: --config in classic mode.")
+]
+AlgorithmProvider: TypeAlias = Annotated[
+    str, typer.Option(metavar="NAME", help="In classic mode: DefaultProvider or ClusterAutoscalerProvider.")
+]
 FeatureGates: TypeAlias = Annotated[str, typer.Option(metavar="A=true,B=false", help="As kube-scheduler has them.")]
 Plugins: TypeAlias = Annotated[
     list[str] | None,
@@ -63,6 +75,21 @@ def parse_duration(text: str) -> int:
     if duration_ns < 0 or rest.startswith("-"):
         raise InputError("--until", got=repr(text), wanted="a duration", hint="'90s', '1h30m' or '7d'")
     return duration_ns
+
+
+def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> Path | None:
+    """Return the file that configures the scheduler: either option names it, the second one in classic mode only.
+
+    Raises:
+        InputError: both are given, or a Policy for today's scheduler.
+    """
+    if policy is None:
+        return config
+    if config is not None:
+        raise InputError("--policy-config-file", got=f"{policy}, and --config {config}", wanted="one of the two")
+    if mode is not Mode.CLASSIC:
+        raise InputError("--policy-config-file", got=str(policy), hint="--mode classic with it")
+    return policy
 
 
 def run(options: SimulationOptions) -> SimulationResult:

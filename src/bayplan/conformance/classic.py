@@ -13,6 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.base.errors import BayplanError
+from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
 from bayplan.engine.classic.assemble import DEFAULT_SCHEDULER_NAME, assemble_classic_scheduler, classic_profile
@@ -35,8 +36,6 @@ from bayplan.plugins.classic.gates import ClassicGates
 from bayplan.plugins.classic.policy import policy_from_mapping
 from bayplan.plugins.classic.priority import RowPriority
 from bayplan.state.arrays import Bools
-
-RELEASE = "v1.16.15"
 
 
 class ClassicRun:
@@ -210,7 +209,7 @@ class ClassicRun:
 
 def answer_classic_case(case: JsonObject) -> JsonObject:
     """Return our answer to a classic case; one that upstream would refuse is answered with an error."""
-    answer: JsonObject = {"id": case["id"], "kubernetes": RELEASE, "error": None, "cycles": None}
+    answer: JsonObject = {"id": case["id"], "kubernetes": CLASSIC_KUBERNETES_VERSION, "error": None, "cycles": None}
     try:
         run = ClassicRun(case)
     except BayplanError as problem:

@@ -11,6 +11,7 @@ from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
+from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.engine.classic.queue import ClassicQueue
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
@@ -45,7 +46,7 @@ def answer_classic_queue_case(case: JsonObject) -> JsonObject:
     trace = convert(case, _Case)
     replay = _Replay({key: _pod(key, document) for key, document in trace.pods.items()})
     steps: list[Json] = [replay.step(op) for op in trace.ops]
-    return {"id": trace.id, "kubernetes": "v1.16.15", "error": None, "steps": steps}
+    return {"id": trace.id, "kubernetes": CLASSIC_KUBERNETES_VERSION, "error": None, "steps": steps}
 
 
 def _pod(key: str, document: dict[str, Any]) -> Pod:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from msgspec import structs
 
+from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.engine.actions import Action, CycleReport, Emit
 from bayplan.engine.binding_cycle import Binding, BindingCycle, rejected_or_error
 from bayplan.engine.cluster_events import ClusterEvents
@@ -55,7 +57,12 @@ class Scheduler:
         assumed: the pods that are counted on a node and not known to be bound there, by key; with what taking back the binding
             needs, once the host was asked for it.
         missing_plugins: in-tree plugins that the configuration asks for and that this version lacks.
+
+    Class attributes:
+        release: whose decisions these are.
     """
+
+    release: ClassVar[str] = KUBERNETES_VERSION
 
     def __init__(
         self,

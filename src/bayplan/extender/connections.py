@@ -18,15 +18,16 @@ class ExtenderConnections:
 
     Args:
         configurations: in the order in which they are asked.
+        kind: what they are to the engine.
 
     Attributes:
         extenders: what the engine takes.
     """
 
-    def __init__(self, configurations: Sequence[ExtenderConfiguration]) -> None:
+    def __init__(self, configurations: Sequence[ExtenderConfiguration], *, kind: type[Extender] = Extender) -> None:
         self._conversations = [_conversation(configuration) for configuration in configurations]
         self.extenders = tuple(
-            Extender(configuration, conversation.send)
+            kind(configuration, conversation.send)
             for configuration, conversation in zip(configurations, self._conversations, strict=True)
         )
 

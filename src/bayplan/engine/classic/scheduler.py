@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
 from bayplan.engine.actions import Action, CycleReport, Emit, Evict, Nominate, SetCondition
 from bayplan.engine.classic.cycle import ClassicResult, CycleSettings, schedule_pod
 from bayplan.engine.classic.events import ClassicEvents
@@ -32,6 +33,8 @@ class ClassicScheduler(Scheduler):
         pick_node: chooses among nodes that are equally good for preemption.
         non_preempting: the gate NonPreemptingPriority. disable_preemption: whether no pod ever preempts.
     """
+
+    release = CLASSIC_KUBERNETES_VERSION
 
     def __init__(
         self,
