@@ -125,18 +125,17 @@ class Part:
 
     def all_values(self, state: ClusterState) -> Any:
         """Return the values of all rows as they are now: those that are kept if they are up to date, else fresh ones."""
-        return self.values[: state.nodes.count] if self._is_up_to_date() else self.evaluate(Rows(state))
+        return self.values[: state.nodes.count] if self.is_up_to_date() else self.evaluate(Rows(state))
 
     def settle(self, state: ClusterState, row_view: Row) -> None:
         """Bring `values` up to date, params being what they are."""
-        if self._is_up_to_date():
-            return
         if self.values is None or len(self.values) != state.nodes.capacity:
             self.values = np.zeros(state.nodes.capacity, dtype=self.dtype)
             self.node_position = -1
         self._catch_up(state, row_view)
 
-    def _is_up_to_date(self) -> bool:
+    def is_up_to_date(self) -> bool:
+        """Return whether `values` are what a full pass would give now, params being what they are."""
         return (
             self.values is not None
             and self.node_position == self._node_log.end

@@ -78,10 +78,7 @@ class Plan(PlanScores):
     @property
     def filter_parts(self) -> list[FilterPart]:
         """Return the filters that take part, in order, brought up to date."""
-        self._asked = True
-        for _, part in self.dynamic_filters:
-            if part.loose:
-                part.settle(self.state, self._row_view)
+        self._settle(self.dynamic_filters)
         return self._filter_parts
 
     def refresh_filters(self) -> None:

@@ -5,12 +5,13 @@ The half of `bayplan.engine.plan` that comes after filtering; what is feasible i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bayplan.engine.convoy import Convoy, rules_of
-from bayplan.engine.part import FEW_ROWS, Changes, FilterPart, Part, ScorePart
+from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, Part, ScorePart
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.pre_scores import PreScoreOutcome, PreScores
 from bayplan.engine.tie_set import BestRows, TieSet
@@ -60,6 +61,8 @@ class PlanScores:
         self._keeping = self._asked = False
         self._keeping_for = 0
         self._changes: Changes | None = None
+        # What parts have missed that were read last; several mostly have missed the same.
+        self._missed: Changes | None = None
         # Rows whose totals are not up to date, and rows that records have not seen; None stands for all.
         self._stale_rows: list[int] | None = None
         self._recorded_rows: list[int] | None = None
@@ -91,11 +94,22 @@ class PlanScores:
     @property
     def score_parts(self) -> list[ScorePart]:
         """Return the scorers that take part, in order, brought up to date."""
-        self._asked = True
-        for _, part in self.dynamic_scores:
-            if part.loose:
-                part.settle(self.state, self._row_view)
+        self._settle(self.dynamic_scores)
         return self._score_parts
+
+    def _settle(self, parts: Sequence[tuple[int, Part]]) -> None:
+        """Bring the parts up to date that need not be, as somebody reads them."""
+        self._asked = True
+        state, missed = self.state, self._missed
+        for _, part in parts:
+            if not part.loose or part.is_up_to_date():
+                continue
+            if missed is None or missed.usage_start != part.usage_position or missed.usage_end != state.usage_log.end:
+                rows = state.usage_log.since(part.usage_position) or []
+                missed = Changes(state, list(dict.fromkeys(rows)), part.usage_position, part.ports_position)
+            if len(missed.rows) * FULL_SHARE > state.nodes.count or not part.follow(missed, part.epoch, self._row_view):
+                part.settle(state, self._row_view)
+        self._missed = missed
 
     def refresh_scores(self) -> None:
         """Bring `total` up to date; filters must be, and some node must be feasible."""
@@ -148,12 +162,15 @@ class PlanScores:
         return renewed
 
     def _choose_whether_to_keep(self, *, again: bool) -> None:
-        """Begin a cycle: loose parts are kept where somebody reads them, or where all rows are needed again and again."""
+        """Begin a cycle: loose parts are kept where somebody reads them, or where all rows are needed again and again.
+
+        In a convoy they are not: what others found out about this plan is not found out about its parts.
+        """
         if again:
             self._keeping_for = KEPT_CYCLES
         elif self._keeping_for:
             self._keeping_for -= 1
-        self._keeping = self._asked or self._keeping_for > 0
+        self._keeping = self.convoy is None and (self._asked or self._keeping_for > 0)
         self._asked = False
 
     def _refresh_part(self, part: Part, params: Params | None) -> None:
