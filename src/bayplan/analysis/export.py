@@ -12,17 +12,18 @@ from pathlib import Path
 
 import msgspec
 
+from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.base.errors import InputError
 from bayplan.sim.result import SimulationResult
 
 SUMMARY = "summary.json"
 
 
-def export(result: SimulationResult, directory: Path) -> None:
+def export(result: SimulationResult, directory: Path, *, facts: RunFacts | None = None) -> None:
     """Write a result directory, in the place of an older one if there is one.
 
     Everything is written into a temporary directory beside it, which gets the name in the end: a directory of that name is
-    always whole.
+    always whole. `facts` are those of the result, where somebody has worked them out already.
 
     Raises:
         InputError: see `check_destination`.
@@ -34,7 +35,7 @@ def export(result: SimulationResult, directory: Path) -> None:
     directory = directory.resolve()
     partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", suffix=".partial", dir=directory.parent))
     try:
-        write_result(result, partial)
+        write_result(result, partial, facts or run_facts(result))
         # Made for this user alone; a result is as readable as anything else that is made here.
         partial.chmod(0o777 & ~_umask())
         _replace(partial, directory)

@@ -151,6 +151,9 @@ def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodSha
     """Return the shapes of pods, in the order in which they came; pods of DaemonSets and of unknown schedulers are left out."""
     encode = msgspec.msgpack.Encoder().encode
     shapes: dict[bytes, PodShape] = {}
+    # Pods of one template share what they ask for: their shape is found by identity before anything is encoded. All that is
+    # named here lives as long as the pods do.
+    known: dict[tuple[object, ...], PodShape] = {}
     for timeline in pods:
         pod = timeline.pod
         if (
@@ -161,11 +164,16 @@ def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodSha
             continue
         spec = pod.spec
         asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
-        key = encode((asked, spec.node_selector, spec.affinity, spec.tolerations, spec.scheduler_name))
-        shape = shapes.get(key)
+        allowed = (spec.node_selector, spec.affinity, spec.tolerations)
+        identity = (*map(id, asked), *map(id, allowed), spec.scheduler_name)
+        shape = known.get(identity)
         if shape is None:
-            free = replace(pod, spec=replace(spec, node_name=""), status=PodStatus())
-            shape = shapes[key] = PodShape(pod=free, example=timeline.key)
+            key = encode((asked, *allowed, spec.scheduler_name))
+            shape = shapes.get(key)
+            if shape is None:
+                free = replace(pod, spec=replace(spec, node_name=""), status=PodStatus())
+                shape = shapes[key] = PodShape(pod=free, example=timeline.key)
+            known[identity] = shape
         shape.pods += 1
         if timeline.fate in WAITING:
             # The report names the example as a pod that waits.

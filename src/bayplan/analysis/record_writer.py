@@ -49,6 +49,8 @@ class _RecordWriter:
         self._node_sets: dict[tuple[tuple[str | None, ...], bytes], int] = {}
         self._last: tuple[tuple[str | None, ...], Index, int] | None = None
         self._normalizations: dict[tuple[int, int, Params], int] = {}
+        # By keyframe and scales, where no table is of one frame alone; most frames have the scales of some other.
+        self._numbers: dict[tuple[int, tuple[Params | None, ...]], list[int]] = {}
         self._written = 0
         self._values: dict[tuple[int, int], Ints] = {}
 
@@ -61,7 +63,8 @@ class _RecordWriter:
             if frame is not None:
                 frames.append((records[number].frame, frame))
                 overrides = shut.setdefault(id(frame.keyframe), {})
-                overrides.update(dict.fromkeys((part, verdict) for _, part, verdict in frame.overrides))
+                if frame.overrides:
+                    overrides.update(dict.fromkeys((part, verdict) for _, part, verdict in frame.overrides))
         for number, frame in frames:
             keyframe = frame.keyframe
             assert isinstance(keyframe, Keyframe)
@@ -75,7 +78,7 @@ class _RecordWriter:
             self._keyframes[id(keyframe)],
             frame.changes,
             frame.scored,
-            [self._normalization(frame, keyframe, part, scale) for part, scale in enumerate(frame.scales)],
+            self._normalizations_of(frame, keyframe),
             [{"row": row, "filter": part, "verdict": verdict} for row, part, verdict in frame.overrides],
             None if frame.ties is None else list(frame.ties),
             _status(frame.pre_filter),
@@ -129,6 +132,19 @@ class _RecordWriter:
             self._writers["node_sets"].add_all((number, row, *described) for row, described in enumerate(rows))
         self._last = (names, order, number)
         return number
+
+    def _normalizations_of(self, frame: Frame, keyframe: Keyframe) -> list[int]:
+        """Return the number of the table of every scorer; see `_normalization`."""
+        key = (id(keyframe), frame.scales)
+        numbers = self._numbers.get(key)
+        if numbers is None:
+            numbers = [self._normalization(frame, keyframe, part, scale) for part, scale in enumerate(frame.scales)]
+            kept = self._normalizations
+            if all(
+                scale is None or kept[id(keyframe), part, scale] != BY_ROW for part, scale in enumerate(frame.scales)
+            ):
+                self._numbers[key] = numbers
+        return numbers
 
     def _normalization(self, frame: Frame, keyframe: Keyframe, part: int, scale: Params | None) -> int:
         """Return the number of the table of normalised scores; what a plugin leaves alone needs none.

@@ -35,10 +35,13 @@ ALWAYS_SHOWN = ("pods", "cpu", "memory")
 """Resources that are shown even where nobody asks for them."""
 
 
-def print_report(result: SimulationResult, console: Console | None = None) -> None:
-    """Print the report on a run to a console (standard output, if not given), real time included."""
+def print_report(result: SimulationResult, console: Console | None = None, *, facts: RunFacts | None = None) -> None:
+    """Print the report on a run to a console (standard output, if not given), real time included.
+
+    `facts` are those of the result, where somebody has worked them out already.
+    """
     console = console or report_console()
-    print_parts(console, render_report(run_facts(result), result.wall))
+    print_parts(console, render_report(facts or run_facts(result), result.wall))
 
 
 def print_parts(console: Console, parts: Sequence[RenderableType]) -> None:

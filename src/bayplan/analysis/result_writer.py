@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bayplan.analysis.pending import waiting_message
 from bayplan.analysis.record_writer import write_records
 from bayplan.analysis.result_layout import RECORDS, SUMMARY, TABLES
-from bayplan.analysis.run_facts import run_facts
+from bayplan.analysis.run_facts import RunFacts
 from bayplan.analysis.table_writer import TableWriter
 from bayplan.analysis.utilisation import utilisation
 from bayplan.analysis.waits import WAITING
@@ -29,8 +29,8 @@ from bayplan.state.resource_table import PODS
 Row = tuple[Any, ...]
 
 
-def write_result(result: SimulationResult, directory: Path) -> None:
-    """Write all files of a result into a directory that is there and empty."""
+def write_result(result: SimulationResult, directory: Path, facts: RunFacts) -> None:
+    """Write all files of a result, whose facts these are, into a directory that is there and empty."""
     templates = _Templates()
     rows = {
         "decisions": _decisions(result),
@@ -46,8 +46,8 @@ def write_result(result: SimulationResult, directory: Path) -> None:
     if result.records.level is RecordLevel.FULL:
         (directory / RECORDS).mkdir()
         write_records(result.records, directory / RECORDS)
-    facts = msgspec.json.encode(run_facts(result), order="sorted")
-    (directory / SUMMARY).write_bytes(msgspec.json.format(facts, indent=2) + b"\n")
+    text = msgspec.json.encode(facts, order="sorted")
+    (directory / SUMMARY).write_bytes(msgspec.json.format(text, indent=2) + b"\n")
 
 
 def _decisions(result: SimulationResult) -> Iterator[Row]:

@@ -27,15 +27,14 @@ class TableWriter:
     def __init__(self, path: Path, schema: Any) -> None:
         self._schema = schema
         self._writer = pq.ParquetWriter(path, schema, compression=COMPRESSION)
-        self._columns: list[list[Any]] = [[] for _ in schema]
+        self._rows: list[Sequence[Any]] = []
         self._elements = 0
 
     def add(self, row: Sequence[Any], *, elements: int = 0) -> None:
         """Add a row, in the order of the schema; `elements` is about how many elements its lists have."""
-        for column, value in zip(self._columns, row, strict=True):
-            column.append(value)
+        self._rows.append(row)
         self._elements += elements
-        if self._elements >= ELEMENTS_A_GROUP or len(self._columns[0]) >= ROWS_A_GROUP:
+        if self._elements >= ELEMENTS_A_GROUP or len(self._rows) >= ROWS_A_GROUP:
             self._flush()
 
     def add_all(self, rows: Iterable[Sequence[Any]]) -> None:
@@ -44,11 +43,12 @@ class TableWriter:
             self.add(row)
 
     def _flush(self) -> None:
-        if not self._columns[0]:
+        if not self._rows:
             return
-        arrays = [pa.array(values, type=field.type) for values, field in zip(self._columns, self._schema, strict=True)]
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(values, type=field.type) for values, field in zip(columns, self._schema, strict=True)]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema), row_group_size=ROWS_A_GROUP)
-        self._columns = [[] for _ in self._schema]
+        self._rows = []
         self._elements = 0
 
     def __enter__(self) -> TableWriter:
