@@ -11,18 +11,46 @@ from pathlib import Path
 import msgspec
 
 from bayplan.conformance.cases import JsonObject
+from fuzz.classic import random_classic_case
+from fuzz.classic_queue import random_classic_queue_case
 from fuzz.clusters import random_case
 from fuzz.config_texts import random_config_case
 from fuzz.oracle import CASES_A_PROCESS, Oracle
 from fuzz.queue_traces import random_queue_case
 from fuzz.sampling import random_sampled_case
 from fuzz.shrinking import shrink
-from fuzz.trial import CONFIG, CYCLES, QUEUE, SAMPLED, Trial, try_cases
+from fuzz.trial import CLASSIC, CLASSIC_QUEUE, CONFIG, CYCLES, QUEUE, SAMPLED, Trial, try_cases
 
 BUILT_ORACLE = Path(__file__).resolve().parents[1] / "oracle" / "BIN"
 
-PROGRAMS = {CYCLES: "cycle", SAMPLED: "cycle", QUEUE: "queue", CONFIG: "config"}
+PROGRAMS = {
+    CYCLES: "cycle",
+    SAMPLED: "cycle",
+    QUEUE: "queue",
+    CONFIG: "config",
+    CLASSIC: "classic/cycle",
+    CLASSIC_QUEUE: "classic/queue",
+}
 """Kinds of cases and the programs that answer them."""
+
+
+UNITS = {
+    CYCLES: "cycles",
+    SAMPLED: "pods",
+    QUEUE: "operations",
+    CONFIG: "texts",
+    CLASSIC: "cycles",
+    CLASSIC_QUEUE: "operations",
+}
+"""What the cases of a kind are made of."""
+
+MAKERS = {
+    CYCLES: random_case,
+    SAMPLED: random_sampled_case,
+    CONFIG: random_config_case,
+    CLASSIC: random_classic_case,
+    CLASSIC_QUEUE: random_classic_queue_case,
+}
 
 
 def main() -> int:
@@ -49,7 +77,7 @@ def main() -> int:
                     _show(trial if whole else shrink(oracle.answers, trial), str(trial.case["id"]))
         done = min(at + CASES_A_PROCESS, len(numbers))
         print(f"{done:,} cases, {len(differing):,} differ", file=sys.stderr, flush=True)
-    what = {CYCLES: "cycles", SAMPLED: "pods", QUEUE: "operations", CONFIG: "texts"}[options.kind]
+    what = UNITS[options.kind]
     print(
         f"{len(numbers):,} cases ({steps:,} {what}; {told_nothing:,} cases without an answer to compare), seed {options.seed}, "
         f"first {options.first}: {len(differing):,} differ. {time.monotonic() - start:.0f} s"
@@ -62,8 +90,7 @@ def main() -> int:
 def _cases(oracle: Oracle, kind: str, seed: int, numbers: Sequence[int]) -> list[JsonObject]:
     if kind == QUEUE:
         return oracle.resolved([random_queue_case(seed, number) for number in numbers])
-    make = {CONFIG: random_config_case, SAMPLED: random_sampled_case}.get(kind, random_case)
-    return [make(seed, number) for number in numbers]
+    return [MAKERS[kind](seed, number) for number in numbers]
 
 
 def _options() -> argparse.Namespace:

@@ -65,6 +65,9 @@ def running_pod(draws: Draws, name: str, node: str) -> JsonObject:
         status["phase"] = draws.one(("Succeeded", "Failed", "Pending"))
     if draws.chance(0.08):
         metadata["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+        if draws.chance(0.5):
+            reason = draws.one(("PreemptionByScheduler", "PreemptionByScheduler", "EvictionByEvictionAPI"))
+            status["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": reason}]
     if draws.has("requests", 0.2) and not spec.get("overhead"):
         status |= _resize(draws, spec)
     pod["status"] = status

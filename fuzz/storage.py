@@ -146,7 +146,8 @@ def _volume(draws: Draws, name: str, nodes: list[str]) -> JsonObject:
         metadata["labels"] = labels
     if draws.chance(0.05):
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    status: JsonObject = {"phase": draws.one(("Available", "Bound", "Released"))} if draws.chance(0.4) else {}
+    phases = ("Available", "Available", "Available", "Available", "Bound", "Released")
+    status: JsonObject = {"phase": draws.one(phases)} if draws.chance(0.9) else {}
     return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec, "status": status}
 
 

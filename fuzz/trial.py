@@ -17,6 +17,8 @@ CYCLES = "cycles"
 SAMPLED = "sampled"
 QUEUE = "queue"
 CONFIG = "config"
+CLASSIC = "classic"
+CLASSIC_QUEUE = "classic-queue"
 
 
 @dataclass(frozen=True, slots=True)
