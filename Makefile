@@ -44,6 +44,7 @@ agreement: $(VENV)/.ready ## run all recorded cases; write conformance/agreement
 oracle: ## build the programs that ask the real scheduler into oracle/BIN (needs Go)
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); nothing but make fuzz needs it" >&2; exit 2; }
 	@cd oracle/current && go build -o ../BIN/ ./cmd/...
+	@cd oracle/classic && go build -o ../BIN/classic/ ./cmd/...
 
 fuzz: $(VENV)/.ready-dev ## ask the real scheduler and us about random cases: make fuzz ARGS="--kind queue --cases 5000"
 	@test -n "$(ORACLE)" || test -x oracle/BIN/cycle || $(MAKE) oracle
