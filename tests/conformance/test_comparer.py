@@ -160,6 +160,21 @@ def test_what_the_data_leaves_open_agrees(change: Callable[[JsonObject], None]) 
     assert compare(case, answer).differences == []
 
 
+def test_errors_of_a_dry_run_have_no_order_but_must_be_the_same() -> None:
+    cycle = preempting_cycle()
+    put(cycle, ("preemption", "reasons"), ["preemption: [claim a, request r: b, claim c]"])
+    put(cycle, ("message",), "0/2 nodes are available: 2 Too many pods. preemption: [claim a, request r: b, claim c]")
+    case = recorded(cycle)
+    answer = answered(case)
+    turned = "preemption: [claim c, claim a, request r: b]"
+    put(answer.body, ("cycles", 0, "preemption", "reasons"), [turned])
+    put(answer.body, ("cycles", 0, "message"), f"0/2 nodes are available: 2 Too many pods. {turned}")
+    assert compare(case, answer).differences == []
+    put(answer.body, ("cycles", 0, "preemption", "reasons"), [turned.replace("claim c", "claim d")])
+    put(answer.body, ("cycles", 0, "message"), "0/2 nodes are available: 2 Too many pods. preemption: [claim a]")
+    assert {each.part for each in compare(case, answer).differences} == {"preemption", "message"}
+
+
 def test_the_other_node_must_come_with_its_own_victims() -> None:
     comparison = changed(recorded(preempting_cycle()), (0, "preemption", "nominatedNode"), "n2")
     assert [each.where for each in comparison.differences] == ["cycle 0 default/urgent victims"]

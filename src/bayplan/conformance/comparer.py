@@ -6,6 +6,7 @@ Everything is compared exactly, down to the type of a number, but for what the d
 - equal preemption candidates: any of ``nominatedNodes`` is right (any candidate, where upstream looks at a random
   sample); victims that are equal in priority and start time may change places; victims of a candidate that is marked
   ambiguous are not compared, nor is any later cycle;
+- errors of several nodes in one dry run of preemption stand in the order in which its workers ended;
 - where a part of the nodes was looked at, any of the best nodes is right, and later pods are compared where it is the same;
 - an error of a hint function, and the wording of YAML syntax and Go type errors: see `_loosened_hints` and
   `same_decoding_error`.
@@ -24,6 +25,7 @@ import msgspec
 
 from bayplan.conformance.answers import Answer
 from bayplan.conformance.cases import Json, JsonObject, RecordedCase
+from bayplan.conformance.exchanges import comparable_parts
 from bayplan.conformance.victims import victim_ranks
 
 ABSENT = "<absent>"
@@ -38,6 +40,7 @@ _CARRIED = ("chosen", "reserve", "permit", "reserved", "preEnqueue")
 """Parts of a cycle that later cycles stand on, besides the nominated node."""
 _NOT_COMPARED = frozenset({"id", "kubernetes"})
 _PLACE = re.compile(r"\b(line \d+)\b|\bdecoding \.([\w.\[\]]+\w\]?)|\bGo struct field \w+\.([\w.]+)")
+_DRY_RUN_ERRORS = re.compile(r"preemption: \[(.*)\]\Z", re.DOTALL)
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -95,6 +98,9 @@ def compare(case: RecordedCase, answer: Answer) -> Comparison:
             _compare_cycles(comparison, case, _objects(want.get("cycles")), _objects(got.get("cycles")))
     elif case.kind == "sampled" and not want.get("error"):
         _compare_sampled(comparison, _objects(want.get("sampled")), _objects(got.get("sampled")))
+    elif case.kind == "api":
+        for part, theirs, ours in comparable_parts(want, got):
+            comparison.record(part, differ(part, theirs, ours))
     elif case.kind in ("queue", "classic-queue"):
         _compare_steps(comparison, _objects(want.get("steps")), _objects(got.get("steps")))
     else:
@@ -151,6 +157,8 @@ def _compare_part(comparison: Comparison, case: RecordedCase, part: str, want: J
         want, got = _sorted_names(want), _sorted_names(got)
     elif got == ABSENT and want is None:
         got = None
+    elif part == "message":
+        want, got = _with_sorted_errors(want), _with_sorted_errors(got)
     if part in _BY_PLUGIN and isinstance(want, dict):
         ours = got if isinstance(got, dict) else {}
         for plugin in sorted(want.keys() | ours.keys()):
@@ -171,7 +179,9 @@ def _compare_preemption(comparison: Comparison, case: RecordedCase, want: Json, 
                     comparison.count(f"{part}/{name}", False)
         return
     sub_parts: dict[str, list[Difference]] = {
-        name: differ(part, want[name], got.get(name, ABSENT), name) for name in ("code", "reasons") if name in want
+        name: differ(part, _with_sorted_errors(want[name]), _with_sorted_errors(got.get(name, ABSENT)), name)
+        for name in ("code", "reasons")
+        if name in want
     }
     ranks = _Ranks(case)
     theirs, ours = _object(want.get("candidates")), _object(got.get("candidates"))
@@ -387,6 +397,15 @@ def _with_lists(value: Json, *, sorted_by: Callable[[Json], str]) -> Json:
     if isinstance(value, list):
         return sorted(value, key=sorted_by)
     return value
+
+
+def _with_sorted_errors(value: Json) -> Json:
+    """Return a text, or texts, with the errors of a dry run in order; they are told apart no better than by commas."""
+    if isinstance(value, list):
+        return [_with_sorted_errors(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    return _DRY_RUN_ERRORS.sub(lambda found: f"preemption: [{', '.join(sorted(found[1].split(', ')))}]", value)
 
 
 def _sorted_names(value: Json) -> Json:

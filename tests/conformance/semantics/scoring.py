@@ -138,7 +138,7 @@ ROWS = (
         28,
         "the fit score leaves out what the pod as a whole asks for; filter, balance and running pods count it",
         [node("n1"), node("n2")],
-        [pod("p", resources={"requests": cpu("4")}), pod("q", resources={"requests": cpu("1")})],
+        [pod("p", resources={"requests": {"cpu": "4"}}), pod("q", resources={"requests": {"cpu": "1"}})],
         {
             "0.scores.NodeResourcesFit.raw": {"n1": 97, "n2": 97},
             "0.scores.NodeResourcesBalancedAllocation.raw": {"n1": 50, "n2": 50},
