@@ -1,8 +1,8 @@
 """Random cases of the classic scheduler: clusters like those of the other cases, as Kubernetes 1.16 could have held them.
 
 What did not exist in 1.16 is taken out of what the other modules draw, zones get the labels of the time, and a provider or a Policy
-is added. Left out are choices that are random upstream and that the answers don't tell (see `random_policy` about services), and label
-selectors that the API refuses: of running pods, upstream makes them errors of cycles.
+is added. Left out are choices that are random upstream and that the answers don't tell (see `random_policy` about services), and
+label selectors that the API refuses: of running pods, upstream makes them errors of cycles.
 """
 
 from __future__ import annotations
