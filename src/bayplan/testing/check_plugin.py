@@ -1,0 +1,136 @@
+"""Check a plugin against the contract of the framework, in one call from a test: ``check_plugin(MyPlugin)``."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bayplan.base.errors import BayplanError, PluginError
+from bayplan.framework.events import ClusterEvent
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import REJECTING_POINTS, Plugin
+from bayplan.framework.registry import Registry
+from bayplan.testing.plugin_checks import CHECKS, Check
+from bayplan.testing.plugin_subject import PluginFault, Subject
+from bayplan.testing.worlds import Vocabulary, World, random_world, smallest
+
+CLUSTERS = 40
+
+
+def check_plugin(
+    plugin: type[Plugin[Any]],
+    *,
+    arguments: object = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    labels: Mapping[str, Sequence[str]] | None = None,
+    annotations: Mapping[str, Sequence[str]] | None = None,
+    resources: Mapping[str, Sequence[str]] | None = None,
+    worlds: Sequence[World] | None = None,
+    clusters: int = CLUSTERS,
+    seed: int = 0,
+) -> None:
+    """Ask a plugin about small random clusters in every way in which the engine does, and make sure that it keeps its contract.
+
+    All forms of evaluation agree; asking changes nothing; the same question has the same answer; verdicts have reasons; scores
+    are from 0 to 100; what the plugin does not declare to read does not influence it; pods with equal signatures and keys are
+    treated alike; its events make sense. The random clusters have what most plugins look at; say what yours looks at besides.
+
+    Args:
+        plugin: the class.
+        arguments: what its constructor is given.
+        feature_gates: gates to set.
+        labels: further label values by key, for nodes and pods. annotations: likewise.
+        resources: amounts of extended resources by name, for nodes; pods ask for the first half of them.
+        worlds: clusters of your own, instead of random ones.
+        clusters: how many random ones. seed: of them.
+
+    Raises:
+        PluginFault: the contract is broken; the text says how, on the smallest cluster that was found to show it.
+    """
+    check_declarations(plugin)
+    gates = FeatureGates.from_mapping(dict(feature_gates or {}))
+    if worlds is None:
+        usual = Vocabulary()
+        words = Vocabulary({**usual.labels, **(labels or {})}, annotations or {}, resources or {})
+        draw = random.Random(seed)
+        worlds = [random_world(draw, words) for _ in range(clusters)]
+
+    def make(world: World) -> Subject:
+        return Subject(plugin, arguments, gates, world)
+
+    check_events(plugin, make(worlds[0]).plugin)
+    for number, world in enumerate(worlds):
+        for check in CHECKS:
+            fault = _fault_of(check, make, world)
+            if fault:
+                raise PluginFault(_told(plugin, check, make, world, f"cluster {number}, seed {seed}"))
+
+
+def check_declarations(plugin: type[Plugin[Any]]) -> None:
+    """Make sure that a class has a name, and implements the extension points that it inherits from.
+
+    Raises:
+        PluginFault: it does not.
+    """
+    try:
+        Registry({}).with_plugins(plugin)
+    except PluginError as problem:
+        raise PluginFault(str(problem)) from None
+    missing = [point for point in plugin.extension_points() if not _implements(plugin, point)]
+    if missing:
+        raise PluginFault(
+            f"{plugin.__name__} inherits from the extension point {missing[0]} without a method {missing[0]}()"
+        )
+
+
+def _implements(plugin: type[Plugin[Any]], point: str) -> bool:
+    method = "sort_key" if point == "queue_sort" else point
+    found = getattr(plugin, method, None)
+    # The bases' own methods only say that one is missing.
+    return found is not None and getattr(found, "__module__", "") != "bayplan.framework.plugin"
+
+
+def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
+    """Make sure that the events of a plugin are registrations, and that a plugin that rejects pods has some.
+
+    Raises:
+        PluginFault: they are not, or it has none: its pods would wait for the timer of the unschedulable, five minutes long.
+    """
+    events = plugin.events_to_register()
+    for entry in events:
+        pair = isinstance(entry, tuple) and len(entry) == 2
+        if not pair or not isinstance(entry[0], ClusterEvent) or not (entry[1] is None or callable(entry[1])):
+            raise PluginFault(f"events_to_register() holds {entry!r}, not a (ClusterEvent, hint or None)")
+        if not int(entry[0].actions):
+            raise PluginFault(f"events_to_register() holds an event without action: {entry[0]!r}")
+    rejecting = REJECTING_POINTS.intersection(kind.extension_points())
+    if rejecting and not events:
+        point = sorted(rejecting)[0]
+        raise PluginFault(
+            f"{kind.__name__} can reject pods ({point}) and registers no event: nothing would ever bring them back"
+        )
+
+
+def _fault_of(check: Check, make: Any, world: World) -> str:
+    """Return what a check finds, "" for nothing. What a plugin raises is a fault of its own."""
+    try:
+        check(make, world)
+    except PluginFault as fault:
+        return str(fault)
+    except BayplanError as problem:
+        return f"{type(problem).__name__}: {problem}"
+    except Exception as problem:
+        last = traceback.extract_tb(problem.__traceback__)[-1]
+        return f"{type(problem).__name__} in {last.name}(), line {last.lineno} of {last.filename}: {problem}"
+    return ""
+
+
+def _told(plugin: type[Plugin[Any]], check: Check, make: Any, world: World, where: str) -> str:
+    small = smallest(world, lambda smaller: bool(_fault_of(check, make, smaller)))
+    clause = (check.__doc__ or "").partition("\n")[0]
+    return (
+        f"{plugin.__name__} breaks its contract: {_fault_of(check, make, small)}\n\nThe contract: {clause}\n\n"
+        f"The smallest cluster that shows it (made from {where}):\n\n{small.text()}"
+    )

@@ -1,0 +1,432 @@
+"""The checks of the conformance kit, one a clause of the contract in docs/plugins.md; each raises `PluginFault`."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import MAX_NODE_SCORE, FilterPlugin, NormalizePlugin, Plugin, PreFilterResult, Reads
+from bayplan.framework.status import MAX_PLUGIN_CODE, Status
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.namespace import Namespace
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.state.hypothetical import HypotheticalRows
+from bayplan.state.views import Rows
+from bayplan.testing.plugin_subject import PluginFault, Subject, skips
+from bayplan.testing.worlds import World, typed
+
+Make: TypeAlias = Callable[[World], Subject]
+"""Makes the plugin anew for a world."""
+
+Check: TypeAlias = Callable[[Make, World], None]
+
+
+# --- forms of evaluation ----------------------------------------------------------------------------------------------
+
+
+def filter_answers_alike_in_every_form(make: Make, world: World) -> None:
+    """All rows at once, rows in any order, one row of arrays and one row of plain numbers give the same verdicts."""
+    subject = make(world)
+    params = subject.filter_params() if subject.filters else None
+    if params is None:
+        return
+    every = _array(subject, "filter()", subject.verdicts(params), np.uint16)
+
+    def tell(row: int, got: object, form: str) -> None:
+        whole = subject.told(params, int(every[row]))
+        raise PluginFault(
+            f"filter() of {subject.name(row)}: all rows at once say {whole}, {form} says {_shown(subject, params, got)}"
+        )
+
+    index = np.array(subject.rows[::-1], dtype=np.intp)
+    some = _array(subject, "filter()", subject.verdicts(params, Rows(subject.state, index)), np.uint16, len(index))
+    for row, got in zip(index.tolist(), some.tolist(), strict=True):
+        if got != every[row]:
+            tell(row, got, "an array of some rows")
+    for row in subject.rows:
+        for form, view in subject.one_row_forms(row):
+            got = _number(subject, "filter()", subject.verdicts(params, view), view)
+            if got != every[row]:
+                tell(row, got, form)
+
+
+def score_answers_alike_in_every_form(make: Make, world: World) -> None:
+    """All rows at once, rows in any order, one row of arrays and one row of plain numbers give the same raw scores."""
+    subject = make(world)
+    params = subject.score_params() if subject.scores else None
+    if params is None:
+        return
+    every = _array(subject, "score()", subject.raw(params), np.int64)
+    index = np.array(subject.rows[::-1], dtype=np.intp)
+    some = _array(subject, "score()", subject.raw(params, Rows(subject.state, index)), np.int64, len(index))
+    for row, got in zip(index.tolist(), some.tolist(), strict=True):
+        if got != every[row]:
+            raise PluginFault(
+                f"score() of {subject.name(row)}: all rows at once say {every[row]}, an array of some rows {got}"
+            )
+    for row in subject.rows:
+        for form, view in subject.one_row_forms(row):
+            got = _number(subject, "score()", subject.raw(params, view), view)
+            if got != every[row]:
+                text = f"score() of {subject.name(row)}: all rows at once say {every[row]}, {form} says {got}"
+                raise PluginFault(text)
+
+
+def supposed_usage_is_read_through_the_view(make: Make, world: World) -> None:
+    """A scalar rule asked about supposed usage answers as it would if pods were really gone."""
+    subject = make(world)
+    plugin = subject.plugin
+    params = subject.filter_params() if subject.filters else None
+    if params is None or not plugin.scalar or plugin.reads & (Reads.OBJECTS | Reads.PORTS):
+        return
+    kind = type(plugin)
+    if kind.params_after_changes is not FilterPlugin.params_after_changes or kind.observe is not Plugin.observe:
+        # Params that count pods: such a plugin is asked in true trials.
+        return
+    state, rows = subject.state, np.array(subject.rows, dtype=np.intp)
+    with state.trial():
+        for key in list(state.pods):
+            state.remove_pod(key)
+        empty = state.usage[:, rows].copy()
+        real = subject.verdicts(params, Rows(state, rows)).tolist()
+    supposed = subject.verdicts(params, HypotheticalRows(state, rows, empty)).tolist()
+    for row, want, got in zip(rows.tolist(), real, supposed, strict=True):
+        if want != got:
+            raise PluginFault(
+                f"filter() of {subject.name(row)} with all pods gone: it says {subject.told(params, want)}, but "
+                f"{subject.told(params, got)} where that is only supposed; a scalar rule must read usage from `rows`, "
+                "never from `rows.state`"
+            )
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def verdicts_have_reasons(make: Make, world: World) -> None:
+    """Every verdict but 0 has a code in range and at least one text."""
+    subject = make(world)
+    params = subject.filter_params() if subject.filters else None
+    if params is None:
+        return
+    verdicts = subject.verdicts(params)
+    for row in subject.rows:
+        verdict = int(verdicts[row])
+        if not verdict:
+            continue
+        if not verdict & MAX_PLUGIN_CODE:
+            raise PluginFault(
+                f"filter() of {subject.name(row)}: verdict {verdict:#06x} has no code of its own, only bits"
+            )
+        reasons = subject.plugin.reasons(subject.spec, params, verdict)
+        texts = isinstance(reasons, tuple | list) and reasons and all(isinstance(it, str) and it for it in reasons)
+        if not texts:
+            raise PluginFault(f"reasons() of verdict {verdict:#06x} ({subject.name(row)}) are {reasons!r}, not texts")
+
+
+def answers_have_the_right_types(make: Make, world: World) -> None:
+    """PreFilter gives a result or a status that is no success; PreScore params or such a status; params are hashable tuples."""
+    subject = make(world)
+    if "pre_filter" in subject.points:
+        answer = subject.plugin.pre_filter(subject.spec, subject.state, CycleState())
+        if not isinstance(answer, PreFilterResult | Status):
+            raise PluginFault(f"pre_filter() returned {answer!r}, not a PreFilterResult or a Status")
+        if isinstance(answer, Status) and answer.ok:
+            raise PluginFault(
+                "pre_filter() returned SUCCESS; return a PreFilterResult (PROCEED) where the pod may go on"
+            )
+        if isinstance(answer, PreFilterResult):
+            _check_params("pre_filter()", answer.params)
+    if "pre_score" in subject.points:
+        answer = subject.plugin.pre_score(subject.spec, subject.state, subject.alive)
+        if isinstance(answer, Status) and answer.ok:
+            raise PluginFault("pre_score() returned SUCCESS; return params, () where there are none")
+        if not isinstance(answer, Status):
+            _check_params("pre_score()", answer)
+    for point in ("filter", "score"):
+        if point in subject.points and f"pre_{point}" not in subject.points:
+            _check_params("observe()", subject.plugin.observe(subject.spec, subject.state))
+    if subject.spec is not None:
+        if not hasattr(subject.spec, "key"):
+            raise PluginFault(f"compile() returned {subject.spec!r}, which has no attribute key")
+        _hashable("the key of the spec", subject.spec.key)
+
+
+def scores_are_normalized(make: Make, world: World) -> None:
+    """Normalised scores of feasible nodes are from 0 to 100, element by element, and don't depend on what is not feasible."""
+    subject = make(world)
+    if not subject.scores:
+        return
+    for feasible in _feasible_sets(subject):
+        params = subject.score_params(feasible)
+        if params is None:
+            continue
+        scale, scores = subject.normalized(params, feasible)
+        for row in np.flatnonzero(feasible).tolist():
+            if not 0 <= int(scores[row]) <= MAX_NODE_SCORE:
+                names = ", ".join(subject.name(other) for other in np.flatnonzero(feasible).tolist())
+                raise PluginFault(
+                    f"the normalised score of {subject.name(row)} is {int(scores[row])}, not from 0 to {MAX_NODE_SCORE}; "
+                    f"feasible are {names}"
+                )
+        if isinstance(subject.plugin, NormalizePlugin) and scale is not None:
+            _check_normalizing(subject, params, scale, scores, feasible)
+
+
+def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, feasible: Any) -> None:
+    plugin, raw = subject.plugin, subject.raw(params)
+    _check_params("scale()", scale)
+    for row in np.flatnonzero(feasible).tolist():
+        index = np.array([row], dtype=np.intp)
+        one = plugin.normalize(subject.spec, scale, raw[index], Rows(subject.state, index))
+        if int(one[0]) != int(scores[row]):
+            raise PluginFault(
+                f"normalize() of {subject.name(row)} is {int(scores[row])} among all rows and {int(one[0])} alone: "
+                "it must work element by element, on what scale() found"
+            )
+    spoiled = raw.copy()
+    spoiled[~feasible] = 1 << 40
+    again = plugin.scale_over(subject.spec, params, spoiled, feasible, Rows(subject.state))
+    if again != scale:
+        raise PluginFault(f"scale() depends on scores of nodes that are not feasible: {scale!r} becomes {again!r}")
+
+
+# --- purity -----------------------------------------------------------------------------------------------------------
+
+
+def asking_changes_nothing(make: Make, world: World) -> None:
+    """Neither the cluster nor the pod nor the params are changed by being asked about."""
+    subject = make(world)
+    pod = msgspec.msgpack.encode(subject.pod)
+    subject.outcome()
+    before = _fingerprint(subject)
+    params = subject.filter_params() if subject.filters else None
+    hashed = hash(params)
+    subject.outcome()
+    for what, was in before.items():
+        if _fingerprint(subject)[what] != was:
+            raise PluginFault(f"asking the plugin changed {what}")
+    if msgspec.msgpack.encode(subject.pod) != pod:
+        raise PluginFault("asking the plugin changed the pod")
+    if hash(params) != hashed:
+        raise PluginFault("asking the plugin changed its params")
+    subject.state.check_invariants()
+
+
+def the_same_question_has_the_same_answer(make: Make, world: World) -> None:
+    """Asked twice, and made anew for the same cluster, the plugin says the same."""
+    subject = make(world)
+    first = subject.outcome()
+    _compare(first, subject.outcome(), "asked a second time")
+    again = make(world)
+    again.outcome()
+    _compare(first, again.outcome(), "made and asked anew")
+
+
+def what_is_not_declared_has_no_influence(make: Make, world: World) -> None:
+    """Where neither params nor what `reads` declares have changed, answers stay; `pre_reads` likewise."""
+    subject = make(world)
+    before_filter, before_score = _kept(subject)
+    row = subject.rows[0]
+    newcomer = typed(world.newcomer, Pod)
+    subject.state.place(subject.state.pod_info(newcomer), row)
+    touched = Reads.USAGE | (Reads.PORTS if _has_ports(newcomer) else Reads.NOTHING)
+    _compare_kept(subject, before_filter, before_score, row, touched, "a pod was placed on {node}")
+    before_filter, before_score = _kept(subject)
+    subject.state.put_object("elsewhere", Namespace(metadata=ObjectMeta(name="elsewhere")))
+    _compare_kept(subject, before_filter, before_score, -1, Reads.NOTHING, "a namespace was made")
+    if len(subject.rows) > 1:
+        before_filter, before_score = _kept(subject)
+        node = copy.deepcopy(world.nodes[0])
+        node["metadata"]["labels"] |= {"bayplan.io/checked": "yes"}
+        node["status"]["allocatable"] |= {"cpu": "7"}
+        subject.state.update_node(typed(node, Node))
+        changed = subject.state.nodes.row_of[node["metadata"]["name"]]
+        _compare_kept(subject, before_filter, before_score, changed, Reads.EVERYTHING, "node {node} was changed")
+
+
+def pods_that_look_alike_are_treated_alike(make: Make, world: World) -> None:
+    """Pods with equal signatures, and pods with equal keys of their specs, get the same answers."""
+    subject = make(world)
+    if subject.spec is None:
+        return
+    for what, document in _variants(world):
+        pod = typed(document, Pod)
+        spec = subject.compiled(pod)
+        if what in UNSIGNED:
+            # The engine does not even compile such a pod: it takes the plan of the other.
+            if subject.plugin.sign_pod(pod) != subject.plugin.sign_pod(subject.pod):
+                continue
+            how = f"the pod has another {what}, which its signature leaves out; return it from sign_pod()"
+        else:
+            if spec.key != subject.spec.key:
+                continue
+            how = f"the pod has another {what}, and the key of its spec is the same"
+        _compare(subject.outcome(), subject.outcome(pod), how)
+
+
+# --- how it is done ---------------------------------------------------------------------------------------------------
+
+UNSIGNED = ("name", "annotation")
+"""What pods of one workload differ in; plans are shared in spite of it."""
+
+
+def _variants(world: World) -> list[tuple[str, dict[str, Any]]]:
+    """Return pods that differ from the world's in one thing."""
+    found = []
+    for what in (*UNSIGNED, "label", "priority", "request", "toleration"):
+        document = copy.deepcopy(world.pod)
+        if what == "name":
+            document["metadata"] |= {"name": "another", "uid": "another-uid"}
+        elif what == "annotation":
+            document["metadata"]["annotations"] = world.newcomer["metadata"]["annotations"]
+        elif what == "label":
+            document["metadata"]["labels"] = world.newcomer["metadata"]["labels"]
+        elif what == "priority":
+            document["spec"]["priority"] = document["spec"].get("priority", 0) + 7
+        elif what == "request":
+            document["spec"]["containers"] = world.newcomer["spec"]["containers"]
+        else:
+            document["spec"]["tolerations"] = [{"operator": "Exists"}]
+        found.append((what, document))
+    return found
+
+
+def _kept(subject: Subject) -> tuple[Any, Any]:
+    """Return (PreFilter's answer, verdicts), and (params, raw scores), None where they are not had."""
+    filtered = scored = None
+    if subject.filters:
+        answer = subject.pre_filter()
+        verdicts = subject.verdicts(answer.params).copy() if isinstance(answer, PreFilterResult) else None
+        filtered = (answer, verdicts)
+    if subject.scores:
+        params = subject.score_params()
+        scored = (params, None if params is None else subject.raw(params).copy())
+    return filtered, scored
+
+
+def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touched: Reads, what: str) -> None:
+    plugin = subject.plugin
+    told = what.format(node=subject.name(row))
+    now_filtered, now_scored = _kept(subject)
+    reads = plugin.reads
+    if filtered is not None and now_filtered is not None:
+        if "pre_filter" in subject.points and not touched & Reads.NODES:
+            pre_reads = plugin.pre_filter_reads(subject.spec)
+            static = not pre_reads & (Reads.USAGE | Reads.PORTS | Reads.OBJECTS)
+            if static and now_filtered[0] != filtered[0] and not skips(filtered[0]):
+                raise PluginFault(
+                    f"after {told}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
+                    f"declares {pre_reads}"
+                )
+        if now_filtered[0] == filtered[0] and filtered[1] is not None:
+            _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, told)
+    if scored is not None and now_scored is not None and scored[1] is not None and now_scored[0] == scored[0]:
+        _compare_rows(subject, "score()", scored[1], now_scored[1], row, touched, reads, told)
+
+
+def _compare_rows(
+    subject: Subject, point: str, before: Any, after: Any, row: int, touched: Reads, reads: Reads, told: str
+) -> None:
+    if reads & Reads.OBJECTS:
+        # Evaluated in full in every cycle.
+        return
+    for other in subject.rows:
+        if other == row and touched & reads:
+            continue
+        if int(before[other]) != int(after[other]):
+            raise PluginFault(
+                f"after {told}, {point} of {subject.name(other)} went from {int(before[other])} to {int(after[other])}, "
+                f"though its params stayed and reads declares {reads} only: results that are kept would be wrong"
+            )
+
+
+def _fingerprint(subject: Subject) -> Mapping[str, object]:
+    state = subject.state
+    nodes = state.nodes
+    return {
+        "what nodes offer": nodes.allocatable.tobytes(),
+        "what pods take": state.usage.tobytes(),
+        "which nodes there are": nodes.alive.tobytes(),
+        "a node": msgspec.msgpack.encode([node for node in nodes.nodes if node is not None]),
+        "where pods are": [list(pods) for pods in state.pods_on],
+        "a pod that runs": msgspec.msgpack.encode([info.pod for info in state.pods.values()]),
+    }
+
+
+def _feasible_sets(subject: Subject) -> list[Any]:
+    """Return sets of feasible nodes: all, each half, and one alone."""
+    alive = subject.alive
+    draw = random.Random(len(subject.rows))
+    some = alive & np.array([draw.random() < 0.5 for _ in alive], dtype=np.bool_)
+    one = np.zeros_like(alive)
+    one[subject.rows[0]] = True
+    return [found for found in (alive, some, one) if found.any()]
+
+
+def _compare(first: Mapping[str, object], second: Mapping[str, object], how: str) -> None:
+    for what in dict.fromkeys((*first, *second)):
+        one, other = first.get(what, "nothing"), second.get(what, "nothing")
+        if one != other:
+            raise PluginFault(f"{what} is {one}, and {other} when {how}")
+
+
+def _array(subject: Subject, point: str, values: Any, dtype: type[np.generic], count: int | None = None) -> Any:
+    count = subject.state.nodes.count if count is None else count
+    if not isinstance(values, np.ndarray) or values.dtype != dtype or values.shape != (count,):
+        got = f"{values.dtype}{list(values.shape)}" if isinstance(values, np.ndarray) else repr(values)
+        raise PluginFault(f"{point} returned {got}, not {dtype.__name__}[{count}]")
+    return values
+
+
+def _number(subject: Subject, point: str, value: Any, view: Rows) -> int:
+    if not view.scalar:
+        return int(_array(subject, point, value, np.uint16 if point == "filter()" else np.int64, 1)[0])
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise PluginFault(
+            f"{point} returned {value!r} ({type(value).__name__}) for plain Python numbers, not an int: use the number "
+            "functions of `rows`, or declare scalar = False"
+        )
+    return int(value)
+
+
+def _shown(subject: Subject, params: Any, got: object) -> str:
+    return subject.told(params, got) if isinstance(got, int) else repr(got)
+
+
+def _check_params(point: str, params: object) -> None:
+    if not isinstance(params, tuple):
+        raise PluginFault(f"{point} gave params {params!r}, which are not a tuple")
+    _hashable(f"the params of {point}", params)
+
+
+def _hashable(what: str, value: object) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        raise PluginFault(f"{what} is not hashable: {value!r}") from None
+
+
+def _has_ports(pod: Pod) -> bool:
+    return any(port.host_port for container in pod.spec.containers for port in container.ports)
+
+
+CHECKS: tuple[Check, ...] = (
+    answers_have_the_right_types,
+    filter_answers_alike_in_every_form,
+    score_answers_alike_in_every_form,
+    verdicts_have_reasons,
+    scores_are_normalized,
+    asking_changes_nothing,
+    the_same_question_has_the_same_answer,
+    what_is_not_declared_has_no_influence,
+    pods_that_look_alike_are_treated_alike,
+    supposed_usage_is_read_through_the_view,
+)
+"""In this order: what an earlier one finds may be why a later one fails."""

@@ -1,0 +1,184 @@
+"""One plugin on one cluster with one pod, asked in every form of evaluation: what the checks of the conformance kit are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayplan.engine.preemption.dry_runner import DryRunner
+from bayplan.engine.select_host import first_by_name
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import (
+    FilterPlugin,
+    Handle,
+    NormalizePlugin,
+    Params,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from bayplan.framework.status import Code, Status
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Bools
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Row, Rows
+from bayplan.testing.worlds import World, typed
+
+COMPILING = frozenset(("pre_filter", "filter", "pre_score", "score"))
+"""Extension points that need a spec."""
+
+
+class PluginFault(AssertionError):
+    """A plugin breaks its contract; the text says how, and on which cluster."""
+
+
+class Subject:
+    """A plugin, made for a world.
+
+    Args:
+        kind: its class.
+        arguments: of the plugin.
+        gates: feature gates.
+        world: the cluster and the pod.
+
+    Attributes:
+        plugin, state, pod: made from these.
+        points: the extension points that the class implements.
+    """
+
+    def __init__(self, kind: type[Plugin[Any]], arguments: object, gates: FeatureGates, world: World) -> None:
+        self.world = world
+        self.state: ClusterState = world.state()
+        dry_runs = DryRunner(self.state, {}, draw=lambda count: 0, pick=first_by_name)
+        self.plugin: Any = kind(arguments, Handle(self.state, gates, dry_runs=dry_runs))
+        self.pod: Pod = typed(world.pod, Pod)
+        self.points = frozenset(kind.extension_points())
+
+    @cached_property
+    def spec(self) -> Any:
+        """Return the spec of the pod; None where no extension point needs one."""
+        return self.compiled(self.pod)
+
+    def compiled(self, pod: Pod) -> Any:
+        """Return the spec of a pod."""
+        return self.plugin.compile(pod, self.state) if COMPILING & self.points else None
+
+    @property
+    def rows(self) -> list[int]:
+        """Return the rows that hold a node."""
+        return list(self.state.nodes.row_of.values())
+
+    @property
+    def alive(self) -> Bools:
+        """Return bool[rows], the rows that hold a node."""
+        return self.state.nodes.alive[: self.state.nodes.count].copy()
+
+    def name(self, row: int) -> str:
+        """Return the name of the node of a row."""
+        return self.state.nodes.names[row] or "a row without node"
+
+    # Filter.
+
+    @property
+    def filters(self) -> bool:
+        """Return whether the plugin implements Filter."""
+        return "filter" in self.points and isinstance(self.plugin, FilterPlugin)
+
+    def pre_filter(self, spec: Any = None) -> PreFilterResult | Status:
+        """Return what PreFilter says; of a plugin without it, the params that `observe` gives."""
+        spec = self.spec if spec is None else spec
+        if "pre_filter" in self.points and isinstance(self.plugin, PreFilterPlugin):
+            answer: PreFilterResult | Status = self.plugin.pre_filter(spec, self.state, CycleState())
+            return answer
+        return PreFilterResult(self.plugin.observe(spec, self.state))
+
+    def filter_params(self, spec: Any = None) -> Params | None:
+        """Return the params for Filter; None where PreFilter rejects the pod or takes Filter out of the cycle."""
+        answer = self.pre_filter(spec)
+        return answer.params if isinstance(answer, PreFilterResult) else None
+
+    def verdicts(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
+        """Return what Filter says of rows, of all if none are given."""
+        return self.plugin.filter(
+            self.spec if spec is None else spec, params, Rows(self.state) if rows is None else rows
+        )
+
+    def told(self, params: Params, verdict: int) -> str:
+        """Return a verdict with its reasons."""
+        return f"{verdict:#06x} {list(self.plugin.reasons(self.spec, params, verdict))}" if verdict else "0 (passes)"
+
+    # Score.
+
+    @property
+    def scores(self) -> bool:
+        """Return whether the plugin implements Score."""
+        return "score" in self.points and isinstance(self.plugin, ScorePlugin)
+
+    def score_params(self, feasible: Bools | None = None, spec: Any = None) -> Params | None:
+        """Return the params for Score; None where PreScore skips it, or the plugin can't score this pod."""
+        spec = self.spec if spec is None else spec
+        feasible = self.alive if feasible is None else feasible
+        if "pre_score" in self.points and isinstance(self.plugin, PreScorePlugin):
+            answer: Params | Status = self.plugin.pre_score(spec, self.state, feasible)
+        else:
+            answer = self.plugin.observe(spec, self.state)
+        if isinstance(answer, Status) or self.plugin.score_error(spec, answer):
+            return None
+        return answer
+
+    def raw(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
+        """Return the raw scores of rows, of all if none are given."""
+        return self.plugin.score(
+            self.spec if spec is None else spec, params, Rows(self.state) if rows is None else rows
+        )
+
+    def normalized(self, params: Params, feasible: Bools) -> tuple[Params | None, Any]:
+        """Return the scale (None without NormalizeScore) and the normalised scores of all rows, over the feasible ones."""
+        raw, rows = self.raw(params), Rows(self.state)
+        if not isinstance(self.plugin, NormalizePlugin):
+            return None, raw
+        scale = self.plugin.scale_over(self.spec, params, raw, feasible, rows)
+        return scale, self.plugin.normalize(self.spec, scale, raw, rows)
+
+    # All of it.
+
+    def outcome(self, pod: Pod | None = None) -> dict[str, object]:
+        """Return all that the plugin says of a pod, as plain values by node name, to be compared."""
+        spec = self.spec if pod is None else self.compiled(pod)
+        found: dict[str, object] = {}
+        if self.filters:
+            answer = self.pre_filter(spec)
+            if isinstance(answer, Status):
+                found["PreFilter"] = (answer.code.text, answer.reasons)
+            else:
+                verdicts = self.verdicts(answer.params, spec=spec)
+                found |= {
+                    f"Filter of {self.name(row)}": self._verdict(spec, answer.params, int(verdicts[row]))
+                    for row in self.rows
+                }
+        params = self.score_params(spec=spec) if self.scores else None
+        if params is not None:
+            raw = self.raw(params, spec=spec)
+            found |= {f"Score of {self.name(row)}": int(raw[row]) for row in self.rows}
+        return found
+
+    def _verdict(self, spec: Any, params: Params, verdict: int) -> object:
+        return (verdict, tuple(self.plugin.reasons(spec, params, verdict))) if verdict else "passes"
+
+    def one_row_forms(self, row: int) -> Sequence[tuple[str, Rows]]:
+        """Return the views of one row that the plugin must answer alike: an array of one, and plain numbers where it can."""
+        forms: list[tuple[str, Rows]] = [("an array of one row", Rows(self.state, np.array([row], dtype=np.intp)))]
+        if self.plugin.scalar and self.state.small:
+            forms.append(("plain Python numbers", Row(self.state, row)))
+        return forms
+
+
+def skips(answer: PreFilterResult | Status) -> bool:
+    """Return whether an answer takes the plugin out of the cycle."""
+    return isinstance(answer, Status) and answer.code is Code.SKIP

@@ -1,0 +1,280 @@
+"""Small random clusters for checking plugins, made of documents so that they can be made smaller and printed."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import yaml
+
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+
+Document: TypeAlias = dict[str, Any]
+
+FREED = "freed"
+"""Name of a node that comes first and goes again, so that the columns have a row of no node."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What random nodes and pods are made of, beside what all have (CPU, memory, taints, cordons, priorities, host ports).
+
+    Attributes:
+        labels: values by key, for nodes and pods alike.
+        annotations: likewise.
+        resources: amounts of extended resources by name, for nodes and pods alike; the smaller half is asked for.
+        taints: keys.
+    """
+
+    labels: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: {
+            "topology.kubernetes.io/zone": ("a", "b"),
+            "disk": ("ssd", "hdd"),
+            "team": ("red", "blue"),
+            "app": ("web", "db"),
+        }
+    )
+    annotations: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    resources: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    taints: Sequence[str] = ("dedicated", "spot")
+
+
+@dataclass(frozen=True)
+class World:
+    """A cluster and a pod to be scheduled, as documents.
+
+    Attributes:
+        nodes: the nodes. running: pods with a node. others: further objects.
+        pod: the pod. newcomer: another one, which changes the cluster when it is placed.
+        freed: whether a node was there before all others and has gone.
+    """
+
+    nodes: tuple[Document, ...]
+    running: tuple[Document, ...]
+    pod: Document
+    newcomer: Document
+    others: tuple[Document, ...] = ()
+    freed: bool = False
+
+    def state(self) -> ClusterState:
+        """Return the cluster as columns."""
+        state = ClusterState()
+        if self.freed:
+            state.add_node(typed(node_document(FREED), Node))
+        for document in self.nodes:
+            state.add_node(typed(document, Node))
+        if self.freed:
+            state.remove_node(FREED)
+        for document in self.others:
+            item = default_object(decode(document))
+            state.put_object(item.key, item)
+        for document in self.running:
+            pod = typed(document, Pod)
+            row = state.nodes.row_of.get(pod.spec.node_name)
+            if row is not None:
+                state.place(state.pod_info(pod), row)
+        return state
+
+    def text(self) -> str:
+        """Return the world as manifests."""
+        cluster = [_manifest(document) for document in (*self.others, *self.nodes, *self.running)]
+        gone = "# A node was there before the others, and has gone.\n" if self.freed else ""
+        pod = f"# The pod to be scheduled.\n{_manifest(self.pod)}"
+        return gone + "---\n".join((*cluster, pod))
+
+
+def typed(document: Document, kind: type[Any]) -> Any:
+    """Return the typed object of a document, defaulted."""
+    item: KubernetesObject = default_object(decode(document))
+    assert isinstance(item, kind)
+    return item
+
+
+def node_document(name: str, **allocatable: str) -> Document:
+    """Return a node of a usual size."""
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"} | allocatable
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}, "annotations": {}},
+        "spec": {},
+        "status": {"allocatable": amounts},
+    }
+
+
+def random_world(draw: random.Random, words: Vocabulary) -> World:
+    """Return a random world: up to six nodes, up to three pods on each."""
+    nodes = tuple(_node(draw, words, f"n{number}") for number in range(draw.randint(1, 6)))
+    running = tuple(
+        _pod(draw, words, f"r{number}-{document['metadata']['name']}", document["metadata"]["name"])
+        for document in nodes
+        for number in range(draw.choice((0, 0, 1, 1, 2, 3)))
+    )
+    pod, newcomer = _pod(draw, words, "p"), _pod(draw, words, "newcomer")
+    return World(nodes, running, pod, newcomer, freed=draw.random() < 0.3)
+
+
+def _node(draw: random.Random, words: Vocabulary, name: str) -> Document:
+    node = node_document(name, cpu=draw.choice(("1", "4", "16")), memory=draw.choice(("2Gi", "8Gi", "64Gi")))
+    node["metadata"]["labels"] |= _some(draw, words.labels)
+    node["metadata"]["annotations"] |= _some(draw, words.annotations)
+    node["status"]["allocatable"] |= {name: draw.choice(amounts) for name, amounts in words.resources.items()}
+    node["status"]["allocatable"]["pods"] = draw.choice(("2", "110"))
+    if draw.random() < 0.3:
+        effect = draw.choice(("NoSchedule", "PreferNoSchedule", "NoExecute"))
+        node["spec"]["taints"] = [{"key": draw.choice(words.taints), "value": "x", "effect": effect}]
+    if draw.random() < 0.15:
+        node["spec"]["unschedulable"] = True
+    if draw.random() < 0.3:
+        node["status"]["images"] = [{"names": ["registry.example/app:1"], "sizeBytes": 300_000_000}]
+    return node
+
+
+def _pod(draw: random.Random, words: Vocabulary, name: str, node: str = "") -> Document:
+    container: Document = {"name": "c", "image": draw.choice(("registry.example/app:1", "registry.example/db:2"))}
+    requests = {"cpu": draw.choice(("100m", "1", "3")), "memory": draw.choice(("64Mi", "1Gi", "6Gi"))}
+    for resource, amounts in words.resources.items():
+        if draw.random() < 0.5:
+            requests[resource] = draw.choice(amounts[: (len(amounts) + 1) // 2])
+    if draw.random() < 0.8:
+        container["resources"] = {"requests": requests}
+    if draw.random() < 0.2:
+        container["ports"] = [{"containerPort": 80, "hostPort": draw.choice((80, 8080))}]
+    spec: Document = {"containers": [container], "priority": draw.choice((0, 0, 10, 1000))}
+    if node:
+        spec["nodeName"] = node
+    if draw.random() < 0.25 and words.labels:
+        key = draw.choice(sorted(words.labels))
+        spec["nodeSelector"] = {key: draw.choice(words.labels[key])}
+    if draw.random() < 0.3:
+        spec["tolerations"] = [{"key": draw.choice(words.taints), "operator": "Exists"}]
+    if draw.random() < 0.25:
+        spec["affinity"] = _affinity(draw, words)
+    if draw.random() < 0.25:
+        spec["topologySpreadConstraints"] = [_constraint(draw, words)]
+    metadata: Document = {
+        "name": name,
+        "namespace": "default",
+        "uid": f"uid-{name}",
+        "labels": _some(draw, words.labels),
+        "annotations": _some(draw, words.annotations),
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _affinity(draw: random.Random, words: Vocabulary) -> Document:
+    selector = {"matchLabels": _one(draw, words.labels)}
+    term = {
+        "labelSelector": selector,
+        "topologyKey": draw.choice(("kubernetes.io/hostname", "topology.kubernetes.io/zone")),
+    }
+    rule: Document
+    if draw.random() < 0.5:
+        rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    else:
+        rule = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "podAffinityTerm": term}]}
+    return {draw.choice(("podAffinity", "podAntiAffinity")): rule}
+
+
+def _constraint(draw: random.Random, words: Vocabulary) -> Document:
+    return {
+        "maxSkew": draw.choice((1, 2)),
+        "topologyKey": draw.choice(("kubernetes.io/hostname", "topology.kubernetes.io/zone")),
+        "whenUnsatisfiable": draw.choice(("DoNotSchedule", "ScheduleAnyway")),
+        "labelSelector": {"matchLabels": _one(draw, words.labels)},
+    }
+
+
+def _some(draw: random.Random, words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    return {key: draw.choice(values) for key, values in sorted(words.items()) if draw.random() < 0.6}
+
+
+def _one(draw: random.Random, words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    key = draw.choice(sorted(words) or [""])
+    return {key: draw.choice(words[key])} if words else {}
+
+
+# --- smaller worlds ---------------------------------------------------------------------------------------------------
+
+
+def smallest(world: World, fails: Callable[[World], bool]) -> World:
+    """Return a world that fails too and from which nothing can be taken away any more, one thing at a time."""
+    shrunk = True
+    while shrunk:
+        shrunk = False
+        for smaller in _smaller(world):
+            if fails(smaller):
+                world, shrunk = smaller, True
+                break
+    return world
+
+
+def _smaller(world: World) -> Iterator[World]:
+    for number in range(len(world.nodes)):
+        if len(world.nodes) > 1:
+            yield replace(world, nodes=_without(world.nodes, number))
+    for number in range(len(world.running)):
+        yield replace(world, running=_without(world.running, number))
+    if world.freed:
+        yield replace(world, freed=False)
+    for pod in _simpler(world.pod):
+        yield replace(world, pod=pod)
+    for place, document in enumerate(world.nodes):
+        for node in _simpler(document):
+            yield replace(world, nodes=(*world.nodes[:place], node, *world.nodes[place + 1 :]))
+    for place, document in enumerate(world.running):
+        for pod in _simpler(document):
+            yield replace(world, running=(*world.running[:place], pod, *world.running[place + 1 :]))
+    for pod in _simpler(world.newcomer):
+        yield replace(world, newcomer=pod)
+
+
+OPTIONAL = (
+    ("spec", "affinity"),
+    ("spec", "topologySpreadConstraints"),
+    ("spec", "nodeSelector"),
+    ("spec", "tolerations"),
+    ("spec", "priority"),
+    ("spec", "taints"),
+    ("spec", "unschedulable"),
+    ("status", "images"),
+)
+
+
+def _simpler(document: Document) -> Iterator[Document]:
+    for part, name in OPTIONAL:
+        if name in document.get(part, {}):
+            found = copy.deepcopy(document)
+            del found[part][name]
+            yield found
+    for number, container in enumerate(document["spec"].get("containers", ())):
+        for name in ("resources", "ports"):
+            if name in container:
+                found = copy.deepcopy(document)
+                del found["spec"]["containers"][number][name]
+                yield found
+    for kind in ("labels", "annotations"):
+        for key in document["metadata"].get(kind, {}):
+            if key != "kubernetes.io/hostname":
+                found = copy.deepcopy(document)
+                del found["metadata"][kind][key]
+                yield found
+
+
+def _without(documents: tuple[Document, ...], number: int) -> tuple[Document, ...]:
+    return documents[:number] + documents[number + 1 :]
+
+
+def _manifest(document: Document) -> str:
+    shown = {name: value for name, value in document.items() if value}
+    shown["metadata"] = {name: value for name, value in document["metadata"].items() if value}
+    text: str = yaml.safe_dump(shown, sort_keys=False, default_flow_style=None, width=110)
+    return text

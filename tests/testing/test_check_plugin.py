@@ -1,0 +1,384 @@
+"""The conformance kit: every plugin of ours keeps its contract, and each check catches the plugin that breaks its clause."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.node_info import NodeInfo
+from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.framework.plugin import (
+    FilterPlugin,
+    NormalizePlugin,
+    Params,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+)
+from bayplan.framework.status import SUCCESS, UNRESOLVABLE_BIT, Status
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE
+from bayplan.state.resource_table import CPU
+from bayplan.state.views import Rows
+from bayplan.testing.check_plugin import check_plugin
+from bayplan.testing.plugin_subject import PluginFault
+
+REGISTRY = in_tree_registry()
+ARGUMENTS = default_configuration(FeatureGates()).profiles[0].plugin_arguments
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plugins"
+
+
+@pytest.mark.parametrize("name", REGISTRY.plugins)
+def test_every_plugin_in_the_tree_keeps_its_contract(name: str) -> None:
+    check_plugin(REGISTRY.plugins[name], arguments=ARGUMENTS.get(name), clusters=25)
+
+
+def test_the_example_keeps_its_contract() -> None:
+    spec = importlib.util.spec_from_file_location("quiet_nodes", EXAMPLES / "quiet_nodes.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    check_plugin(module.QuietNodes, labels={"app": ("render", "web"), "tier": ("front", "back")})
+
+
+# --- a plugin that is right, and others that differ from it in one thing -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PodSpec:
+    key: Hashable
+    pod: Pod
+    milli: int
+
+
+class Right(FilterPlugin[PodSpec], NormalizePlugin[PodSpec]):
+    """Wants half of the free CPU to stay free, and likes nodes with much of it; keeps its contract."""
+
+    reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
+    scalar: ClassVar[bool] = True
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> PodSpec:
+        milli = sum(1000 if container.resources.requests else 100 for container in pod.spec.containers)
+        return PodSpec(milli, pod, milli)
+
+    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
+        free = rows.allocatable(CPU) - rows.requested(CPU)
+        return rows.verdicts((free < 2 * spec.milli, 1), (rows.allocatable(CPU) < spec.milli, 2 | UNRESOLVABLE_BIT))
+
+    def reasons(self, spec: PodSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        return ("half of the CPU would not stay free",)
+
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        return rows.maximum(rows.allocatable(CPU) - rows.requested(CPU), 0)
+
+    def scale(self, spec: PodSpec, params: Params | None, raw: Ints) -> Params:
+        return (int(raw.max()),)
+
+    def normalize(self, spec: PodSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        (most,) = scale
+        assert isinstance(most, int)
+        return rows.quotient(100 * raw, most) if most else rows.fill(0)
+
+
+def test_a_plugin_that_is_right_passes() -> None:
+    check_plugin(Right)
+
+
+class NoFilterMethod(FilterPlugin[PodSpec]):
+    compile = Right.compile
+
+
+class NoEvents(Right):
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        return ()
+
+
+class OddEvents(Right):
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        return (ClusterEvent(EventResource.NODE, ActionType.ADD),)  # type: ignore[return-value]
+
+
+class IdleEvents(Right):
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        return ((ClusterEvent(EventResource.NODE, ActionType(0)), None),)
+
+
+class NoKey(Right):
+    def compile(self, pod: Pod, cluster: ClusterState) -> Any:
+        return 1000
+
+
+class ListAsKey(Right):
+    def compile(self, pod: Pod, cluster: ClusterState) -> PodSpec:
+        return PodSpec([1000], pod, 1000)  # type: ignore[arg-type]
+
+
+class WrongType(Right):
+    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Any:
+        return np.asarray(super().filter(spec, params, rows)).astype(np.int64)
+
+
+class TooShort(Right):
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        return super().score(spec, params, rows)[:0]
+
+
+class OtherForOneRow(Right):
+    """Compares each row with the others of its view."""
+
+    scalar: ClassVar[bool] = False
+
+    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
+        return rows.verdicts((rows.allocatable(CPU) < np.max(rows.allocatable(CPU)), 1))
+
+
+class OtherForNumbers(Right):
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        free = super().score(spec, params, rows)
+        return free + 1 if rows.scalar else free
+
+
+class FloatForNumbers(Right):
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Any:
+        free = rows.allocatable(CPU) - rows.requested(CPU)
+        return free / 1000 * 1000 if rows.scalar else super().score(spec, params, rows)
+
+
+class IgnoresTheView(Right):
+    """Reads usage past its view."""
+
+    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
+        used = rows.state.usage[FIRST_RESOURCE + CPU, rows.row_numbers()]
+        return rows.verdicts((rows.allocatable(CPU) - used < 2 * spec.milli, 1))
+
+
+class NoReasons(Right):
+    def reasons(self, spec: PodSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        return ()
+
+
+class OnlyBits(Right):
+    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
+        return rows.verdicts((rows.allocatable(CPU) < 4000, UNRESOLVABLE_BIT))
+
+
+class TooHigh(Right):
+    def normalize(self, spec: PodSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        return raw
+
+
+class RawTooHigh(ScorePlugin[PodSpec]):
+    compile = Right.compile
+    score = Right.score
+    reads: ClassVar[Reads] = Right.reads
+
+
+class NotElementwise(Right):
+    def normalize(self, spec: PodSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        return rows.quotient(100 * raw, max(int(raw.max()), 1))
+
+
+class ScalesByAll(Right):
+    def scale_over(self, spec: PodSpec, params: Params | None, raw: Ints, feasible: Bools, rows: Rows) -> Params:
+        return (int(raw.max()),)
+
+
+class Counting(Right):
+    """Remembers how often it was asked about everything."""
+
+    def __init__(self, arguments: object, handle: Any) -> None:
+        super().__init__(arguments, handle)
+        self.asked = itertools.count()
+
+    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
+        whole = not rows.scalar and rows.index is None
+        return rows.verdicts((rows.everywhere(whole and next(self.asked) > 0), 1))
+
+
+RANDOM: Iterator[int] = itertools.count()
+
+
+class Different(Right):
+    """Every instance has an opinion of its own."""
+
+    def __init__(self, arguments: object, handle: Any) -> None:
+        super().__init__(arguments, handle)
+        self.opinion = next(RANDOM) % 2
+
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        return rows.fill(self.opinion)
+
+
+class Writes(Right):
+    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
+        if not rows.scalar and rows.index is None:
+            rows.state.usage[FIRST_RESOURCE + CPU] += 1
+        return super().filter(spec, params, rows)
+
+
+class MarksPods(Right):
+    def compile(self, pod: Pod, cluster: ClusterState) -> PodSpec:
+        return super().compile(pod, cluster)
+
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        spec.pod.metadata.labels["seen"] = "yes"
+        return super().score(spec, params, rows)
+
+
+class HidesUsage(Right):
+    """Reads usage, and declares nodes only."""
+
+    reads: ClassVar[Reads] = Reads.NODES
+
+
+class HidesOthers(PerNodePlugin):
+    """Looks at all pods, and declares usage only."""
+
+    reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
+
+    def score_node(self, pod: Pod, node: NodeInfo) -> int:
+        return len(node._state.pods)
+
+
+class HidesPods(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):
+    """PreFilter counts pods, and declares to read nothing."""
+
+    pre_reads: ClassVar[Reads] = Reads.NOTHING
+    compile = Right.compile
+
+    def pre_filter(self, spec: PodSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult:
+        return PreFilterResult((len(cluster.pods),))
+
+    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
+        return rows.verdicts((rows.everywhere(params is not None and params[0] == 3), 1))
+
+    reasons = Right.reasons
+
+
+class ReadsAnnotations(Right):
+    """The signature does not tell of annotations."""
+
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        return rows.fill(int(spec.pod.metadata.annotations.get("example.com/likes", "0")))
+
+
+class ShortKey(Right):
+    """The key does not tell of priorities."""
+
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        return rows.fill((spec.pod.spec.priority or 0) % 11)
+
+
+class SaysSuccess(PreFilterPlugin[PodSpec]):
+    compile = Right.compile
+
+    def pre_filter(self, spec: PodSpec, cluster: ClusterState, state: CycleState) -> Status:
+        return SUCCESS
+
+
+class ScoresWithSuccess(PreScorePlugin[PodSpec], ScorePlugin[PodSpec]):
+    compile = Right.compile
+
+    def pre_score(self, spec: PodSpec, cluster: ClusterState, feasible: Bools) -> Status:
+        return SUCCESS
+
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        return rows.fill(1)
+
+
+class ArrayAsParams(Right):
+    def observe(self, spec: PodSpec, cluster: ClusterState) -> Any:
+        return (np.zeros(1),)
+
+
+class Breaks(PerNodePlugin):
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
+        return node.labels["disk"]
+
+
+class ForgetsFreedRows(Right):
+    scalar: ClassVar[bool] = False
+
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        nodes = rows.state.nodes.nodes
+        sizes = [len(nodes[row].metadata.name) for row in rows.row_numbers().tolist()]
+        return np.array(sizes, dtype=np.int64)
+
+
+class NodeNoText(PerNodePlugin):
+    def filter_node(self, pod: Pod, node: NodeInfo) -> Any:
+        return False
+
+
+BROKEN = [
+    (NoFilterMethod, "inherits from the extension point filter without a method filter()"),
+    (NoEvents, "NoEvents can reject pods (filter) and registers no event"),
+    (OddEvents, "not a (ClusterEvent, hint or None)"),
+    (IdleEvents, "holds an event without action"),
+    (NoKey, "which has no attribute key"),
+    (ListAsKey, "the key of the spec is not hashable: [1000]"),
+    (WrongType, "filter() returned int64["),
+    (TooShort, "score() returned int64[0], not int64["),
+    (OtherForOneRow, "an array of one row says 0 (passes)"),
+    (OtherForNumbers, "plain Python numbers says"),
+    (FloatForNumbers, "(float) for plain Python numbers, not an int"),
+    (IgnoresTheView, "where that is only supposed; a scalar rule must read usage from `rows`"),
+    (NoReasons, "are (), not texts"),
+    (OnlyBits, "has no code of its own, only bits"),
+    (TooHigh, "not from 0 to 100; feasible are"),
+    (RawTooHigh, "not from 0 to 100; feasible are"),
+    (NotElementwise, "it must work element by element"),
+    (ScalesByAll, "scale() depends on scores of nodes that are not feasible"),
+    (Counting, "when asked"),
+    (Different, "when made and asked anew"),
+    (Writes, "asking the plugin changed what pods take"),
+    (MarksPods, "asking the plugin changed the pod"),
+    (HidesUsage, "though its params stayed and reads declares Reads.NODES only"),
+    (HidesOthers, "though its params stayed and reads declares"),
+    (HidesPods, "but pre_reads declares Reads.NOTHING"),
+    (ReadsAnnotations, "the pod has another annotation, which its signature leaves out; return it from sign_pod()"),
+    (ShortKey, "the pod has another priority, and the key of its spec is the same"),
+    (SaysSuccess, "pre_filter() returned SUCCESS; return a PreFilterResult (PROCEED)"),
+    (ScoresWithSuccess, "pre_score() returned SUCCESS; return params"),
+    (ArrayAsParams, "the params of observe() is not hashable"),
+    (Breaks, "KeyError in filter_node()"),
+    (ForgetsFreedRows, "AttributeError in "),
+    (NodeNoText, "expected None, a text or a Status, got False"),
+]
+
+
+@pytest.mark.parametrize(("plugin", "want"), [pytest.param(*each, id=each[0].__name__) for each in BROKEN])
+def test_a_broken_plugin_is_caught_by_what_is_wrong_with_it(plugin: type[Plugin[Any]], want: str) -> None:
+    with pytest.raises(PluginFault) as raised:
+        check_plugin(plugin, annotations={"example.com/likes": ("1", "2")}, clusters=60)
+    assert want in str(raised.value)
+
+
+def test_the_smallest_cluster_is_told() -> None:
+    with pytest.raises(PluginFault) as raised:
+        check_plugin(TooHigh)
+    text = str(raised.value)
+    assert text.startswith("TooHigh breaks its contract: the normalised score of n")
+    assert "The contract: Normalised scores of feasible nodes are from 0 to 100" in text
+    assert text.count("kind: Node") == 1
+    assert text.count("kind: Pod") == 1
+    assert "labels: {kubernetes.io/hostname: n" in text
+    assert "seed 0" in text
