@@ -1,7 +1,65 @@
 """For plugin authors and tests: builders of objects, and the conformance kit for plugins."""
 
-from bayplan.testing.builders import NodeBuilder, PodBuilder, make_node, make_pod
-from bayplan.testing.check_plugin import check_plugin
-from bayplan.testing.plugin_subject import PluginFault
+from __future__ import annotations
 
-__all__ = ["NodeBuilder", "PluginFault", "PodBuilder", "check_plugin", "make_node", "make_pod"]
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayplan.testing.builders import NodeBuilder, PodBuilder, make_node, make_pod
+    from bayplan.testing.check_plugin import check_plugin
+    from bayplan.testing.object_builders import (
+        make_budget,
+        make_claim,
+        make_namespace,
+        make_object,
+        make_priority_class,
+        make_service,
+        make_storage_class,
+        make_volume,
+    )
+    from bayplan.testing.plugin_subject import PluginFault
+    from bayplan.testing.worlds import World
+
+__all__ = [
+    "make_pod",
+    "make_node",
+    "make_claim",
+    "make_volume",
+    "make_storage_class",
+    "make_namespace",
+    "make_priority_class",
+    "make_budget",
+    "make_service",
+    "make_object",
+    "PodBuilder",
+    "NodeBuilder",
+    "check_plugin",
+    "PluginFault",
+    "World",
+]
+
+# Builders are imported everywhere; the kit with the engine behind it only where plugins are checked.
+_HOMES = {
+    "PodBuilder": "builders",
+    "NodeBuilder": "builders",
+    "make_pod": "builders",
+    "make_node": "builders",
+    "check_plugin": "check_plugin",
+    "PluginFault": "plugin_subject",
+    "World": "worlds",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'bayplan.testing' has no attribute {name!r}")
+    module = importlib.import_module(f"bayplan.testing.{_HOMES.get(name, 'object_builders')}")
+    found = getattr(module, name)
+    # The function check_plugin has the name of its module; what was asked for is the function.
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,23 +5,32 @@ A builder collects an ordinary manifest, and `obj` reads it as the loader would:
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
+Selector: TypeAlias = dict[str, str | list[str]]
+"""Labels that must have a value, or one of several."""
 
-class _Builder:
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+TOPOLOGIES = {"hostname": "kubernetes.io/hostname", "zone": "topology.kubernetes.io/zone"}
+"""Short names for the usual topology keys."""
+
+
+class Builder:
     """A manifest in the making."""
 
-    def __init__(self, kind: str, name: str, namespace: str = "") -> None:
+    def __init__(self, kind: str, name: str, namespace: str = "", *, api_version: str = "v1") -> None:
         metadata: dict[str, Any] = {"name": name, "labels": {}, "annotations": {}}
         if namespace:
             metadata["namespace"] = namespace
         self._document: dict[str, Any] = {
-            "apiVersion": "v1",
+            "apiVersion": api_version,
             "kind": kind,
             "metadata": metadata,
             "spec": {},
@@ -43,12 +52,28 @@ class _Builder:
         self._document["metadata"]["uid"] = uid
         return self
 
+    def created(self, time: str) -> Self:
+        """Set the creation time, e.g. ``2026-01-01T00:00:00Z``."""
+        self._document["metadata"]["creationTimestamp"] = time
+        return self
+
+    def terminating(self, time: str = "2026-01-01T00:00:00Z") -> Self:
+        """Let the object be on its way out since a time."""
+        self._document["metadata"]["deletionTimestamp"] = time
+        return self
+
+    def owner(self, kind: str, name: str, *, api_version: str = "apps/v1") -> Self:
+        """Set the controller that owns the object."""
+        reference = {"apiVersion": api_version, "kind": kind, "name": name, "uid": f"{kind}-{name}", "controller": True}
+        self._document["metadata"]["ownerReferences"] = [reference]
+        return self
+
     def document(self) -> dict[str, Any]:
         """Return the manifest."""
         return self._document
 
 
-class PodBuilder(_Builder):
+class PodBuilder(Builder):
     """Builds a pod with one container, unless more are added."""
 
     def __init__(self, name: str, namespace: str) -> None:
@@ -78,6 +103,12 @@ class PodBuilder(_Builder):
         self._document["spec"]["containers"].append({"name": name, "image": image})
         return self
 
+    def init_container(self, name: str, image: str = "registry.example/init:v1", **requests: str) -> Self:
+        """Add an init container with requests."""
+        entry = {"name": name, "image": image, "resources": {"requests": requests}}
+        self._document["spec"].setdefault("initContainers", []).append(entry)
+        return self
+
     def image(self, image: str) -> Self:
         """Set the image of the last container."""
         self._container["image"] = image
@@ -99,9 +130,26 @@ class PodBuilder(_Builder):
         self._document["status"]["nominatedNodeName"] = node_name
         return self
 
-    def priority(self, priority: int) -> Self:
-        """Set the priority."""
+    def priority(self, priority: int, *, policy: str = "") -> Self:
+        """Set the priority, and the preemption policy (``Never``)."""
         self._document["spec"]["priority"] = priority
+        if policy:
+            self._document["spec"]["preemptionPolicy"] = policy
+        return self
+
+    def priority_class(self, name: str) -> Self:
+        """Set the priority class."""
+        self._document["spec"]["priorityClassName"] = name
+        return self
+
+    def overhead(self, **amounts: str) -> Self:
+        """Set what the pod takes beside its containers."""
+        self._document["spec"]["overhead"] = amounts
+        return self
+
+    def started(self, time: str, *, phase: str = "Running") -> Self:
+        """Set when the pod started, and its phase."""
+        self._document["status"] |= {"startTime": time, "phase": phase}
         return self
 
     def scheduler(self, name: str) -> Self:
@@ -118,6 +166,92 @@ class PodBuilder(_Builder):
         """Add a toleration; without a value it tolerates every one."""
         entry = {"key": key, "operator": operator or ("Equal" if value else "Exists"), "value": value, "effect": effect}
         self._document["spec"].setdefault("tolerations", []).append(entry)
+        return self
+
+    def node_affinity(self, key: str, *values: str, operator: str = "", weight: int = 0, fields: bool = False) -> Self:
+        """Add a node affinity term with one requirement: required, or preferred where it has a weight.
+
+        Without values the key must exist; other operators are named. Several required terms are alternatives. `fields`: the
+        key is a field (``metadata.name``), not a label.
+        """
+        requirement: dict[str, Any] = {"key": key, "operator": operator or ("In" if values else "Exists")}
+        if values:
+            requirement["values"] = list(values)
+        term = {"matchFields" if fields else "matchExpressions": [requirement]}
+        affinity = self._affinity("nodeAffinity")
+        if weight:
+            affinity.setdefault(PREFERRED, []).append({"weight": weight, "preference": term})
+        else:
+            affinity.setdefault(REQUIRED, {}).setdefault("nodeSelectorTerms", []).append(term)
+        return self
+
+    def pod_affinity(self, labels: Selector, topology: str = "hostname", **more: Any) -> Self:
+        """Add a pod affinity term: near pods with these labels; see `pod_anti_affinity`."""
+        return self._pod_term("podAffinity", labels, topology, **more)
+
+    def pod_anti_affinity(self, labels: Selector, topology: str = "hostname", **more: Any) -> Self:
+        """Add a pod anti-affinity term: away from pods with these labels.
+
+        Args:
+            labels: of the other pods.
+            topology: ``hostname``, ``zone``, or a label key of nodes.
+            more: ``weight``: preferred, not required. ``namespaces``: names. Else fields of the term as a manifest writes them.
+        """
+        return self._pod_term("podAntiAffinity", labels, topology, **more)
+
+    def _pod_term(self, kind: str, labels: Selector, topology: str, *, weight: int = 0, **fields: Any) -> Self:
+        term = {"labelSelector": _selector(labels), "topologyKey": TOPOLOGIES.get(topology, topology)} | fields
+        affinity = self._affinity(kind)
+        if weight:
+            affinity.setdefault(PREFERRED, []).append({"weight": weight, "podAffinityTerm": term})
+        else:
+            affinity.setdefault(REQUIRED, []).append(term)
+        return self
+
+    def _affinity(self, kind: str) -> dict[str, Any]:
+        affinity: dict[str, Any] = self._document["spec"].setdefault("affinity", {}).setdefault(kind, {})
+        return affinity
+
+    def spread(
+        self, labels: Selector, topology: str = "zone", *, max_skew: int = 1, soft: bool = False, **fields: Any
+    ) -> Self:
+        """Add a topology spread constraint over the pods with these labels; soft ones only lower scores.
+
+        Args:
+            labels: of the pods that are spread.
+            topology: ``hostname``, ``zone``, or a label key of nodes.
+            max_skew: by how many pods domains may differ.
+            soft: ScheduleAnyway.
+            fields: others as a manifest writes them: ``minDomains=3``.
+        """
+        constraint = {
+            "maxSkew": max_skew,
+            "topologyKey": TOPOLOGIES.get(topology, topology),
+            "whenUnsatisfiable": "ScheduleAnyway" if soft else "DoNotSchedule",
+            "labelSelector": _selector(labels),
+        }
+        self._document["spec"].setdefault("topologySpreadConstraints", []).append(constraint | fields)
+        return self
+
+    def claim(self, name: str) -> Self:
+        """Add a volume of a PersistentVolumeClaim."""
+        return self.volume(name, persistentVolumeClaim={"claimName": name})
+
+    def volume(self, name: str, **source: Any) -> Self:
+        """Add a volume as a manifest writes it: ``volume("data", emptyDir={})``."""
+        self._document["spec"].setdefault("volumes", []).append({"name": name, **source})
+        return self
+
+    def resource_claim(self, name: str, *, template: str = "", claim: str = "") -> Self:
+        """Add a ResourceClaim, by its own name or that of its template, and let the last container use it."""
+        entry = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim or name}
+        self._document["spec"].setdefault("resourceClaims", []).append({"name": name} | entry)
+        self._container.setdefault("resources", {}).setdefault("claims", []).append({"name": name})
+        return self
+
+    def host_network(self) -> Self:
+        """Put the pod into the network of its node."""
+        self._document["spec"]["hostNetwork"] = True
         return self
 
     def gate(self, name: str) -> Self:
@@ -137,7 +271,7 @@ class PodBuilder(_Builder):
         return pod
 
 
-class NodeBuilder(_Builder):
+class NodeBuilder(Builder):
     """Builds a node that is labelled with its own name, as every kubelet does."""
 
     def __init__(self, name: str) -> None:
@@ -159,6 +293,20 @@ class NodeBuilder(_Builder):
         self._document["spec"].setdefault("taints", []).append({"key": key, "value": value, "effect": effect})
         return self
 
+    def condition(self, kind: str, status: str = "True") -> Self:
+        """Add a condition, e.g. ``condition("Ready", "False")``."""
+        self._document["status"].setdefault("conditions", []).append({"type": kind, "status": status})
+        return self
+
+    def features(self, *names: str) -> Self:
+        """Set the features that the node declares."""
+        self._document["status"]["declaredFeatures"] = list(names)
+        return self
+
+    def region(self, name: str) -> Self:
+        """Put the node into a region."""
+        return self.label({"topology.kubernetes.io/region": name})
+
     def unschedulable(self) -> Self:
         """Cordon the node."""
         self._document["spec"]["unschedulable"] = True
@@ -174,6 +322,15 @@ class NodeBuilder(_Builder):
         node = default_object(decode(self._document))
         assert isinstance(node, Node)
         return node
+
+
+def _selector(labels: Selector) -> dict[str, Any]:
+    """Return a label selector; several values are alternatives."""
+    exact = {key: value for key, value in labels.items() if isinstance(value, str)}
+    several = [
+        {"key": key, "operator": "In", "values": value} for key, value in labels.items() if not isinstance(value, str)
+    ]
+    return {"matchLabels": exact} | ({"matchExpressions": several} if several else {})
 
 
 def make_pod(name: str, namespace: str = "default") -> PodBuilder:

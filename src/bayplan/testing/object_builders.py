@@ -1,0 +1,159 @@
+"""Builders of the objects that pods lean on: claims, volumes, classes, budgets, services, and whatever else a manifest can say."""
+
+from __future__ import annotations
+
+from typing import Any, Self, TypeVar
+
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.namespace import Namespace
+from bayplan.objects.policy import PodDisruptionBudget, PriorityClass
+from bayplan.objects.service import Service
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.testing.builders import Builder
+
+Kind = TypeVar("Kind", bound=KubernetesObject)
+
+BOUND = "pv.kubernetes.io/bind-completed"
+"""The annotation without which a claim does not count as bound."""
+
+
+class ClaimBuilder(Builder):
+    """Builds a PersistentVolumeClaim of 1 GiB for one node."""
+
+    def __init__(self, name: str, namespace: str) -> None:
+        super().__init__("PersistentVolumeClaim", name, namespace)
+        self._document["metadata"]["uid"] = f"{namespace}-{name}"
+        self._document["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+    def storage(self, amount: str) -> Self:
+        """Set how much is asked for."""
+        self._document["spec"]["resources"]["requests"]["storage"] = amount
+        return self
+
+    def storage_class(self, name: str) -> Self:
+        """Set the storage class; "" asks for a volume without one."""
+        self._document["spec"]["storageClassName"] = name
+        return self
+
+    def access(self, *modes: str) -> Self:
+        """Set the access modes, e.g. ``ReadWriteOncePod``."""
+        self._document["spec"]["accessModes"] = list(modes)
+        return self
+
+    def bound(self, volume: str) -> Self:
+        """Bind the claim to a volume; the volume's builder has a `bound` of its own."""
+        self._document["spec"]["volumeName"] = volume
+        self._document["status"]["phase"] = "Bound"
+        return self.annotation({BOUND: "yes"})
+
+    def obj(self) -> PersistentVolumeClaim:
+        """Return the typed claim, defaulted."""
+        return _made(self.document(), PersistentVolumeClaim)
+
+
+class VolumeBuilder(Builder):
+    """Builds a PersistentVolume of 1 GiB for one node."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("PersistentVolume", name)
+        self._document["spec"] = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+
+    def storage(self, amount: str) -> Self:
+        """Set the size."""
+        self._document["spec"]["capacity"]["storage"] = amount
+        return self
+
+    def storage_class(self, name: str) -> Self:
+        """Set the storage class."""
+        self._document["spec"]["storageClassName"] = name
+        return self
+
+    def access(self, *modes: str) -> Self:
+        """Set the access modes."""
+        self._document["spec"]["accessModes"] = list(modes)
+        return self
+
+    def csi(self, driver: str, handle: str = "") -> Self:
+        """Let a CSI driver provide the volume."""
+        self._document["spec"]["csi"] = {"driver": driver, "volumeHandle": handle or self._document["metadata"]["name"]}
+        return self
+
+    def zone(self, name: str) -> Self:
+        """Put the volume into a zone, by the label that VolumeZone reads."""
+        return self.label({"topology.kubernetes.io/zone": name})
+
+    def node_affinity(self, key: str, *values: str) -> Self:
+        """Say from which nodes the volume can be reached."""
+        term = {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
+        self._document["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
+        return self
+
+    def bound(self, claim: str, namespace: str = "default") -> Self:
+        """Bind the volume to a claim."""
+        uid = f"{namespace}-{claim}"
+        self._document["spec"]["claimRef"] = {"name": claim, "namespace": namespace, "uid": uid}
+        self._document["status"]["phase"] = "Bound"
+        return self
+
+    def obj(self) -> PersistentVolume:
+        """Return the typed volume, defaulted."""
+        return _made(self.document(), PersistentVolume)
+
+
+def make_claim(name: str, namespace: str = "default") -> ClaimBuilder:
+    """Start a PersistentVolumeClaim."""
+    return ClaimBuilder(name, namespace)
+
+
+def make_volume(name: str) -> VolumeBuilder:
+    """Start a PersistentVolume."""
+    return VolumeBuilder(name)
+
+
+def make_storage_class(
+    name: str, *, provisioner: str = "kubernetes.io/no-provisioner", wait: bool = False
+) -> StorageClass:
+    """Return a storage class; `wait`: volumes are bound when a pod needs them (WaitForFirstConsumer)."""
+    mode = "WaitForFirstConsumer" if wait else "Immediate"
+    header = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
+    return _made(header | {"provisioner": provisioner, "volumeBindingMode": mode}, StorageClass)
+
+
+def make_namespace(name: str, **labels: str) -> Namespace:
+    """Return a namespace."""
+    return _made({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}, Namespace)
+
+
+def make_priority_class(name: str, value: int, *, policy: str = "PreemptLowerPriority") -> PriorityClass:
+    """Return a priority class."""
+    header = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+    return _made(header | {"value": value, "preemptionPolicy": policy}, PriorityClass)
+
+
+def make_budget(
+    name: str, labels: dict[str, str], *, namespace: str = "default", disruptions_allowed: int = 0
+) -> PodDisruptionBudget:
+    """Return a disruption budget over pods with these labels, which allows so many disruptions now."""
+    metadata = {"name": name, "namespace": namespace}
+    header = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
+    spec, status = {"selector": {"matchLabels": labels}}, {"disruptionsAllowed": disruptions_allowed}
+    return _made(header | {"spec": spec, "status": status}, PodDisruptionBudget)
+
+
+def make_service(name: str, labels: dict[str, str], *, namespace: str = "default") -> Service:
+    """Return a service over pods with these labels."""
+    metadata = {"name": name, "namespace": namespace}
+    return _made({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"selector": labels}}, Service)
+
+
+def make_object(document: dict[str, Any]) -> KubernetesObject:
+    """Return the typed object of any manifest, defaulted."""
+    return default_object(decode(document))
+
+
+def _made(document: dict[str, Any], kind: type[Kind]) -> Kind:
+    found = make_object(document)
+    assert isinstance(found, kind)
+    return found
