@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.engine.class_scores import ClassedScores
 from bayplan.engine.convoy import Convoy, rules_of
 from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, Part, ScorePart
 from bayplan.engine.part_store import PartStore
-from bayplan.engine.pre_scores import PreScoreOutcome, PreScores
+from bayplan.engine.pre_scores import NOBODY, PreScoreOutcome, PreScores
 from bayplan.engine.tie_set import BestRows, TieSet
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
@@ -42,8 +43,9 @@ class PlanScores:
             and pass all filters that placements leave alone. dynamic_filters: the others, with their numbers among those that
             take part. Set by filtering.
         weights, scales: of the scorers that take part, in order (`score_parts`), and what they were normalised by.
-        dynamic_scores: those of them that placements can change, with their numbers.
-        static_sum: int64[capacity], the weighted sum of the others; meaningful in feasible rows.
+        classed_scores: by number those of them that are scored class by class.
+        dynamic_scores: the others that placements can change, with their numbers.
+        static_sum: int64[capacity], the weighted sum of those that they can't; meaningful in feasible rows.
         total: int64[capacity], the weighted sum of normalised scores; -1 where not feasible.
         usage_position: how far the log of usage was followed.
         convoy, place: the plans that this one goes with, and its place there; None and -1 where it is alone.
@@ -87,6 +89,7 @@ class PlanScores:
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
         self._ties = TieSet()
         self._has_custom_scores = False
+        self.classed_scores = ClassedScores(state)
         self.dynamic_scores: list[tuple[int, ScorePart]] = []
         self._dynamic_scales: list[int] = []
         self._score_epochs: list[int] = []
@@ -95,6 +98,8 @@ class PlanScores:
     def score_parts(self) -> list[ScorePart]:
         """Return the scorers that take part, in order, brought up to date."""
         self._settle(self.dynamic_scores)
+        if self._stale_rows == []:
+            self.classed_scores.settle(self._row_view)
         return self._score_parts
 
     def _settle(self, parts: Sequence[tuple[int, Part]]) -> None:
@@ -117,9 +122,10 @@ class PlanScores:
         rows, self._stale_rows = self._stale_rows, []
         outcome = self._pre_scores.run(self.feasible[: state.nodes.count])
         self.failure = outcome.failure
-        only_dynamic = outcome is self._pre_score_seen and rows is not None
-        if not only_dynamic and self.failure is None:
-            self._choose_scores(outcome)
+        # Where nothing else happened, those parts are looked at that placements change, or that PreScore has renewed.
+        renewals = outcome.renewed_since(self._pre_score_seen) if rows is not None else None
+        if renewals != NOBODY and self.failure is None:
+            self._choose_scores(outcome, renewals)
         if self.failure is not None:
             self._stale_rows = None
             return
@@ -127,7 +133,19 @@ class PlanScores:
             self._scores_skipped = outcome.skipped
             rows = None
         self._pre_score_seen = outcome
-        renewed = self._refresh_score_parts(only_dynamic=only_dynamic)
+        classed, moved = self.classed_scores, False
+        if rows is not None and len(classed):
+            if not classed.follow(rows, self._score_params, self.feasible, self.scales):
+                rows = None
+            elif classed.renewed:
+                self._recorded_rows = None
+            moved = classed.moved
+        if rows is None:
+            self._choose_classes()
+        elif moved:
+            # All totals are summed up anew: nobody need follow single ones.
+            self._ties.forget()
+        renewed = self._refresh_score_parts(renewals)
         many = self._changes is not None and not self._changes.few
         if rows is None:
             self._fuse_scores()
@@ -138,19 +156,30 @@ class PlanScores:
                 renewed += [item for item in self._dynamic_scales if item not in renewed and self._scale_moved(item)]
             if renewed:
                 self._fuse_renewed_scores(renewed)
-            elif many and only_dynamic and self.convoy is None:
+            elif moved:
+                self._sum_up()
+            elif many and renewals == NOBODY and self.convoy is None and not len(classed):
                 self._join_convoy()
         if renewed:
             self._recorded_rows = None
         if self._has_custom_scores or not state.small:
             self._check_scores()
 
-    def _refresh_score_parts(self, *, only_dynamic: bool) -> list[int]:
-        """Bring the parts that are kept up to date; return the numbers of all parts that must be fused anew over all rows."""
-        renewed = []
-        changes = self._changes if only_dynamic else None
-        for number, part in self.dynamic_scores if only_dynamic else enumerate(self._score_parts):
-            if changes is not None and part.epoch == self._score_epochs[number]:
+    def _refresh_score_parts(self, renewals: frozenset[str] | None) -> list[int]:
+        """Bring the parts that are kept up to date; return the numbers of all parts that must be fused anew over all rows.
+
+        `renewals`: the plugins whose PreScore said otherwise than before, None: all may have.
+        """
+        renewed, parts = [], self.dynamic_scores
+        if renewals != NOBODY:
+            parts = [
+                (number, part)
+                for number, part in enumerate(self._score_parts)
+                if number not in self.classed_scores and (renewals is None or not part.static or part.name in renewals)
+            ]
+        changes = self._changes if renewals is not None else None
+        for number, part in parts:
+            if changes is not None and part.epoch == self._score_epochs[number] and part.name not in (renewals or ()):
                 if part.loose and not self._keeping:
                     continue
                 if part.follow(changes, part.epoch, self._row_view):
@@ -160,6 +189,14 @@ class PlanScores:
                 self._score_epochs[number] = part.epoch
                 renewed.append(number)
         return renewed
+
+    def _choose_classes(self) -> None:
+        """Find the parts that can be scored class by class, and score them."""
+        parts = list(zip(self._score_parts, self.weights, strict=True)) if not self._has_custom_scores else []
+        self.classed_scores.choose(parts, self._score_params, self.feasible, self.scales)
+        others = [entry for entry in enumerate(self._score_parts) if entry[0] not in self.classed_scores]
+        self.dynamic_scores = [entry for entry in others if not entry[1].static]
+        self._dynamic_scales = [item for item, part in self.dynamic_scores if isinstance(part.plugin, NormalizePlugin)]
 
     def _choose_whether_to_keep(self, *, again: bool) -> None:
         """Begin a cycle: loose parts are kept where somebody reads them, or where all rows are needed again and again.
@@ -229,8 +266,11 @@ class PlanScores:
             return outcome.params.get(part.name, ())
         return None if isinstance(part.plugin, PreScorePlugin) else part.plugin.observe(part.spec, self.state)
 
-    def _choose_scores(self, outcome: PreScoreOutcome) -> None:
-        """Take the parts of the plugins that PreScore left in; set `failure` where one of them can't score."""
+    def _choose_scores(self, outcome: PreScoreOutcome, renewals: frozenset[str] | None) -> None:
+        """Take the parts of the plugins that PreScore left in; set `failure` where one of them can't score.
+
+        `renewals`: the plugins whose params are others than before, None: all may be.
+        """
         if outcome is self._pre_score_seen:
             return
         if outcome.skipped != self._scores_skipped:
@@ -239,15 +279,13 @@ class PlanScores:
                 self._parts.score_part(entry.plugin, self.specs[entry.plugin.name]) for entry in chosen
             ]
             self.weights = [entry.weight for entry in chosen]
-            self.dynamic_scores = [entry for entry in enumerate(self._score_parts) if not entry[1].static]
-            self._dynamic_scales = [
-                number for number, part in self.dynamic_scores if isinstance(part.plugin, NormalizePlugin)
-            ]
             self._score_epochs = [-1] * len(chosen)
             self.scales = [None] * len(chosen)
             self._has_custom_scores = any(not type(entry.plugin).__module__.startswith("bayplan.") for entry in chosen)
         before, self._pre_score_seen = self._pre_score_seen, outcome
         for part in self._score_parts:
+            if renewals is not None and part.name not in renewals:
+                continue
             text = part.plugin.score_error(part.spec, self._score_params(part))
             if text:
                 self.failure = error(f'running Score plugins: plugin "{part.name}" failed with: {text}').by(part.name)
@@ -275,10 +313,17 @@ class PlanScores:
         return part.plugin.normalize(part.spec, scale, raw, Rows(self.state))
 
     def _scales_hold(self) -> bool:
-        """Return whether normalising over the nodes that are feasible now gives what it gave when scores were last fused."""
-        if not self._pre_scores.static or self.feasible_count == 0:
+        """Return whether normalising what placements leave alone gives, over the nodes that are feasible now, what it gave last.
+
+        Of other parts that is asked when they are up to date, and so is what PreScore answers.
+        """
+        if self.feasible_count == 0:
             return False
-        return not any(self._scale_moved(number) for number in range(len(self.scales)) if not self._is_uniform(number))
+        return not any(
+            self._scale_moved(number)
+            for number, part in enumerate(self._score_parts)
+            if part.static and number not in self.classed_scores and not self._is_uniform(number)
+        )
 
     def _scale_moved(self, number: int) -> bool:
         scale = self.scales[number]
@@ -289,9 +334,11 @@ class PlanScores:
         if not self._pre_scores.would_answer_alike(sample[: self.state.nodes.count]):
             return False
         for number, scale in enumerate(self.scales):
-            if scale is not None and not self._is_uniform(number) and scale != self.scale_of(number, sample):
+            if scale is None or self._is_uniform(number):
+                continue
+            if number not in self.classed_scores and scale != self.scale_of(number, sample):
                 return False
-        return True
+        return self.classed_scores.scale_alike(sample)
 
     def _is_uniform(self, number: int) -> bool:
         """Return whether a score part that placements leave alone is equal for all nodes: then any of them scale alike."""
@@ -325,7 +372,7 @@ class PlanScores:
         if not self.profile.score:
             sums[:] = 1
         for number, part in enumerate(self._score_parts):
-            if part.static:
+            if part.static and number not in self.classed_scores:
                 scale = self.scales[number] = self.scale_of(number, self.feasible)
                 sums[: self.state.nodes.count] += self.weights[number] * self.normalized(number, scale)
         self.static_sum = self._parts.interned(sums)
@@ -348,8 +395,9 @@ class PlanScores:
                 if self.weights[number] != 1:
                     weighted = self.weights[number] * weighted
             total[:count] += weighted
+        self.classed_scores.add_to(total[:count])
         if self.feasible_count < count:
-            total[~self.feasible] = -1
+            np.copyto(total, -1, where=~self.feasible)
         if len(self.total):
             self._keeping_for = KEPT_CYCLES
         self.total = total
@@ -361,7 +409,8 @@ class PlanScores:
             self._fuse_many_score_rows(rows)
             return
         total, feasible, sums, ties, row_view = self.total, self.feasible, self.static_sum, self._ties, self._row_view
-        keeping, weights = self._keeping, self.weights
+        keeping, weights, classed = self._keeping, self.weights, self.classed_scores
+        classes = len(classed)
         for row in rows:
             worth = -1
             if feasible.item(row):
@@ -374,6 +423,7 @@ class PlanScores:
                         worth += weights[number] * part.values.item(row)
                     else:
                         worth += self._weigh_row(number, part, row)
+                worth += classed.worth_of(row) if classes else 0
             ties.move(row, total.item(row), worth)
             total[row] = worth
 
@@ -396,6 +446,7 @@ class PlanScores:
             if scale is not None:
                 self._weighted[number][index] = weighted
             worths += weighted
+        self.classed_scores.add_to(worths, index)
         fits = self.feasible.take(index)
         if np.count_nonzero(fits) < len(index):
             worths[~fits] = -1

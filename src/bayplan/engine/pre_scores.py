@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayplan.engine.pre_filters import is_static
@@ -14,14 +14,32 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class PreScoreOutcome:
-    """What the PreScore plugins of a profile said together: params, who is skipped, and the Error that ended it."""
+    """What the PreScore plugins of a profile said together: params, who is skipped, and the Error that ended it.
 
-    __slots__ = ("failure", "params", "skipped")
+    Attributes:
+        renewed: who has other params than in the outcome before, where that is all that is different; else None.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_before", "failure", "params", "renewed", "skipped")
+
+    def __init__(self, before: PreScoreOutcome | None = None) -> None:
         self.params: dict[str, Params] = {}
         self.skipped: set[str] = set()
         self.failure: Status | None = None
+        self.renewed: frozenset[str] | None = None
+        # Who asks what changed since it was there; outcomes don't hold on to all that went before.
+        self._before = before
+        if before is not None:
+            before._before = None
+
+    def renewed_since(self, seen: PreScoreOutcome | None) -> frozenset[str] | None:
+        """Return who has other params than in an outcome that was seen, where that is all that is different; else None."""
+        if seen is self:
+            return NOBODY
+        return self.renewed if seen is not None and seen is self._before else None
+
+
+NOBODY: frozenset[str] = frozenset()
 
 
 class PreScores:
@@ -47,18 +65,36 @@ class PreScores:
     def run(self, feasible: Bools) -> PreScoreOutcome:
         """Return the outcome of this cycle: the same object as before where every answer is the same."""
         position = self._state.node_log.end
-        same = self._outcome is not None and position == self._node_position
+        outcome = self._outcome
+        known_nodes = outcome is not None and position == self._node_position
         self._node_position = position
-        for number in self._dynamic if same else range(len(self._plugins)):
+        changed = []
+        alike = True
+        for number in self._dynamic if known_nodes else range(len(self._plugins)):
             plugin, spec = self._plugins[number]
             answer = plugin.pre_score(spec, self._state, feasible)
             known = self._answers[number]
             if answer is not known and answer != known:
                 self._answers[number] = answer
-                same = False
-        if self._outcome is None or not same:
+                changed.append(number)
+                alike &= not isinstance(answer, Status) and not isinstance(known, Status)
+        if outcome is None or not known_nodes or not alike:
             self._outcome = self._fold()
+        elif changed:
+            self._outcome = self._renewed(outcome, changed)
+        assert self._outcome is not None
         return self._outcome
+
+    def _renewed(self, before: PreScoreOutcome, changed: Sequence[int]) -> PreScoreOutcome:
+        """Return an outcome with other params of some plugins."""
+        outcome = PreScoreOutcome(before)
+        outcome.params, outcome.skipped, outcome.failure = before.params.copy(), before.skipped, before.failure
+        for number in changed:
+            answer = self._answers[number]
+            assert not isinstance(answer, Status)
+            outcome.params[self._plugins[number][0].name] = answer or ()
+        outcome.renewed = frozenset(self._plugins[number][0].name for number in changed)
+        return outcome
 
     def would_answer_alike(self, feasible: Bools) -> bool:
         """Return whether every plugin would answer as in the last run if these nodes were the feasible ones."""

@@ -68,6 +68,18 @@ class ConstraintTable:
     others: DomainTable
     eligibility: Eligibility
     others_before: Ints | None = None
+    _node_position: int = -1
+    _domains: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    def domains(self, node_position: int, cluster: ClusterState) -> Bools:
+        """Return which domains have an eligible node: bool[values of the key + 1]; `node_position` as for the mask."""
+        if node_position != self._node_position:
+            column = cluster.nodes.label_column(self.constraint.topology_key)
+            codes = column.codes[: cluster.nodes.count][self.eligibility.mask(node_position)]
+            self._domains = np.zeros(len(column.values) + 1, dtype=np.bool_)
+            self._domains[codes] = True
+            self._node_position = node_position
+        return self._domains
 
 
 class SpreadTables:
@@ -170,11 +182,7 @@ class PodTopologySpread(
         found = []
         for entry in tables.hard:
             constraint = entry.constraint
-            column = cluster.nodes.label_column(constraint.topology_key)
-            count = cluster.nodes.count
-            codes = column.codes[:count][entry.eligibility.mask(end)]
-            exists = np.zeros(len(column.values) + 1, dtype=np.bool_)
-            exists[codes] = True
+            exists = entry.domains(end, cluster)
             sums = entry.sums.sums(end)
             if changed:
                 others = entry.others.sums(end)
@@ -313,11 +321,11 @@ class PodTopologySpread(
     ) -> Params:
         """Return the smallest and largest score of the feasible nodes that are scored, and as bytes of bools which are not.
 
-        The last is empty where all nodes are scored.
+        The last is empty where all feasible nodes are scored.
         """
         scored = self._has_all_keys(spec, spec.tables, rows)
         scores = raw[feasible & scored]
-        left_out = b"" if scored.all() else (~scored).tobytes()
+        left_out = b"" if len(scores) == np.count_nonzero(feasible) else (~scored).tobytes()
         if not len(scores):
             return (0, 0, left_out)
         return (int(scores.min()), max(int(scores.max()), 0), left_out)

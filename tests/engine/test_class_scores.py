@@ -1,0 +1,225 @@
+"""Scores by classes of rows are those of a full pass, wherever pods come and go, nodes fill up, and namespaces or services come."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.full_pass import filter_over, score_over
+from bayplan.engine.plan import Plan
+from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.objects.kinds import decode
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.service import Service
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.counters import Counter
+from bayplan.state.row_classes import MOST_CLASSES, RowClasses
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+
+def make_node(random: Random, number: int, *, whole: bool) -> Node:
+    """Return a node; where the cluster is whole, every node has both labels, and no two share a host name."""
+    labels = {HOSTNAME: f"n{number}", ZONE: random.choice(("a", "b", "c"))}
+    if not whole and random.random() < 0.2:
+        labels[HOSTNAME] = "shared"
+    if not whole and random.random() < 0.2:
+        del labels[random.choice((HOSTNAME, ZONE))]
+    amounts = {"cpu": random.choice(("500m", "1", "4")), "memory": "8Gi", "pods": "110"}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"n{number}", "labels": labels},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+    node = decode(document)
+    assert isinstance(node, Node)
+    return node
+
+
+def make_pod(random: Random, name: str) -> Pod:
+    """Return a pod of one of a few templates with terms and constraints of several kinds, keys and weights."""
+    shape = Random(random.randrange(10))
+    labels = {"app": shape.choice("xy")}
+    selector = {"matchLabels": {"app": shape.choice("xy")}}
+    spec: dict[str, object] = {
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}}}],
+        "schedulerName": "default-scheduler",
+    }
+    constraints = [
+        {
+            "maxSkew": shape.choice((1, 2, 5)),
+            "topologyKey": key,
+            "whenUnsatisfiable": shape.choice(("DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway")),
+            "labelSelector": selector,
+        }
+        for key in (HOSTNAME, ZONE)
+        if shape.random() < 0.4
+    ]
+    if constraints:
+        spec["topologySpreadConstraints"] = constraints
+    affinity: dict[str, dict[str, list[object]]] = {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        for key in (HOSTNAME, ZONE):
+            if shape.random() < 0.3:
+                term = {"topologyKey": key, "labelSelector": selector}
+                weighted = {"weight": shape.choice((1, 50)), "podAffinityTerm": term}
+                affinity.setdefault(kind, {}).setdefault("preferredDuringSchedulingIgnoredDuringExecution", []).append(
+                    weighted
+                )
+            elif shape.random() < 0.1:
+                term = {"topologyKey": key, "labelSelector": selector}
+                affinity.setdefault(kind, {}).setdefault("requiredDuringSchedulingIgnoredDuringExecution", []).append(
+                    term
+                )
+    if affinity:
+        spec["affinity"] = affinity
+    metadata = {"name": name, "namespace": "default", "labels": labels, "uid": f"uid-{name}"}
+    pod = decode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    assert isinstance(pod, Pod)
+    return pod
+
+
+def make_service() -> Service:
+    metadata = {"name": "s", "namespace": "default"}
+    service = decode({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"selector": {"app": "x"}}})
+    assert isinstance(service, Service)
+    return service
+
+
+def make_scheduler(*, sampling: bool) -> Scheduler:
+    return assemble_scheduler(
+        default_configuration(),
+        in_tree_registry(),
+        feature_gates=FeatureGates(),
+        seed=1,
+        record_level=RecordLevel.OFF,
+        sampling=sampling,
+    )
+
+
+def plan_of(scheduler: Scheduler, pod: Pod) -> Plan | None:
+    """Return the plan of a pod, brought up to date, or None where it can't be placed on two nodes or more."""
+    plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
+    if plan.run_pre_filter_plugins(CycleState()).status is not None:
+        return None
+    plan.refresh_filters()
+    if plan.feasible_count < 2:
+        return None
+    plan.refresh_scores()
+    return plan
+
+
+def step(random: Random, scheduler: Scheduler, number: int, *, whole: bool) -> None:
+    """Let a pod come, and sometimes one go, a node come or go, or a service."""
+    scheduler.handle(None, make_pod(random, f"p{number}"), number)
+    scheduler.schedule_one(number)
+    state, chance = scheduler.state, random.random()
+    if chance < 0.3 and state.pods:
+        info = state.pods[random.choice(sorted(state.pods))]
+        node_name = state.nodes.names[info.row] or ""
+        scheduler.handle(replace(info.pod, spec=replace(info.pod.spec, node_name=node_name)), None, number)
+    elif chance < 0.34:
+        scheduler.handle(None, make_node(random, 1000 + number, whole=whole), number)
+    elif chance < 0.37 and len(state.nodes) > 4:
+        row = state.nodes.row_of[random.choice(sorted(state.nodes.row_of))]
+        scheduler.handle(state.nodes.nodes[row], None, number)
+    elif chance < 0.38:
+        scheduler.handle(None, make_service(), number)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["every node has the keys", "some nodes lack or share them"])
+@pytest.mark.parametrize("seed", range(6))
+def test_totals_by_classes_equal_those_of_a_full_pass(seed: int, whole: bool) -> None:
+    random = Random(seed)
+    scheduler = make_scheduler(sampling=False)
+    for number in range(random.choice((6, 40, 90))):
+        scheduler.handle(None, make_node(random, number, whole=whole), 0)
+    used = 0
+    for number in range(150):
+        step(random, scheduler, number, whole=whole)
+        plan = plan_of(scheduler, make_pod(random, "probe"))
+        if plan is None:
+            continue
+        alive = np.flatnonzero(scheduler.state.nodes.alive)
+        first, _ = filter_over(plan, alive)
+        assert np.array_equal(plan.feasible[alive], first < 0)
+        assert np.array_equal(plan.total[: scheduler.state.nodes.count], score_over(plan, plan.feasible).total)
+        used += len(plan.classed_scores) > 0
+    scheduler.state.check_invariants()
+    assert used > (20 if whole else 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_totals_are_taken_for_a_sample_only_where_they_hold(seed: int) -> None:
+    random = Random(seed)
+    scheduler = make_scheduler(sampling=False)
+    for number in range(30):
+        scheduler.handle(None, make_node(random, number, whole=True), 0)
+    held = 0
+    for number in range(100):
+        step(random, scheduler, number, whole=True)
+        plan = plan_of(scheduler, make_pod(random, "probe"))
+        if plan is None:
+            continue
+        sample = plan.feasible.copy()
+        sample[random.choice(np.flatnonzero(sample).tolist())] = False
+        if plan.totals_hold_for(sample):
+            held += 1
+            count = scheduler.state.nodes.count
+            wanted = score_over(plan, sample).total
+            assert np.array_equal(np.where(sample[:count], plan.total[:count], -1), wanted)
+    assert held
+
+
+def test_classes_are_as_many_as_columns_tell_apart_and_follow_counts() -> None:
+    random = Random(0)
+    state = ClusterState()
+    for number in range(20):
+        state.add_node(make_node(random, number, whole=True))
+    counter = Counter(state.nodes.capacity, None)
+    counter.add(3, 2)
+    classes = RowClasses(state, (ZONE, counter))
+    zones = state.nodes.label_column(ZONE).codes[:20]
+    for _ in range(2):
+        same = classes.codes.reshape(-1, 1) == classes.codes
+        counts = counter.values[:20]
+        alike = (zones.reshape(-1, 1) == zones) & (counts.reshape(-1, 1) == counts)
+        assert np.array_equal(same, alike)
+        assert np.array_equal(classes.view.label(ZONE)[classes.codes], zones)
+        assert np.array_equal(classes.view.counts(counter)[classes.codes], counts)
+        counter.add(3, 1)
+        counter.add(4, 1)
+        assert classes.follow([3, 4])
+    counter.add(4, 1_000)
+    assert not classes.follow([4])
+
+
+def test_too_many_classes_are_none() -> None:
+    state = ClusterState()
+    state.add_node(make_node(Random(0), 0, whole=True))
+    counters = [Counter(state.nodes.capacity, None) for _ in range(3)]
+    counters[0].add(0, MOST_CLASSES)
+    assert RowClasses(state, (counters[0],)).size == 0
+    assert RowClasses(state, (counters[1], counters[2])).size > 0
+
+
+def test_a_column_that_no_class_is_made_of_cannot_be_read() -> None:
+    state = ClusterState()
+    state.add_node(make_node(Random(0), 0, whole=True))
+    view = RowClasses(state, (ZONE,)).view
+    with pytest.raises(KeyError):
+        view.label(HOSTNAME)
+    with pytest.raises(ValueError, match="broadcast"):
+        view.requested(0) + view.label(ZONE)
