@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.engine.plan import Plan
+from bayplan.engine.pre_scores import failed_pre_score
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -76,7 +77,7 @@ def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable
             table.skipped.append(plugin.name)
         else:
             table.skipped.clear()
-            table.failure = error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)
+            table.failure = failed_pre_score(plugin, answer)
             return table
     rows = BareRows(state) if bare else Rows(state)
     total = np.zeros(len(rows), dtype=np.int64)

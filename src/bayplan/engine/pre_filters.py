@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bayplan.base.errors import PluginError
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Params, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.framework.profile import Profile
@@ -92,8 +93,12 @@ def _take(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFi
         if answer.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
             outcome.status = answer.by(plugin.name)
             return answer.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        if answer.ok:
+            raise _no_answer(plugin, "a Status of Success")
         outcome.status = error(f'running PreFilter plugin "{plugin.name}": {answer.message}').by(plugin.name)
         return False
+    if not isinstance(answer, PreFilterResult):
+        raise _no_answer(plugin, repr(answer))
     outcome.params[plugin.name] = answer.params
     if answer.node_names is None:
         return True
@@ -108,6 +113,12 @@ def _take(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFi
         text = f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
     outcome.status = unresolvable(text)
     return False
+
+
+def _no_answer(plugin: PreFilterPlugin[Any], got: str) -> PluginError:
+    wanted = "a PreFilterResult, or a Status that skips or rejects"
+    hint = "'return PROCEED' (bayplan.framework.plugin) where the pod may go on"
+    return PluginError(f"{plugin.name}.pre_filter", got=got, wanted=wanted, hint=hint)
 
 
 def is_static(reads: Reads) -> bool:

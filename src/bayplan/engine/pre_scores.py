@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bayplan.base.errors import PluginError
 from bayplan.engine.pre_filters import is_static
-from bayplan.framework.plugin import Params
+from bayplan.framework.plugin import Params, PreScorePlugin
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error
 from bayplan.state.arrays import Bools
@@ -114,6 +115,19 @@ class PreScores:
             elif answer.code is Code.SKIP:
                 outcome.skipped.add(plugin.name)
             else:
-                outcome.failure = error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)
+                outcome.failure = failed_pre_score(plugin, answer)
                 break
         return outcome
+
+
+def failed_pre_score(plugin: PreScorePlugin[Any], answer: Status) -> Status:
+    """Return the Error with which a PreScore plugin ends scoring.
+
+    Raises:
+        PluginError: it has not failed: such a plugin must return params.
+    """
+    if answer.ok:
+        wanted = "params, or a Status that skips or fails"
+        hint = "'return ()' where there are no params"
+        raise PluginError(f"{plugin.name}.pre_score", got="a Status of Success", wanted=wanted, hint=hint)
+    return error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)
