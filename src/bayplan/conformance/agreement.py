@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from bayplan.conformance.answers import answer
+from bayplan.conformance.answers import ANSWERERS, answer
 from bayplan.conformance.cases import CaseFile, RecordedCase, read_case_files
 from bayplan.conformance.comparer import compare
 from bayplan.conformance.summary import Summary
@@ -58,8 +58,13 @@ class AgreementTable(msgspec.Struct, frozen=True):
 
 
 def recorded_files(folder: Path) -> list[str]:
-    """Return the files of recorded cases in the subfolders of a folder, as paths within it, sorted."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.glob("*/*.jsonl.gz"))
+    """Return the files of recorded cases in the subfolders of a folder that are named after kinds, as paths within it, sorted.
+
+    Recordings of exchanges with other programs (extenders, annotations) are no questions to the engine alone: they have tests of
+    their own.
+    """
+    files = (path for path in folder.glob("*/*.jsonl.gz") if path.parent.name in ANSWERERS)
+    return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
 def measure(folder: Path, name: str) -> dict[str, FamilyAgreement]:

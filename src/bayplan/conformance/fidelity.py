@@ -18,6 +18,7 @@ END = "<!-- End of what `make agreement` writes. -->"
 
 UNITS = {
     "cycles": "cycles",
+    "sampled": "pods",
     "classic": "cycles and operations",
     "queue": "operations",
     "config": "texts",
@@ -101,7 +102,7 @@ def _preemption(table: AgreementTable) -> str:
 
 def _units(kind: str, family: FamilyAgreement) -> int:
     """Return how many cycles or operations the cases of a family hold; other cases are one each."""
-    if kind in ("cycles", "classic", "queue"):
+    if kind in ("cycles", "sampled", "classic", "queue"):
         followed = family.parts.get("followed")
         return followed.checks if followed is not None else 0
     return family.cases
