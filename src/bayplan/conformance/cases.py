@@ -69,8 +69,14 @@ class CaseFile:
         return len(self.records)
 
     def __iter__(self) -> Iterator[RecordedCase]:
+        scenario: list[Json] = []
         for line_number, data in self.records:
-            yield _decode(data, f"{self.path}:{line_number}")
+            case = _decode(data, f"{self.path}:{line_number}")
+            if case.kind == "api":
+                # An exchange is answered in the course of its scenario, which is its whole file.
+                scenario = scenario or [msgspec.json.decode(each) for _, each in self.records]
+                case.case["scenario"] = scenario
+            yield case
 
 
 def read_case_files(paths: Sequence[Path]) -> list[CaseFile]:

@@ -1,0 +1,104 @@
+"""Bodies of requests to JSON values: JSON (with repeated keys noted), YAML 1.1, protobuf."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from bayplan.apiserver.codec.go_json import json_problem
+from bayplan.formats import yaml_text
+
+Document = dict[str, object]
+
+
+class BodyError(ValueError):
+    """A body that can't be read; the text is Go's."""
+
+
+class Parsed(NamedTuple):
+    """A value and the paths of keys that stood twice in one object; the last one counted."""
+
+    value: object
+    duplicates: list[str]
+
+
+class _Repeated(dict[str, object]):
+    """An object in which a key stood twice."""
+
+    def __init__(self, pairs: list[tuple[str, object]]) -> None:
+        super().__init__(pairs)
+        seen: set[str] = set()
+        self.repeated = [name for name, _ in pairs if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+
+
+def parse_json(data: bytes) -> Parsed:
+    """Read JSON.
+
+    Raises:
+        BodyError: with what Go's decoder says.
+    """
+    repeated = False
+
+    def collect(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        nonlocal repeated
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            repeated = True
+            return _Repeated(pairs)
+        return found
+
+    text = data.decode("utf-8", "replace")
+    try:
+        value = json.loads(text, object_pairs_hook=collect, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as problem:
+        raise BodyError(json_problem(text) or str(problem)) from problem
+    if repeated:
+        return Parsed(_plain(value), _list_repeated(value, ""))
+    return Parsed(value, [])
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"invalid character '{name[0]}' looking for beginning of value")
+
+
+def _list_repeated(value: object, path: str) -> list[str]:
+    found: list[str] = []
+    if isinstance(value, dict):
+        for name, item in value.items():
+            here = f"{path}.{name}" if path else name
+            if isinstance(value, _Repeated) and name in value.repeated:
+                found.append(here)
+            found += _list_repeated(item, here)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            found += _list_repeated(item, f"{path}[{index}]")
+    return found
+
+
+def parse_yaml(data: bytes) -> Parsed:
+    """Read one YAML document as Kubernetes does: version 1.1, keys as texts. JSON is YAML.
+
+    Raises:
+        BodyError: it is not YAML.
+    """
+    try:
+        documents = [parsed.value for parsed in yaml_text.parse(data.decode("utf-8", "replace"))]
+    except yaml_text.YamlError as problem:
+        raise BodyError(f"error converting YAML to JSON: yaml: {problem}") from problem
+    return Parsed(documents[0] if documents else None, [])
+
+
+def summarize(data: bytes) -> str:
+    """Return what a refusal shows of a body."""
+    if not data:
+        return "<empty>"
+    rest = " ..." if len(data) > 1024 else ""
+    if data[:1] == b"{":
+        return data[:1024].decode("utf-8", "replace") + rest
+    return data[:1024].hex() + rest

@@ -1,0 +1,279 @@
+"""Protobuf bodies to documents: a decoder of the wire format that is driven by the fields of Go types.
+
+A stock kube-scheduler sends its writes like this. Answers are JSON, which every client accepts beside it. A body is
+``k8s\\0``, then a message Unknown: TypeMeta in field 1, the object in field 2. Fields by value are always on the wire, so
+an empty one is dropped unless the field is a pointer; unknown numbers are skipped.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+
+import msgspec
+
+from bayplan.apiserver.schema.facts import GoField, api_facts
+
+Document = dict[str, object]
+
+MAGIC = b"k8s\x00"
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INT64 = 1 << 63
+
+
+class ProtobufError(ValueError):
+    """Bytes that are no message of the type."""
+
+
+def decode_envelope(body: bytes) -> tuple[str, str, bytes]:
+    """Return the apiVersion, the kind and the message in a body.
+
+    Raises:
+        ProtobufError: it has no envelope.
+    """
+    if not body.startswith(MAGIC):
+        prefix = " ".join(str(byte) for byte in MAGIC)
+        raise ProtobufError(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
+    api_version = kind = ""
+    raw = b""
+    for number, value in _fields(body[len(MAGIC) :]):
+        if number == 1 and isinstance(value, bytes):
+            for inner, text in _fields(value):
+                if inner == 1 and isinstance(text, bytes):
+                    api_version = text.decode()
+                elif inner == 2 and isinstance(text, bytes):
+                    kind = text.decode()
+        elif number == 2 and isinstance(value, bytes):
+            raw = value
+    return api_version, kind, raw
+
+
+def decode_message(type_name: str, data: bytes) -> Document:
+    """Return the document that a message holds.
+
+    Args:
+        type_name: OpenAPI's name of the type.
+        data: the message, without envelope.
+
+    Raises:
+        ProtobufError: it is cut short, or a value has the wrong wire type.
+    """
+    out: Document = {}
+    table = _table(type_name)
+    for number, value in _fields(data):
+        field = table.get(number)
+        if field is not None:
+            field(out, value)
+    return out
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield field numbers with integers (varint, fixed) or bytes."""
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = _varint(data, at)
+        wire = tag & 7
+        value: int | bytes
+        if wire == 0:
+            value, at = _varint(data, at)
+        elif wire == 2:
+            length, at = _varint(data, at)
+            value, at = data[at : at + length], at + length
+        elif wire in (1, 5):
+            size = 8 if wire == 1 else 4
+            value, at = data[at : at + size], at + size
+        else:
+            raise ProtobufError(f"proto: illegal wireType {wire}")
+        if at > end:
+            raise ProtobufError("unexpected EOF")
+        yield tag >> 3, value
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    result = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ProtobufError("unexpected EOF")
+        byte = data[at]
+        at += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result, at
+        shift += 7
+
+
+_Setter = Callable[[Document, "int | bytes"], None]
+
+
+@cache
+def _table(type_name: str) -> dict[int, _Setter]:
+    table: dict[int, _Setter] = {}
+    for field in api_facts().types.get(type_name, ()):
+        if field.number:
+            table[field.number] = _setter(field)
+    return table
+
+
+def _setter(field: GoField) -> _Setter:
+    read = _reader(field.type)
+    containers = [each for each in field.containers if each != "pointer"]
+    name = field.name
+    if field.inline:
+
+        def set_inline(out: Document, value: int | bytes) -> None:
+            out.update(decode_message(field.type, _bytes(value)))
+
+        return set_inline
+    if containers[:1] == ["map"]:
+        inner = _list_message(read) if containers[1:] == ["list"] else read
+
+        def set_entry(out: Document, value: int | bytes) -> None:
+            entries = out.setdefault(name, {})
+            key, item = "", inner(b"") if not isinstance(_zero(field.type), int) else inner(0)
+            for number, part in _fields(_bytes(value)):
+                if number == 1:
+                    key = _bytes(part).decode()
+                elif number == 2:
+                    item = inner(part)
+            assert isinstance(entries, dict)
+            entries[key] = item
+
+        return set_entry
+    if containers[:1] == ["list"]:
+
+        def add(out: Document, value: int | bytes) -> None:
+            items = out.setdefault(name, [])
+            assert isinstance(items, list)
+            items.append(read(value))
+
+        return add
+    keep_empty = "pointer" in field.containers
+    zero = _zero(field.type)
+
+    def set_value(out: Document, value: int | bytes) -> None:
+        found = read(value)
+        if keep_empty or found != zero:
+            out[name] = found
+
+    return set_value
+
+
+def _zero(type_name: str) -> object:
+    return {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0.0, "[]uint8": ""}.get(type_name)
+
+
+def _bytes(value: int | bytes) -> bytes:
+    if not isinstance(value, bytes):
+        raise ProtobufError("proto: wrong wireType")
+    return value
+
+
+def _integer(value: int | bytes) -> int:
+    if not isinstance(value, int):
+        raise ProtobufError("proto: wrong wireType")
+    return value - (1 << 64) if value >= _INT64 else value
+
+
+def _text(value: int | bytes) -> object:
+    return _bytes(value).decode("utf-8", "replace")
+
+
+def _list_message(read: Callable[[int | bytes], object]) -> Callable[[int | bytes], object]:
+    """Read a list that travels as a message of its own, as the values of some maps do."""
+
+    def decode(value: int | bytes) -> object:
+        return [read(part) for number, part in _fields(_bytes(value)) if number == 1]
+
+    return decode
+
+
+def _reader(type_name: str) -> Callable[[int | bytes], object]:
+    special = _SPECIAL.get(type_name)
+    if special is not None:
+        return special
+    return lambda value: decode_message(type_name, _bytes(value))
+
+
+def _quantity(value: int | bytes) -> object:
+    return next((_text(part) for number, part in _fields(_bytes(value)) if number == 1), "0")
+
+
+def _int_or_string(value: int | bytes) -> object:
+    kind, number_value, text = 0, 0, ""
+    for number, part in _fields(_bytes(value)):
+        if number == 1:
+            kind = _integer(part)
+        elif number == 2:
+            number_value = _integer(part)
+        elif number == 3:
+            text = str(_text(part))
+    return text if kind == 1 else number_value
+
+
+def _instant(value: int | bytes) -> datetime | None:
+    seconds = nanoseconds = 0
+    data = _bytes(value)
+    if not data:
+        return None
+    for number, part in _fields(data):
+        if number == 1:
+            seconds = _integer(part)
+        elif number == 2:
+            nanoseconds = _integer(part)
+    try:
+        return _EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
+    except OverflowError as problem:
+        raise ProtobufError("time out of range") from problem
+
+
+def _time(value: int | bytes) -> object:
+    instant = _instant(value)
+    return None if instant is None else instant.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _micro_time(value: int | bytes) -> object:
+    instant = _instant(value)
+    return None if instant is None else instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _duration(value: int | bytes) -> object:
+    nanoseconds = next((_integer(part) for number, part in _fields(_bytes(value)) if number == 1), 0)
+    return f"{nanoseconds / 1_000_000_000:g}s"
+
+
+def _raw_json(value: int | bytes) -> object:
+    raw = next((_bytes(part) for number, part in _fields(_bytes(value)) if number == 1), b"")
+    try:
+        return msgspec.json.decode(raw) if raw else None
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise ProtobufError(str(problem)) from problem
+
+
+def _double(value: int | bytes) -> object:
+    try:
+        found: float = struct.unpack("<d", _bytes(value))[0]
+    except struct.error as problem:
+        raise ProtobufError("unexpected EOF") from problem
+    return found
+
+
+_SPECIAL: dict[str, Callable[[int | bytes], object]] = {
+    "string": _text,
+    "bool": lambda value: bool(_integer(value)),
+    "int32": _integer,
+    "int64": _integer,
+    "float64": _double,
+    "[]uint8": lambda value: base64.b64encode(_bytes(value)).decode(),
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": _quantity,
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": _raw_json,
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON": _raw_json,
+    _META + "Time": _time,
+    _META + "MicroTime": _micro_time,
+    _META + "Duration": _duration,
+    _META + "FieldsV1": _raw_json,
+}

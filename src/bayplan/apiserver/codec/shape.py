@@ -1,0 +1,257 @@
+"""The shape of a Go type: reads a document as Go would decode it, and returns what Go would write back.
+
+One walk does what a trip through Go's struct does: it checks types, drops what the type does not know, drops null and
+what `omitempty` leaves out, writes quantities and times in their canonical form, and adds the empty values that Go shows
+(`status: {}`, `containers: null`). Shapes are compiled once a type from `bayplan.apiserver.schema.facts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from bayplan.apiserver.codec import scalars
+from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
+from bayplan.apiserver.schema.facts import GoField, api_facts
+
+JsonDict = dict[str, object]
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+_LEAVES: dict[str, Callable[[object], object]] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": scalars.read_quantity,
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": scalars.read_int_or_string,
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": scalars.read_anything,
+    _META + "Time": scalars.read_time,
+    _META + "MicroTime": scalars.read_micro_time,
+    _META + "FieldsV1": scalars.read_anything,
+    _META + "Duration": scalars.read_anything,
+    _EXTENSIONS + "JSON": scalars.read_anything,
+    _EXTENSIONS + "JSONSchemaProps": scalars.read_anything,
+    _EXTENSIONS + "JSONSchemaPropsOrArray": scalars.read_anything,
+    _EXTENSIONS + "JSONSchemaPropsOrBool": scalars.read_anything,
+    _EXTENSIONS + "JSONSchemaPropsOrStringArray": scalars.read_anything,
+}
+_ZERO_LEAVES: dict[str, object] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": "0",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": 0,
+    _META + "Duration": "0s",
+}
+_ZEROS: dict[str, object] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0, "[]uint8": None}
+_UNKNOWN = object()
+_DROPPED = object()
+
+
+class FieldShape:
+    """How one field is read.
+
+    Attributes:
+        read: takes a value that is not null; returns what is written back.
+        empty: the value that is left out, or a marker that equals nothing.
+        inner: the shape of the structs at the core, if there are any.
+        containers: ``list`` and ``map`` around the core.
+    """
+
+    __slots__ = ("containers", "empty", "inner", "omit_zero", "read", "struct")
+
+    def __init__(self, read: Callable[[object], object], facts: GoField, inner: Shape | None, struct: str) -> None:
+        self.read = read
+        self.inner = inner
+        self.containers = tuple(each for each in facts.containers if each != "pointer")
+        self.struct = struct
+        self.omit_zero = facts.omit_zero
+        self.empty: object = _DROPPED
+        if facts.omit_empty and "pointer" not in facts.containers[:1]:
+            if self.containers:
+                self.empty = [] if self.containers[0] == "list" else {}
+            elif facts.type in _ZEROS:
+                self.empty = _ZEROS[facts.type]
+
+
+class Shape:
+    """A struct: its fields by JSON name, and the empty values that are shown.
+
+    Attributes:
+        name: Go's name of the type without package, as error texts use it.
+        go_type: with the package, e.g. ``v1.PodSpec``.
+        fields: by JSON name, embedded structs flattened.
+        shown: field to a function that makes the value shown when the field is absent.
+    """
+
+    __slots__ = ("fields", "go_type", "name", "shown", "type_name")
+
+    def __init__(self, type_name: str) -> None:
+        self.type_name = type_name
+        self.name = type_name.rsplit(".", 1)[-1]
+        self.go_type = ".".join(type_name.rsplit(".", 2)[-2:])
+        self.fields: dict[str, FieldShape] = {}
+        self.shown: dict[str, Callable[[], object]] = {}
+
+    def read(self, value: object) -> object:
+        """Return what Go would write back for a JSON value that is not null.
+
+        Raises:
+            DecodeError: a value does not fit its field.
+        """
+        if type(value) is not dict:
+            raise DecodeError(value=go_kind(value), go_type=self.go_type)
+        out: JsonDict = {}
+        fields = self.fields
+        for name, item in value.items():
+            field = fields.get(name)
+            if field is None or item is None:
+                continue
+            try:
+                found = field.read(item)
+            except DecodeError as problem:
+                problem.inside(field.struct, name)
+                raise
+            if found == field.empty and type(found) is type(field.empty):
+                continue
+            out[name] = found
+        for name, make in self.shown.items():
+            if name not in out:
+                out[name] = make()
+        return out
+
+    def zero(self) -> JsonDict:
+        """Return what Go writes for the zero value."""
+        return {name: make() for name, make in self.shown.items()}
+
+    def unknown_fields(self, value: JsonDict, path: str = "") -> list[str]:
+        """Return the paths of fields that the type does not have, in document order: ``spec.containers[0].nope``."""
+        found: list[str] = []
+        for name, item in value.items():
+            here = f"{path}.{name}" if path else name
+            field = self.fields.get(name)
+            if field is None:
+                found.append(here)
+            elif field.inner is not None:
+                _unknown_inside(field.inner, item, field.containers, here, found)
+        return found
+
+    def knows_all(self, value: JsonDict) -> bool:
+        """Say whether a document has no unknown field. The fast pass: most documents end here."""
+        fields = self.fields
+        for name, item in value.items():
+            field = fields.get(name, _UNKNOWN)
+            if field is _UNKNOWN:
+                return False
+            if field.inner is not None and not _known_inside(field.inner, item, field.containers):  # type: ignore[attr-defined]
+                return False
+        return True
+
+
+def _known_inside(shape: Shape, value: object, containers: tuple[str, ...]) -> bool:
+    if not containers:
+        return not isinstance(value, dict) or shape.knows_all(value)
+    if containers[0] == "list" and isinstance(value, list):
+        return all(_known_inside(shape, item, containers[1:]) for item in value)
+    if containers[0] == "map" and isinstance(value, dict):
+        return all(_known_inside(shape, item, containers[1:]) for item in value.values())
+    return True
+
+
+def _unknown_inside(shape: Shape, value: object, containers: tuple[str, ...], path: str, found: list[str]) -> None:
+    if not containers:
+        if isinstance(value, dict):
+            found += shape.unknown_fields(value, path)
+    elif containers[0] == "list" and isinstance(value, list):
+        for index, item in enumerate(value):
+            _unknown_inside(shape, item, containers[1:], f"{path}[{index}]", found)
+    elif containers[0] == "map" and isinstance(value, dict):
+        for key, item in value.items():
+            _unknown_inside(shape, item, containers[1:], f"{path}.{key}", found)
+
+
+@cache
+def shape_of(type_name: str) -> Shape:
+    """Return the shape of a type, by OpenAPI's name, e.g. ``io.k8s.api.core.v1.Pod``."""
+    return _make(type_name, {})
+
+
+def _make(type_name: str, made: dict[str, Shape]) -> Shape:
+    """Make a shape; types may refer to themselves, so `made` comes along."""
+    if type_name in made:
+        return made[type_name]
+    shape = made[type_name] = Shape(type_name)
+    _add_fields(shape, type_name, made)
+    return shape
+
+
+def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape]) -> None:
+    struct = type_name.rsplit(".", 1)[-1]
+    for facts in api_facts().types.get(type_name, ()):
+        if facts.inline:
+            _add_fields(shape, facts.type, made)
+            continue
+        inner = _make(facts.type, made) if _is_struct(facts.type) else None
+        field = FieldShape(_reader(facts, inner), facts, inner, struct)
+        shape.fields[facts.name] = field
+        _show(shape, facts, inner)
+
+
+def _is_struct(type_name: str) -> bool:
+    return type_name.startswith("io.k8s.") and type_name not in _LEAVES
+
+
+def _show(shape: Shape, facts: GoField, inner: Shape | None) -> None:
+    """Note what is shown when the field is absent, if anything is."""
+    if facts.omit_zero or (facts.omit_empty and (facts.containers or facts.type in _ZEROS)):
+        return
+    if facts.containers:
+        shape.shown[facts.name] = lambda: None
+    elif inner is not None:
+        shape.shown[facts.name] = inner.zero
+    else:
+        zero = _ZEROS.get(facts.type, _ZERO_LEAVES.get(facts.type))
+        shape.shown[facts.name] = lambda: zero
+
+
+def _reader(facts: GoField, inner: Shape | None) -> Callable[[object], object]:
+    core = inner.read if inner is not None else _LEAVES.get(facts.type) or _scalar_reader(facts)
+    wrapped = [each for each in facts.containers if each != "pointer"]
+    go_types = [_element_type(facts.go_type, depth) for depth in range(len(wrapped))]
+    zero: Callable[[], object] = inner.zero if inner is not None else lambda: _ZEROS.get(facts.type)
+    for container, go_type in zip(reversed(wrapped), reversed(go_types), strict=True):
+        core = _list_reader(core, go_type, zero) if container == "list" else _map_reader(core, go_type, zero)
+    return core
+
+
+def _element_type(go_type: str, depth: int) -> str:
+    for _ in range(depth):
+        go_type = go_type.partition("]")[2]
+    return go_type.lstrip("*")
+
+
+def _scalar_reader(facts: GoField) -> Callable[[object], object]:
+    go_type = facts.go_type
+    if facts.containers and ("[" in go_type):
+        go_type = go_type.rsplit("]", 1)[-1]
+    if facts.type in ("int32", "int64"):
+        return scalars.read_integer(facts.type, go_type)
+    if facts.type == "bool":
+        return scalars.read_bool(go_type)
+    return scalars.read_float(go_type) if facts.type == "float64" else scalars.read_string(go_type)
+
+
+def _list_reader(
+    core: Callable[[object], object], go_type: str, zero: Callable[[], object]
+) -> Callable[[object], object]:
+    def read(value: object) -> object:
+        if type(value) is not list:
+            raise DecodeError(value=go_kind(value), go_type=go_type)
+        return [zero() if item is None else core(item) for item in value]
+
+    return read
+
+
+def _map_reader(
+    core: Callable[[object], object], go_type: str, zero: Callable[[], object]
+) -> Callable[[object], object]:
+    def read(value: object) -> object:
+        if type(value) is not dict:
+            raise DecodeError(value=go_kind(value), go_type=go_type)
+        return {name: zero() if item is None else core(item) for name, item in value.items()}
+
+    return read

@@ -1,0 +1,1 @@
+"""Who owns which field: sets of fields, what differs between two documents, server-side apply, managedFields."""

@@ -1,0 +1,125 @@
+"""Sets of fields in the form of FieldsV1, with the operations that ownership needs.
+
+A node is a dict from path element to node: ``f:name`` is a field, ``k:{"name":"c"}`` an item by its keys, ``v:"x"`` an
+item by its value. A node that is empty, or holds ``.``, is itself a member of the set. Nodes are never changed once
+they are part of a set; operations share what they can.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+Node: TypeAlias = "dict[str, Node]"
+
+LEAF_NODE: Node = {}
+
+
+def is_member(node: Node) -> bool:
+    """Say whether a node is itself in the set."""
+    return not node or "." in node
+
+
+def make_node(member: bool, children: Node) -> Node | None:
+    """Return a node, or None where it would hold nothing."""
+    if not children:
+        return LEAF_NODE if member else None
+    return {".": LEAF_NODE, **children} if member else children
+
+
+def children_of(node: Node) -> Node:
+    """Return the children of a node without its own mark."""
+    return {name: child for name, child in node.items() if name != "."} if "." in node else node
+
+
+def union(left: Node, right: Node) -> Node:
+    """Return what is in either of two sets. The roots are no members."""
+    if not left or not right:
+        return left or right
+    out = dict(left)
+    for name, node in right.items():
+        if name == ".":
+            continue
+        other = left.get(name)
+        out[name] = node if other is None else _union_nodes(other, node)
+    return out
+
+
+def _union_nodes(left: Node, right: Node) -> Node:
+    children = union(children_of(left), children_of(right))
+    return make_node(is_member(left) or is_member(right), children) or LEAF_NODE
+
+
+def difference(left: Node, right: Node) -> Node:
+    """Return the members of a set that are not members of another one."""
+    out: Node = {}
+    for name, node in left.items():
+        if name == ".":
+            continue
+        other = right.get(name)
+        if other is None:
+            out[name] = node
+            continue
+        kept = make_node(is_member(node) and not is_member(other), difference(children_of(node), children_of(other)))
+        if kept is not None:
+            out[name] = kept
+    return out
+
+
+def without(left: Node, right: Node) -> Node:
+    """Return a set without the members of another one and all that is below them."""
+    out: Node = {}
+    for name, node in left.items():
+        other = right.get(name)
+        if other is None:
+            out[name] = node
+        elif not is_member(other):
+            kept = make_node(is_member(node), without(children_of(node), other))
+            if kept is not None:
+                out[name] = kept
+    return out
+
+
+def intersection(left: Node, right: Node) -> Node:
+    """Return the members that two sets share."""
+    out: Node = {}
+    for name, node in left.items():
+        other = right.get(name)
+        if other is None or name == ".":
+            continue
+        kept = make_node(is_member(node) and is_member(other), intersection(children_of(node), children_of(other)))
+        if kept is not None:
+            out[name] = kept
+    return out
+
+
+def paths(node: Node, prefix: str = "") -> list[str]:
+    """Return the members as paths the way conflicts print them, e.g. ``.spec.containers[name="c"].image``, sorted."""
+    found: list[str] = []
+    for name in sorted(children_of(node)):
+        child = node[name]
+        here = prefix + _print(name)
+        if is_member(child):
+            found.append(here)
+        found += paths(child, here) if child else []
+    return found
+
+
+def _print(element: str) -> str:
+    kind, _, rest = element.partition(":")
+    if kind == "f":
+        return f".{rest}"
+    if kind == "k":
+        inner = rest[1:-1]
+        return "[" + ",".join(part.replace('"', "", 2).replace(":", "=", 1) for part in _split_keys(inner)) + "]"
+    return f"[={rest}]" if kind == "v" else f"[{rest}]"
+
+
+def _split_keys(text: str) -> list[str]:
+    parts, depth, start, quoted = [], 0, 0, False
+    for index, letter in enumerate(text):
+        if letter == '"' and (index == 0 or text[index - 1] != "\\"):
+            quoted = not quoted
+        elif letter == "," and not quoted and depth == 0:
+            parts.append(text[start:index])
+            start = index + 1
+    return [*parts, text[start:]]

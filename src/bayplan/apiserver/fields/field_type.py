@@ -1,0 +1,129 @@
+"""Types as structured merge sees them: structs and maps that merge by key, lists by key, set or not at all, leaves.
+
+Compiled once a type from `bayplan.formats.schema`. A type of which nothing is known (custom resources, raw extensions)
+is untyped: maps merge by key, lists and the rest are leaves.
+
+Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import cache
+
+import msgspec
+
+from bayplan.formats.schema import FieldFacts, TypeFacts, schema
+
+
+class Merge(IntEnum):
+    """How values of a type merge."""
+
+    LEAF = 0
+    STRUCT = 1
+    MAP = 2
+    SET = 3
+    KEYED_LIST = 4
+    UNTYPED = 5
+
+
+class FieldType:
+    """One type.
+
+    Attributes:
+        merge: how values merge.
+        fields: of a struct.
+        element: of maps and lists.
+        keys: of a keyed list, in alphabetic order.
+        key_defaults: what an absent key stands for.
+        is_list: a leaf that is an atomic list (to be told from a scalar).
+    """
+
+    __slots__ = ("element", "fields", "is_list", "key_defaults", "keys", "merge")
+
+    def __init__(self, merge: Merge) -> None:
+        self.merge = merge
+        self.fields: dict[str, FieldType] = {}
+        self.element: FieldType | None = None
+        self.keys: tuple[str, ...] = ()
+        self.key_defaults: Mapping[str, object] = {}
+        self.is_list = False
+
+    def child(self, name: str) -> FieldType:
+        """Return the type of a field or of a map's value."""
+        found = self.fields.get(name)
+        return found if found is not None else self.element or UNTYPED
+
+    @property
+    def item(self) -> FieldType:
+        """The type of a list's items."""
+        return self.element or UNTYPED
+
+
+LEAF = FieldType(Merge.LEAF)
+UNTYPED = FieldType(Merge.UNTYPED)
+
+
+@cache
+def field_type(type_name: str) -> FieldType:
+    """Return the type with OpenAPI's name, untyped where the pinned release has none of that name."""
+    return _named(type_name, {})
+
+
+def _named(type_name: str, made: dict[str, FieldType]) -> FieldType:
+    if type_name in made:
+        return made[type_name]
+    facts = schema().types.get(type_name)
+    if facts is None:
+        return LEAF if type_name in ("string", "integer", "number", "boolean") else UNTYPED
+    if not facts.fields:
+        return UNTYPED if facts.scalar in ("object", "any") and not facts.format else LEAF
+    return LEAF if facts.map_type == "atomic" else _struct(type_name, made)
+
+
+def _struct(type_name: str, made: dict[str, FieldType]) -> FieldType:
+    result = made[type_name] = FieldType(Merge.STRUCT)
+    for name, field in schema().types[type_name].fields.items():
+        result.fields[name] = _of_field(field, field.containers, made, outermost=True)
+    return result
+
+
+def _of_field(
+    facts: FieldFacts, containers: tuple[str, ...], made: dict[str, FieldType], *, outermost: bool
+) -> FieldType:
+    if not containers:
+        if outermost and facts.map_type == "granular":
+            # A field may merge by parts although its type is one value everywhere else.
+            return _struct(facts.type, {})
+        return LEAF if outermost and facts.map_type == "atomic" else _named(facts.type, made)
+    element = _of_field(facts, containers[1:], made, outermost=False)
+    if containers[0] == "map":
+        if outermost and facts.map_type == "atomic":
+            return LEAF
+        result = FieldType(Merge.MAP)
+        result.element = element
+        return result
+    return _list_type(facts, element, outermost=outermost)
+
+
+def _list_type(facts: FieldFacts, element: FieldType, *, outermost: bool) -> FieldType:
+    kind, keys = (facts.list_type, facts.list_map_keys) if outermost else ("", ())
+    if outermost and not kind and facts.strategy.startswith("merge"):
+        kind, keys = ("map", (facts.merge_key,)) if facts.merge_key else ("set", ())
+    if kind == "map" and keys:
+        result = FieldType(Merge.KEYED_LIST)
+        result.keys = tuple(sorted(keys))
+        result.key_defaults = _defaults(schema().types.get(facts.type), keys)
+    else:
+        result = FieldType(Merge.SET if kind == "set" else Merge.LEAF)
+        result.is_list = True
+    result.element = element
+    return result
+
+
+def _defaults(facts: TypeFacts | None, keys: tuple[str, ...]) -> dict[str, object]:
+    if facts is None:
+        return {}
+    fields = {key: facts.fields[key] for key in keys if key in facts.fields}
+    return {key: field.default for key, field in fields.items() if field.default is not msgspec.UNSET}

@@ -1,0 +1,285 @@
+"""The managers of a document's fields: reads and writes ``metadata.managedFields``, follows updates, applies.
+
+Times and what decides them are those of the API server: an entry gets a new time when its manager took or set something.
+Entries of another version of the API are left as they are.
+
+Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from bayplan.apiserver.fields.compare import Comparison, compare, fields_of
+from bayplan.apiserver.fields.field_set import Node, difference, intersection, paths, union, without
+from bayplan.apiserver.fields.field_type import FieldType
+from bayplan.apiserver.fields.merging import merge, remove, with_named_fields
+
+Document = dict[str, object]
+
+APPLY = "Apply"
+UPDATE = "Update"
+MOST_UPDATE_MANAGERS = 10
+_OLD_UPDATES = "ancient-changes"
+_BEFORE_FIRST_APPLY = "before-first-apply"
+
+_NEVER_OWNED: Node = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {
+        ".": {},
+        **{
+            f"f:{name}": {}
+            for name in (
+                "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+                "managedFields", "resourceVersion",
+            )
+        },
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """Who owns fields: a name, the operation, and for updates the version they spoke."""
+
+    name: str
+    operation: str
+    api_version: str = ""
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        text = f'"{self.name}"'
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        return f"{text} using {self.api_version}" if self.operation == UPDATE else text
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The fields of one manager, the version in which they are named, and when it last changed something."""
+
+    fields: Node
+    api_version: str
+    time: str = ""
+
+
+@dataclass(slots=True)
+class Request:
+    """Who writes, and how.
+
+    Attributes:
+        manager: its name.
+        api_version: of the documents.
+        kind: their type.
+        time: of the write, as a timestamp.
+        subresource: that is written to, or empty.
+        reset_fields: what the endpoint never lets a writer own.
+    """
+
+    manager: str
+    api_version: str
+    kind: FieldType
+    time: str
+    subresource: str = ""
+    reset_fields: Node = field(default_factory=dict)
+
+
+class ApplyConflict(Exception):
+    """Fields of an applied configuration belong to others, who set them to something else."""
+
+    def __init__(self, conflicts: list[tuple[Manager, str]]) -> None:
+        self.conflicts = conflicts
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        if len(self.conflicts) == 1:
+            manager, path = self.conflicts[0]
+            return f"Apply failed with 1 conflict: conflict with {manager}: {path}"
+        lines = []
+        for manager in dict.fromkeys(each for each, _ in self.conflicts):
+            lines.append(f"conflicts with {manager}:")
+            lines += [f"- {path}" for each, path in self.conflicts if each == manager]
+        return f"Apply failed with {len(self.conflicts)} conflicts: " + "\n".join(lines)
+
+
+Managers = dict[Manager, Owned]
+
+
+def decode(entries: object) -> Managers:
+    """Return the managers of a list of entries; one that can't be read makes all of them unknown."""
+    managers: Managers = {}
+    for entry in entries if isinstance(entries, list) else []:
+        if not isinstance(entry, dict) or entry.get("operation") not in (APPLY, UPDATE):
+            return {}
+        version = str(entry.get("apiVersion", ""))
+        applied = entry["operation"] == APPLY
+        who = Manager(
+            str(entry.get("manager", "")),
+            str(entry["operation"]),
+            "" if applied else version,
+            str(entry.get("subresource", "")),
+        )
+        fields = entry.get("fieldsV1")
+        managers[who] = Owned(
+            cast("Node", fields) if isinstance(fields, dict) else {}, version, str(entry.get("time") or "")
+        )
+    return managers
+
+
+def encode(managers: Managers) -> list[object]:
+    """Return the entries of managers, in the order that the API server keeps: applied ones first, then by time."""
+    order = sorted(
+        managers.items(),
+        key=lambda each: (each[0].operation, each[1].time, each[0].name, each[1].api_version, each[0].subresource),
+    )
+    return [_entry(who, owned) for who, owned in order]
+
+
+def _entry(who: Manager, owned: Owned) -> Document:
+    entry: Document = {"manager": who.name, "operation": who.operation, "apiVersion": owned.api_version}
+    if owned.time:
+        entry["time"] = owned.time
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = owned.fields
+    if who.subresource:
+        entry["subresource"] = who.subresource
+    return entry
+
+
+def after_update(request: Request, live: Document, new: Document, managers: Managers, *, is_create: bool) -> Managers:
+    """Return the managers after a create, an update or a patch.
+
+    Args:
+        request: who wrote.
+        live: the document before; for a create the zero document of the kind.
+        new: the document as it will be stored, without managedFields.
+        managers: before. Objects that never had any are not tracked from the middle of their life on.
+        is_create: whether the object is new.
+    """
+    if not managers and not is_create:
+        return {}
+    found = _filtered(compare(request.kind, _bare(live), _bare(new)), request.reset_fields)
+    took = union(found.added, found.modified)
+    left = _taken(managers, request, took, found.removed, spare=None)
+    mine = difference(took, _NEVER_OWNED)
+    if mine:
+        who = Manager(request.manager, UPDATE, request.api_version, request.subresource)
+        before = left.get(who)
+        left[who] = Owned(union(before.fields, mine) if before else mine, request.api_version, request.time)
+    return _capped(left)
+
+
+def _bare(document: Document) -> Document:
+    """Return a document without its managedFields, which no manager owns."""
+    metadata = document.get("metadata")
+    if isinstance(metadata, dict) and "managedFields" in metadata:
+        return {**document, "metadata": {name: item for name, item in metadata.items() if name != "managedFields"}}
+    return document
+
+
+def _filtered(found: Comparison, reset_fields: Node) -> Comparison:
+    if not reset_fields:
+        return found
+    return Comparison(*(without(each, reset_fields) for each in found))
+
+
+def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, spare: Manager | None) -> Managers:
+    """Return the managers without the fields that the request took or removed."""
+    left: Managers = {}
+    for who, owned in managers.items():
+        if who == spare or owned.api_version != request.api_version:
+            left[who] = owned
+            continue
+        fields = difference(difference(owned.fields, took), removed)
+        if fields:
+            left[who] = replace(owned, fields=fields)
+    return left
+
+
+def _capped(managers: Managers) -> Managers:
+    """Merge the oldest updaters into one entry where there are too many."""
+    updaters = sorted(
+        (who for who in managers if who.operation == UPDATE), key=lambda who: (managers[who].time, who.name)
+    )
+    excess = len(updaters) - MOST_UPDATE_MANAGERS
+    if excess <= 0:
+        return managers
+    merged = dict(managers)
+    for who in updaters[: excess + 1]:
+        owned = merged.pop(who)
+        bucket = Manager(_OLD_UPDATES, UPDATE, owned.api_version)
+        before = merged.get(bucket)
+        merged[bucket] = Owned(
+            union(before.fields, owned.fields) if before else owned.fields, owned.api_version, owned.time
+        )
+    return merged
+
+
+def apply(
+    request: Request, zero: Document, live: Document, config: Document, managers: Managers, *, force: bool
+) -> tuple[Document, Managers]:
+    """Return a document with a configuration applied to it, and its managers.
+
+    Args:
+        request: who applies.
+        zero: the zero document of the kind.
+        live: the document before; the zero document for a create.
+        config: what is applied.
+        managers: before.
+        force: take fields over from others who set them to something else.
+
+    Raises:
+        ApplyConflict: others set a field to something else, and `force` is off.
+        DuplicateItemError: the configuration names an item of a list twice.
+    """
+    live = _bare(live)
+    if not managers and live != zero:
+        before = Request(_BEFORE_FIRST_APPLY, request.api_version, request.kind, request.time)
+        managers = after_update(before, zero, live, {}, is_create=True)
+    kind = request.kind
+    who = Manager(request.manager, APPLY, "", request.subresource)
+    last = managers.get(who)
+    mine = without(fields_of(kind, config), request.reset_fields)
+    managers = {**managers, who: Owned(mine, request.api_version, last.time if last else "")}
+    merged = cast("Document", merge(kind, live, config))
+    if last is not None and last.fields:
+        merged = _prune(kind, merged, managers, last.fields, request.api_version)
+    found = _filtered(compare(kind, live, merged), request.reset_fields)
+    took = union(found.added, found.modified)
+    if not force:
+        _refuse_conflicts(managers, request, who, took)
+    left = _taken(managers, request, took, found.removed, spare=who)
+    owned = left[who]
+    fields = difference(owned.fields, _NEVER_OWNED)
+    if fields:
+        changed = bool(took or found.removed)
+        left[who] = replace(owned, fields=fields, time=request.time if changed else owned.time)
+    else:
+        del left[who]
+    return merged, left
+
+
+def _refuse_conflicts(managers: Managers, request: Request, who: Manager, took: Node) -> None:
+    conflicts = []
+    for other in sorted(managers, key=lambda each: (each.name, each.operation, each.subresource)):
+        owned = managers[other]
+        if other != who and owned.api_version == request.api_version:
+            conflicts += [(other, path) for path in paths(intersection(owned.fields, took))]
+    if conflicts:
+        raise ApplyConflict(conflicts)
+
+
+def _prune(kind: FieldType, merged: Document, managers: Managers, last: Node, api_version: str) -> Document:
+    """Take out what the manager applied before, does not apply now, and nobody else owns."""
+    pruned = cast("Document", remove(kind, merged, with_named_fields(kind, last)) or {})
+    owned: Node = {}
+    for each in managers.values():
+        if each.api_version == api_version:
+            owned = union(owned, each.fields)
+    all_fields = with_named_fields(kind, fields_of(kind, merged))
+    kept = union(with_named_fields(kind, fields_of(kind, pruned)), with_named_fields(kind, owned))
+    pruned = cast("Document", remove(kind, merged, difference(all_fields, kept)) or {})
+    gone = difference(all_fields, with_named_fields(kind, fields_of(kind, pruned)))
+    return cast("Document", remove(kind, merged, intersection(gone, with_named_fields(kind, last))) or {})

@@ -1,0 +1,113 @@
+"""Merge an applied configuration into a document, and take fields out of one, as structured merge does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bayplan.apiserver.fields.compare import deduced, element_of
+from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, children_of, is_member, make_node
+from bayplan.apiserver.fields.field_type import FieldType, Merge
+
+_ABSENT: Final = object()
+
+
+class DuplicateItemError(ValueError):
+    """An applied list names one key twice."""
+
+
+def merge(kind: FieldType, live: object, config: object) -> object:
+    """Return a document with a configuration merged into it; neither is changed.
+
+    Raises:
+        DuplicateItemError: a keyed list or set of the configuration repeats an item.
+    """
+    kind = deduced(kind, config if config is not None else live)
+    if kind.merge in (Merge.STRUCT, Merge.MAP) and (live or config):
+        ours = live if isinstance(live, dict) else {}
+        theirs = config if isinstance(config, dict) else {}
+        out = dict(ours)
+        for name, item in theirs.items():
+            out[name] = merge(kind.child(name), ours.get(name), item)
+        return out
+    if kind.merge in (Merge.SET, Merge.KEYED_LIST) and (live or config):
+        return _merge_items(kind, live if isinstance(live, list) else [], config if isinstance(config, list) else [])
+    return config
+
+
+def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> list[object]:
+    left = [(element_of(kind, item), item) for item in live]
+    right = [(element_of(kind, item), item) for item in config]
+    ours, theirs = dict(left), dict(right)
+    if len(theirs) != len(right):
+        raise DuplicateItemError(
+            "duplicate entries for key " + next(e for e, _ in right if [x for x, _ in right].count(e) > 1)
+        )
+    shared = [element for element, _ in right if element in ours]
+    wanted = 0
+    merged: set[str] = set()
+    out: list[object] = []
+    at = to = 0
+    # The order is that of the configuration, with the items it does not name left where they stand among the others.
+    while at < len(left) or to < len(right):
+        if at < len(left):
+            element, item = left[at]
+            if to < len(right) and element == right[to][0]:
+                merged.add(element)
+                out.append(merge(kind.item, item, right[to][1]))
+                at, to, wanted = at + 1, to + 1, wanted + 1
+                continue
+            if to < len(right) and element in theirs and wanted < len(shared) and shared[wanted] != element:
+                at += 1
+                continue
+            if element not in theirs:
+                out.append(item)
+                at += 1
+                continue
+            if element in merged:
+                at += 1
+                continue
+        if to < len(right):
+            element, item = right[to]
+            merged.add(element)
+            out.append(merge(kind.item, ours.get(element), item))
+            to += 1
+            if wanted < len(shared) and shared[wanted] == element:
+                wanted += 1
+    return out
+
+
+def remove(kind: FieldType, value: object, fields: Node) -> object:
+    """Return a document without the members of a set; what is left empty by that is null."""
+    kind = deduced(kind, value)
+    if not value:
+        return None
+    if isinstance(value, dict) and kind.merge in (Merge.STRUCT, Merge.MAP):
+        left: dict[str, object] = {}
+        for name, item in value.items():
+            node = fields.get("f:" + name)
+            if node is None:
+                left[name] = item
+            elif not is_member(node):
+                left[name] = remove(kind.child(name), item, node)
+        return left or None
+    if isinstance(value, list) and kind.merge in (Merge.SET, Merge.KEYED_LIST):
+        kept: list[object] = []
+        for item in value:
+            node = fields.get(element_of(kind, item))
+            if node is None:
+                kept.append(item)
+            elif not is_member(node):
+                kept.append(remove(kind.item, item, node))
+        return kept or None
+    return None if kind.merge is Merge.LEAF and kind.is_list else value
+
+
+def with_named_fields(kind: FieldType, fields: Node) -> Node:
+    """Return a set in which the struct fields that have members below them are members, too."""
+    out: Node = {}
+    for name, node in children_of(fields).items():
+        field = name[2:]
+        inner = kind.child(field) if name.startswith("f:") else kind.item
+        member = is_member(node) or (name.startswith("f:") and kind.merge is Merge.STRUCT and field in kind.fields)
+        out[name] = make_node(member, with_named_fields(inner, node)) or LEAF_NODE
+    return out

@@ -1,0 +1,183 @@
+"""The API as a bare ASGI application: bodies with a limit, tokens, durable answers, streams that end cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, cast
+from urllib.parse import unquote
+
+from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
+from bayplan.apiserver.rest.negotiation import PLAIN
+from bayplan.apiserver.rest.rendering import render_error
+from bayplan.apiserver.store.durable import DurableRecorder
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+MOST_BODY = 3 * 1024 * 1024
+_LEAST_PACKED = 128 * 1024
+_PIECE = 256 * 1024
+_log = logging.getLogger("bayplan.apiserver")
+
+
+class Application:
+    """The ASGI application.
+
+    Args:
+        api: that answers.
+        token: what clients must show; empty lets everybody in.
+        recorder: makes writes durable; None for a store in memory.
+    """
+
+    def __init__(self, api: Api, *, token: str = "", recorder: DurableRecorder | None = None) -> None:
+        self._api = api
+        self._token = token.encode()
+        self._recorder = recorder
+        self._streams: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection's request, or take part in the life of the server."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            if self._token:
+                self._authenticate(headers)
+            body = await _read_body(headers, receive)
+            request = Request(
+                scope["method"],
+                unquote(scope["raw_path"].decode("latin-1").partition("?")[0])
+                if scope.get("raw_path")
+                else scope["path"],
+                parse_query(scope["query_string"].decode("latin-1")),
+                headers,
+                body,
+            )
+            answer = await self._api.handle(request)
+        except ApiError as problem:
+            answer = Response(problem.code, render_error(problem, PLAIN), headers=list(problem.headers.items()))
+        except Exception:
+            _log.exception("%s %s", scope["method"], scope["path"])
+            answer = Response(500, render_error(ApiError(500, "Internal error occurred", details={}), PLAIN))
+        if isinstance(answer, Stream):
+            await self._stream(answer, receive, send)
+        else:
+            await self._respond(answer, scope["method"], headers, send)
+
+    def _authenticate(self, headers: dict[str, str]) -> None:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token):
+            raise ApiError(401, "Unauthorized")
+
+    async def _respond(self, answer: Response, method: str, headers: dict[str, str], send: Send) -> None:
+        if self._recorder is not None:
+            waiting = self._recorder.settled(answer.revision)
+            if waiting is not None:
+                await waiting
+        body = answer.body
+        fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
+        if len(body) >= _LEAST_PACKED and "gzip" in headers.get("accept-encoding", ""):
+            body = await asyncio.to_thread(gzip.compress, body, 1)
+            fields.append((b"content-encoding", b"gzip"))
+        if answer.content_type:
+            fields.append((b"content-type", answer.content_type.encode()))
+        fields.append((b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": answer.status, "headers": fields})
+        if method == "HEAD":
+            body = b""
+        # A big list goes out in pieces, so that others get their turn.
+        while len(body) > _PIECE:
+            await send({"type": "http.response.body", "body": body[:_PIECE], "more_body": True})
+            body = body[_PIECE:]
+        await send({"type": "http.response.body", "body": body})
+
+    async def _stream(self, answer: Stream, receive: Receive, send: Send) -> None:
+        """Send a watch until it ends, its client goes, or the server stops."""
+        task = asyncio.ensure_future(self._send_frames(answer, send))
+        gone = asyncio.ensure_future(_disconnected(receive))
+        self._streams.add(task)
+        try:
+            await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+        finally:
+            self._streams.discard(task)
+            for each in (task, gone):
+                each.cancel()
+            await asyncio.gather(task, gone, return_exceptions=True)
+
+    async def _send_frames(self, answer: Stream, send: Send) -> None:
+        fields = [(b"content-type", answer.content_type.encode()), (b"cache-control", b"no-cache, private")]
+        await send({"type": "http.response.start", "status": 200, "headers": fields})
+        await send({"type": "http.response.body", "body": b"", "more_body": True})
+        frames = answer.frames
+        try:
+            async for piece in frames:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            close = getattr(frames, "aclose", None)
+            if close is not None:
+                await close()
+
+    def end_streams(self) -> None:
+        """End all watches, so that a server that stops need not wait for them."""
+        for task in list(self._streams):
+            task.cancel()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+
+
+async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
+    """Return the whole body.
+
+    Raises:
+        ApiError: it is too big, or its packing is broken.
+    """
+    length = headers.get("content-length", "")
+    if length.isdigit() and int(length) > MOST_BODY:
+        raise _too_big()
+    message = await receive()
+    body = cast("bytes", message.get("body", b""))
+    if message.get("more_body"):
+        pieces, size = [body], len(body)
+        while message.get("more_body"):
+            message = await receive()
+            piece = cast("bytes", message.get("body", b""))
+            size += len(piece)
+            if size > MOST_BODY:
+                raise _too_big()
+            pieces.append(piece)
+        body = b"".join(pieces)
+    if headers.get("content-encoding") == "gzip":
+        raise ApiError(415, "the body of the request is packed, which the server does not read")
+    return body
+
+
+def _too_big() -> ApiError:
+    return ApiError(413, f"Request entity too large: limit is {MOST_BODY}", details={})

@@ -1,0 +1,84 @@
+"""Kinds that are served in two versions and stored in one: events of two groups, autoscalers of two versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayplan.apiserver.rest.resources import Resource
+
+Document = dict[str, object]
+
+# events.k8s.io/v1 to core/v1; fields of other names are the same in both.
+_EVENT_FIELDS = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+    "reportingController": "reportingComponent",
+}
+_STORED_EVENT_FIELDS = {stored: served for served, stored in _EVENT_FIELDS.items()}
+# What core/v1 shows when it is empty and events.k8s.io/v1 does not, and the other way round.
+_SHOWN_IN_CORE: Document = {"reportingComponent": "", "reportingInstance": "", "involvedObject": {}}
+_CPU = "cpu"
+
+
+def is_converted(resource: Resource) -> bool:
+    """Say whether objects of a resource are stored in another version."""
+    return (resource.group, resource.version, resource.name) in _CONVERTERS
+
+
+def to_storage(resource: Resource, document: Document) -> Document:
+    """Return a document as it is stored."""
+    converters = _CONVERTERS.get((resource.group, resource.version, resource.name))
+    return document if converters is None else converters[0](document)
+
+
+def from_storage(resource: Resource, document: Document) -> Document:
+    """Return a stored document in the version of a resource."""
+    converters = _CONVERTERS.get((resource.group, resource.version, resource.name))
+    return document if converters is None else converters[1](document)
+
+
+def _event_to_core(event: Document) -> Document:
+    return _SHOWN_IN_CORE | {_EVENT_FIELDS.get(name, name): value for name, value in event.items()}
+
+
+def _event_from_core(event: Document) -> Document:
+    renamed = {_STORED_EVENT_FIELDS.get(name, name): value for name, value in event.items()}
+    for name in ("reportingController", "reportingInstance"):
+        if not renamed.get(name):
+            renamed.pop(name, None)
+    if renamed.get("regarding") == {}:
+        return renamed
+    return renamed
+
+
+def _autoscaler_to_v2(autoscaler: Document) -> Document:
+    spec = autoscaler.get("spec")
+    if not isinstance(spec, dict) or "targetCPUUtilizationPercentage" not in spec:
+        return autoscaler
+    spec = dict(spec)
+    target = {"type": "Utilization", "averageUtilization": spec.pop("targetCPUUtilizationPercentage")}
+    spec["metrics"] = [{"type": "Resource", "resource": {"name": _CPU, "target": target}}]
+    return {**autoscaler, "spec": spec}
+
+
+def _autoscaler_from_v2(autoscaler: Document) -> Document:
+    spec = autoscaler.get("spec")
+    if not isinstance(spec, dict):
+        return autoscaler
+    kept = {name: spec[name] for name in ("scaleTargetRef", "minReplicas", "maxReplicas") if name in spec}
+    for metric in spec.get("metrics") or ():
+        resource = metric.get("resource") or {}
+        if resource.get("name") == _CPU and "averageUtilization" in resource.get("target", {}):
+            kept["targetCPUUtilizationPercentage"] = resource["target"]["averageUtilization"]
+    return {**autoscaler, "spec": kept}
+
+
+_CONVERTERS = {
+    ("events.k8s.io", "v1", "events"): (_event_to_core, _event_from_core),
+    ("autoscaling", "v1", "horizontalpodautoscalers"): (_autoscaler_to_v2, _autoscaler_from_v2),
+}

@@ -1,0 +1,195 @@
+"""Defaults of the versioned types: what the API server fills in before anything else looks at an object.
+
+OpenAPI has next to none of them, so they stand here: constants a type, and functions where a default depends on
+something. Which types a kind holds is worked out once from their shapes, and branches without defaults are not walked.
+
+Source: the API reference of the release (https://kubernetes.io/docs/reference/kubernetes-api/) and recorded answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from bayplan.apiserver.codec.shape import Shape, shape_of
+from bayplan.apiserver.kinds import default_functions as functions
+
+Document = dict[str, object]
+
+_CORE = "io.k8s.api.core.v1."
+_APPS = "io.k8s.api.apps.v1."
+_BATCH = "io.k8s.api.batch.v1."
+_STORAGE = "io.k8s.api.storage.v1."
+_NETWORKING = "io.k8s.api.networking.v1."
+_RBAC = "io.k8s.api.rbac.v1."
+_ADMISSION = "io.k8s.api.admissionregistration.v1."
+_RESOURCE = "io.k8s.api.resource.v1."
+
+_CONTAINER: Document = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+_HISTORY: Document = {"revisionHistoryLimit": 10}
+
+CONSTANTS: dict[str, Document] = {
+    _CORE + "PodSpec": {
+        "restartPolicy": "Always",
+        "dnsPolicy": "ClusterFirst",
+        "schedulerName": "default-scheduler",
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {},
+    },
+    _CORE + "Container": _CONTAINER,
+    _CORE + "EphemeralContainer": _CONTAINER,
+    _CORE + "ContainerPort": {"protocol": "TCP"},
+    _CORE + "Probe": {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
+    _CORE + "HTTPGetAction": {"path": "/", "scheme": "HTTP"},
+    _CORE + "GRPCAction": {"service": ""},
+    _CORE + "ObjectFieldSelector": {"apiVersion": "v1"},
+    _CORE + "SecretVolumeSource": {"defaultMode": 420},
+    _CORE + "ConfigMapVolumeSource": {"defaultMode": 420},
+    _CORE + "DownwardAPIVolumeSource": {"defaultMode": 420},
+    _CORE + "ProjectedVolumeSource": {"defaultMode": 420},
+    _CORE + "ServiceAccountTokenProjection": {"expirationSeconds": 3600},
+    _CORE + "HostPathVolumeSource": {"type": ""},
+    _CORE + "ISCSIVolumeSource": {"iscsiInterface": "default"},
+    _CORE + "ISCSIPersistentVolumeSource": {"iscsiInterface": "default"},
+    _CORE + "RBDVolumeSource": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    _CORE + "RBDPersistentVolumeSource": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    _CORE + "AzureDiskVolumeSource": {
+        "cachingMode": "ReadWrite", "fsType": "ext4", "kind": "Shared", "readOnly": False,
+    },
+    _CORE + "ScaleIOVolumeSource": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+    _CORE + "ScaleIOPersistentVolumeSource": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+    _CORE + "ServicePort": {"protocol": "TCP"},
+    _CORE + "EndpointPort": {"protocol": "TCP"},
+    _CORE + "PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
+    _CORE + "PersistentVolumeSpec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"},
+    _CORE + "PersistentVolumeStatus": {"phase": "Pending"},
+    _CORE + "PersistentVolumeClaimStatus": {"phase": "Pending"},
+    _CORE + "Secret": {"type": "Opaque"},
+    _CORE + "NamespaceStatus": {"phase": "Active"},
+    _CORE + "ReplicationControllerSpec": {"replicas": 1},
+    _APPS + "DeploymentSpec": {"replicas": 1, "progressDeadlineSeconds": 600, **_HISTORY},
+    _APPS + "ReplicaSetSpec": {"replicas": 1},
+    _APPS + "StatefulSetSpec": {"replicas": 1, "podManagementPolicy": "OrderedReady", **_HISTORY},
+    _APPS + "DaemonSetSpec": _HISTORY,
+    _BATCH + "CronJobSpec": {
+        "concurrencyPolicy": "Allow", "suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1,
+    },
+    _STORAGE + "StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
+    _STORAGE + "CSIDriverSpec": {
+        "attachRequired": True, "podInfoOnMount": False, "storageCapacity": False, "requiresRepublish": False,
+        "seLinuxMount": False, "fsGroupPolicy": "ReadWriteOnceWithFSType", "volumeLifecycleModes": ["Persistent"],
+        "preventPodSchedulingIfMissing": False,
+    },
+    "io.k8s.api.scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
+    "io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
+    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
+    "io.k8s.api.discovery.v1.EndpointPort": {"name": "", "protocol": "TCP"},
+    _NETWORKING + "NetworkPolicyPort": {"protocol": "TCP"},
+    _NETWORKING + "IngressClassParametersReference": {"scope": "Cluster"},
+    _RBAC + "RoleRef": {"apiGroup": "rbac.authorization.k8s.io"},
+    _RESOURCE + "ExactDeviceRequest": {"allocationMode": "ExactCount"},
+    _RESOURCE + "DeviceSubRequest": {"allocationMode": "ExactCount"},
+    _ADMISSION + "ServiceReference": {"port": 443},
+    _ADMISSION + "ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
+    _ADMISSION + "MutatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
+    _ADMISSION + "MatchResources": {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}},
+    _ADMISSION + "Rule": {"scope": "*"},
+    _ADMISSION + "RuleWithOperations": {"scope": "*"},
+    _ADMISSION + "NamedRuleWithOperations": {"scope": "*"},
+    _ADMISSION + "ValidatingWebhook": {
+        "failurePolicy": "Fail", "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {},
+        "timeoutSeconds": 10,
+    },
+    _ADMISSION + "MutatingWebhook": {
+        "failurePolicy": "Fail", "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {},
+        "timeoutSeconds": 10, "reinvocationPolicy": "Never",
+    },
+}  # fmt: skip
+"""By type: fields and what they are when absent or null."""
+
+FUNCTIONS: dict[str, Callable[[Document], None]] = {
+    _CORE + "Pod": functions.default_pod,
+    _CORE + "Container": functions.default_image_pull_policy,
+    _CORE + "EphemeralContainer": functions.default_image_pull_policy,
+    _CORE + "ImageVolumeSource": functions.default_image_volume,
+    _CORE + "Volume": functions.default_volume,
+    _CORE + "Namespace": functions.default_namespace,
+    _CORE + "NodeStatus": functions.default_node_status,
+    _CORE + "ServiceSpec": functions.default_service,
+    _CORE + "ReplicationController": functions.default_replication_controller,
+    _CORE + "LimitRangeItem": functions.default_limit_range_item,
+    _APPS + "Deployment": functions.default_deployment,
+    _APPS + "StatefulSetSpec": functions.default_stateful_set,
+    _APPS + "DaemonSetSpec": functions.default_daemon_set,
+    _BATCH + "Job": functions.default_job,
+    _NETWORKING + "NetworkPolicySpec": functions.default_network_policy,
+    _RBAC + "Subject": functions.default_subject,
+    _RESOURCE + "ExactDeviceRequest": functions.default_device_count,
+    _RESOURCE + "DeviceSubRequest": functions.default_device_count,
+    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec": functions.default_autoscaler,
+}
+"""By type: what depends on something. Runs after the constants."""
+
+
+class _Plan:
+    """The defaults of a type and of what it holds; absent branches are those without defaults."""
+
+    __slots__ = ("children", "constants", "function")
+
+    def __init__(self, type_name: str) -> None:
+        self.constants = tuple(CONSTANTS.get(type_name, {}).items())
+        self.function = FUNCTIONS.get(type_name)
+        self.children: list[tuple[str, tuple[str, ...], _Plan]] = []
+
+    def apply(self, document: Document) -> None:
+        for name, value in self.constants:
+            if document.get(name) is None:
+                document[name] = value if not isinstance(value, dict | list) else value.copy()
+        if self.function is not None:
+            self.function(document)
+        for name, containers, plan in self.children:
+            item = document.get(name)
+            if item is not None:
+                _apply_inside(plan, item, containers)
+
+
+def _apply_inside(plan: _Plan, value: object, containers: tuple[str, ...]) -> None:
+    if not containers:
+        if isinstance(value, dict):
+            plan.apply(value)
+    elif isinstance(value, list):
+        for item in value:
+            _apply_inside(plan, item, containers[1:])
+    elif isinstance(value, dict):
+        for item in value.values():
+            _apply_inside(plan, item, containers[1:])
+
+
+def apply_defaults(type_name: str, document: Document) -> None:
+    """Fill in the defaults of an object, in place.
+
+    Args:
+        type_name: OpenAPI's name of its type.
+        document: as its shape returned it.
+    """
+    plan = _plan(type_name)
+    if plan is not None:
+        plan.apply(document)
+
+
+@cache
+def _plan(type_name: str) -> _Plan | None:
+    return _make(shape_of(type_name), ())
+
+
+def _make(shape: Shape, above: tuple[str, ...]) -> _Plan | None:
+    """Return the plan of a type, None where nothing in it has a default. Types inside themselves have none."""
+    if shape.type_name in above:
+        return None
+    plan = _Plan(shape.type_name)
+    above = (*above, shape.type_name)
+    for name, field in shape.fields.items():
+        inner = _make(field.inner, above) if field.inner is not None else None
+        if inner is not None:
+            plan.children.append((name, field.containers, inner))
+    return plan if plan.constants or plan.function or plan.children else None

@@ -1,0 +1,89 @@
+"""Fields that lists and watches can be selected by, beside name and namespace, and how they are read from documents."""
+
+from __future__ import annotations
+
+from bayplan.apiserver.kinds.strategy import Document, part
+
+_EVENT = {
+    "involvedObject.kind": ("involvedObject", "kind"),
+    "involvedObject.namespace": ("involvedObject", "namespace"),
+    "involvedObject.name": ("involvedObject", "name"),
+    "involvedObject.uid": ("involvedObject", "uid"),
+    "involvedObject.apiVersion": ("involvedObject", "apiVersion"),
+    "involvedObject.resourceVersion": ("involvedObject", "resourceVersion"),
+    "involvedObject.fieldPath": ("involvedObject", "fieldPath"),
+    "reason": ("reason",),
+    "reportingComponent": ("reportingComponent",),
+    "source": ("source", "component"),
+    "type": ("type",),
+}
+_FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "pods": {
+        "spec.nodeName": ("spec", "nodeName"),
+        "spec.restartPolicy": ("spec", "restartPolicy"),
+        "spec.schedulerName": ("spec", "schedulerName"),
+        "spec.serviceAccountName": ("spec", "serviceAccountName"),
+        "spec.hostNetwork": ("spec", "hostNetwork"),
+        "status.phase": ("status", "phase"),
+        "status.podIP": ("status", "podIP"),
+        "status.podIPs": ("status", "podIPs"),
+        "status.nominatedNodeName": ("status", "nominatedNodeName"),
+    },
+    "events": _EVENT,
+    "namespaces": {"status.phase": ("status", "phase"), "name": ("metadata", "name")},
+    "nodes": {"spec.unschedulable": ("spec", "unschedulable")},
+    "services": {"spec.clusterIP": ("spec", "clusterIP"), "spec.type": ("spec", "type")},
+    "secrets": {"type": ("type",)},
+    "replicationcontrollers": {"status.replicas": ("status", "replicas")},
+    "apps/replicasets": {"status.replicas": ("status", "replicas")},
+    "batch/jobs": {"status.successful": ("status", "succeeded")},
+    "resource.k8s.io/resourceslices": {"spec.nodeName": ("spec", "nodeName"), "spec.driver": ("spec", "driver")},
+    "certificates.k8s.io/certificatesigningrequests": {"spec.signerName": ("spec", "signerName")},
+}
+_BOOLEANS = frozenset(("spec.hostNetwork", "spec.unschedulable"))
+_NUMBERS = frozenset(("status.replicas", "status.successful"))
+# Older names, and those of events.k8s.io/v1, for the same field.
+ALIASES = {
+    "pods": {"spec.host": "spec.nodeName"},
+    "events": {
+        "regarding.kind": "involvedObject.kind",
+        "regarding.namespace": "involvedObject.namespace",
+        "regarding.name": "involvedObject.name",
+        "regarding.uid": "involvedObject.uid",
+        "regarding.apiVersion": "involvedObject.apiVersion",
+        "regarding.resourceVersion": "involvedObject.resourceVersion",
+        "regarding.fieldPath": "involvedObject.fieldPath",
+        "reportingController": "reportingComponent",
+    },
+}
+
+
+def is_selectable(table: str, field: str) -> bool:
+    """Say whether objects of a table can be selected by a field."""
+    if field in ("metadata.name", "metadata.namespace"):
+        return True
+    return field in _FIELDS.get(table, {}) or field in ALIASES.get(table, {})
+
+
+def canonical_field(table: str, field: str) -> str:
+    """Return the name under which a field is stored."""
+    return ALIASES.get(table, {}).get(field, field)
+
+
+def selectable_values(table: str, document: Document) -> dict[str, str]:
+    """Return the values of a document's fields that it can be selected by; empty ones are left out."""
+    fields = _FIELDS.get(table)
+    if fields is None:
+        return {}
+    found: dict[str, str] = {}
+    for name, path in fields.items():
+        value = part(document, *path[:-1]).get(path[-1])
+        if name in _BOOLEANS:
+            found[name] = "true" if value else "false"
+        elif name in _NUMBERS:
+            found[name] = str(value or 0)
+        elif isinstance(value, str) and value:
+            found[name] = value
+    if table == "events" and "source" not in found and "reportingComponent" in found:
+        found["source"] = found["reportingComponent"]
+    return found

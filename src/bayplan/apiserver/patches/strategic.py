@@ -1,0 +1,205 @@
+"""Strategic merge patch: lists merge by the keys that the schema names, with directives for what merging can't say.
+
+Directives: ``$patch`` (replace, delete, merge), ``$retainKeys``, ``$setElementOrder/LIST``, ``$deleteFromPrimitiveList/LIST``.
+
+Source: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from bayplan.formats.schema import FieldFacts, TypeFacts, schema
+
+Document = dict[str, object]
+
+_PATCH = "$patch"
+_RETAIN = "$retainKeys"
+_ORDER = "$setElementOrder/"
+_DELETE = "$deleteFromPrimitiveList/"
+_NO_FACTS = TypeFacts({})
+
+
+class StrategicPatchError(ValueError):
+    """A patch that contradicts itself or the schema."""
+
+
+def strategic_merge(type_name: str, document: Document, patch: Document) -> Document:
+    """Return a document with a strategic merge patch applied; neither is changed.
+
+    Args:
+        type_name: OpenAPI's name of the type.
+        document: as it is.
+        patch: what to change.
+
+    Raises:
+        StrategicPatchError: a directive has no sense, or an item lacks its merge key.
+    """
+    return _merge_map(schema().types.get(type_name, _NO_FACTS), document, patch)
+
+
+def _merge_map(facts: TypeFacts, original: Document, patch: Document) -> Document:
+    directive = patch.get(_PATCH)
+    if directive == "replace":
+        return {name: value for name, value in patch.items() if name != _PATCH}
+    if directive == "delete":
+        return {}
+    if directive not in (None, "merge"):
+        raise StrategicPatchError(f"unrecognized strategic patch directive {directive!r}")
+    out = _retained(dict(original), patch)
+    ordered = {name.removeprefix(_ORDER) for name in patch if name.startswith(_ORDER)}
+    for name in sorted(ordered):
+        _merge_ordered(facts, out, name, patch)
+    for name, value in patch.items():
+        if name in (_PATCH, _RETAIN) or name.startswith(_ORDER) or name in ordered:
+            continue
+        if name.startswith(_DELETE):
+            key = name.removeprefix(_DELETE)
+            if isinstance(out.get(key), list) and isinstance(value, list):
+                out[key] = [item for item in cast("list[object]", out[key]) if item not in value]
+        elif value is None:
+            out.pop(name, None)
+        else:
+            out[name] = _merge_value(facts.fields.get(name), out.get(name), value)
+    return out
+
+
+def _retained(original: Document, patch: Document) -> Document:
+    keep = patch.get(_RETAIN)
+    if not isinstance(keep, list):
+        return original
+    extra = [name for name in patch if not name.startswith("$") and patch[name] is not None and name not in keep]
+    if extra:
+        raise StrategicPatchError(f"{_RETAIN} list doesn't match fields present in patch: {', '.join(extra)}")
+    return {name: value for name, value in original.items() if name in keep}
+
+
+def _inner(facts: FieldFacts | None) -> TypeFacts:
+    return _NO_FACTS if facts is None else schema().types.get(facts.type, _NO_FACTS)
+
+
+def _merge_value(facts: FieldFacts | None, original: object, value: object) -> object:
+    if isinstance(value, dict):
+        inner = _NO_FACTS if facts is not None and facts.containers else _inner(facts)
+        if isinstance(original, dict):
+            if facts is not None and facts.strategy == "replace":
+                return value
+            return _merge_map(inner, original, value)
+        return _without_directives(inner, value)
+    if isinstance(value, list) and isinstance(original, list) and facts is not None and "merge" in facts.strategy:
+        merged = _merge_list(facts, original, value)
+        return _in_order(facts, merged, value, original)
+    if isinstance(value, list):
+        return [_item_without_directives(item) for item in value if not _is_directive(item)]
+    return value
+
+
+def _without_directives(facts: TypeFacts, value: Document) -> Document:
+    """Return what a patch for something absent makes of it."""
+    return {} if _PATCH in value else _merge_map(facts, {}, value)
+
+
+def _is_directive(item: object) -> bool:
+    return isinstance(item, dict) and _PATCH in item
+
+
+def _item_without_directives(item: object) -> object:
+    if not isinstance(item, dict):
+        return item
+    return {name: value for name, value in item.items() if not name.startswith("$")}
+
+
+def _merge_list(facts: FieldFacts, original: list[object], patch: list[object]) -> list[object]:
+    if not facts.merge_key:
+        return list(dict.fromkeys([*original, *patch]))
+    key, inner = facts.merge_key, _inner(facts)
+    out: list[object] = list(original)
+    plain: list[Document] = []
+    replace = False
+    for item in patch:
+        if not isinstance(item, dict):
+            raise StrategicPatchError(f"expected objects in a list that merges by {key}")
+        directive = item.get(_PATCH)
+        if directive == "replace":
+            replace = True
+        elif directive == "delete":
+            if key not in item:
+                raise StrategicPatchError(f"delete patch type with no merge key defined: {key}")
+            out = [each for each in out if not (isinstance(each, dict) and each.get(key) == item[key])]
+        else:
+            plain.append(item)
+    if replace:
+        return list(plain)
+    for item in plain:
+        if key not in item:
+            raise StrategicPatchError(f"map: {item} does not contain declared merge key: {key}")
+        at = next((i for i, each in enumerate(out) if isinstance(each, dict) and each.get(key) == item[key]), None)
+        if at is None:
+            out.append(_merge_map(inner, {}, item))
+        else:
+            out[at] = _merge_map(inner, cast("Document", out[at]), item)
+    return out
+
+
+def _identity(facts: FieldFacts, item: object) -> object:
+    return item.get(facts.merge_key) if isinstance(item, dict) and facts.merge_key else item
+
+
+def _in_order(facts: FieldFacts, merged: list[object], order: list[object], server: list[object]) -> list[object]:
+    """Put items in the order of a patch, with those that only the server has where they stood among them."""
+    wanted = [_identity(facts, item) for item in order]
+    known = [_identity(facts, item) for item in server]
+    items = {_key(_identity(facts, item)): item for item in merged}
+    right = [items[_key(each)] for each in dict.fromkeys(map(_key_of, wanted)) if _key(each) in items]
+    left = [item for item in merged if _identity(facts, item) not in wanted]
+    left.sort(key=lambda item: _position(known, _identity(facts, item)))
+    out: list[object] = []
+    at = to = 0
+    while at < len(left) or to < len(right):
+        if at == len(left):
+            out.append(right[to])
+            to += 1
+        elif to == len(right):
+            out.append(left[at])
+            at += 1
+        else:
+            first = _position(known, _identity(facts, left[at]))
+            second = _position(known, _identity(facts, right[to]))
+            if first < second < len(known):
+                out.append(left[at])
+                at += 1
+            else:
+                out.append(right[to])
+                to += 1
+    return out
+
+
+def _key_of(value: object) -> object:
+    return value
+
+
+def _key(value: object) -> object:
+    return (type(value).__name__, str(value))
+
+
+def _position(known: list[object], identity: object) -> int:
+    return known.index(identity) if identity in known else len(known)
+
+
+def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) -> None:
+    """Merge a list whose order the patch gives."""
+    field = facts.fields.get(name, FieldFacts("any"))
+    order = patch[_ORDER + name]
+    original, changes = out.get(name), patch.get(name)
+    if not isinstance(order, list):
+        raise StrategicPatchError(f"{_ORDER}{name} must be a list")
+    server = cast("list[object]", original) if isinstance(original, list) else []
+    if name in patch and changes is None:
+        out.pop(name, None)
+        return
+    gone = patch.get(_DELETE + name)
+    if isinstance(gone, list):
+        server = [item for item in server if item not in gone]
+    merged = _merge_list(field, server, changes) if isinstance(changes, list) else server
+    if merged or isinstance(original, list):
+        out[name] = _in_order(field, merged, order, server)

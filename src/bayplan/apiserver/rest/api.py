@@ -1,0 +1,202 @@
+"""The API: one function from a request to a response or a stream. Knows no sockets.
+
+What a verb does is in a module of its own; this one finds out what is asked, calls it, and writes the answer in the form
+that the client accepts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.rest import deleting, listing, patching, rendering, subresources, updates, writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.decoding import decode_request, target_of
+from bayplan.apiserver.rest.errors import ApiError, not_found, object_details
+from bayplan.apiserver.rest.messages import Request, Response, Stream
+from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
+from bayplan.apiserver.rest.negotiation import JSON, PLAIN, YAML, Form, negotiate, wants_yaml
+from bayplan.apiserver.rest.options import (
+    ListOptions,
+    delete_options,
+    list_options,
+    read_bool,
+    read_revision,
+    write_options,
+)
+from bayplan.apiserver.rest.request_info import RequestInfo, resolve, split_path
+from bayplan.apiserver.rest.watching import Watch
+
+_WAIT_FOR_REVISION = 3.0
+_WAIT_STEP = 0.05
+_REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
+
+
+class Api:
+    """The REST API over a backend.
+
+    Args:
+        backend: of everything.
+        address: that discovery tells clients.
+    """
+
+    def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:
+        self.backend = backend
+        self._meta = MetaEndpoints(backend, address)
+
+    async def handle(self, request: Request) -> Response | Stream:
+        """Answer a request. Refusals are answers, too; an exception is a bug."""
+        try:
+            path = split_path(request.path)
+            if path is None or not path[2]:
+                return self._meta.handle(request)
+            group, version, rest = path
+            if (group, version) not in self.backend.registry.versions:
+                return self._meta.handle(request)
+            info = resolve(self.backend.registry, request, group, version, rest)
+            return await self._dispatch(info, request)
+        except ApiError as problem:
+            return self._refusal(request, problem)
+
+    async def _dispatch(self, info: RequestInfo, request: Request) -> Response | Stream:
+        is_collection = info.verb in ("list", "watch", "deletecollection") or (info.verb == "create" and not info.name)
+        form = negotiate(
+            request.headers.get("accept", ""),
+            stream=info.verb == "watch",
+            is_list=is_collection and not info.subresource,
+            pretty=bool(read_bool(request.query, "pretty")),
+        )
+        if info.verb in ("list", "watch", "get") and not info.subresource:
+            return await self._read(info, request, form)
+        if info.verb == "create":
+            return self._create(info, request, form)
+        if info.subresource == "scale":
+            return self._respond(200, subresources.scale(self.backend, info, request), form)
+        if info.verb == "get":
+            return self._get(info, request, form)
+        if info.verb == "update":
+            return self._update(info, request, form)
+        if info.verb == "patch":
+            return self._written(info, patching.patch(self.backend, info, request), request, form)
+        return self._delete(info, request, form)
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+
+    async def _read(self, info: RequestInfo, request: Request, form: Form) -> Response | Stream:
+        if info.verb == "watch":
+            options = list_options(request.query, watch=True)
+            watch = Watch(self.backend, info, options, form)
+            return Stream(watch.frames(), JSON)
+        if info.verb == "get":
+            wanted = read_revision(request.query.get("resourceVersion", ""))
+            await self._reach(ListOptions(resource_version=wanted))
+            return self._get(info, request, form)
+        options = list_options(request.query, watch=False)
+        include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+        await self._reach(options)
+        page = listing.list_items(self.backend, info, options)
+        body = rendering.render_page(self.backend, info, page, form, include)
+        return Response(200, body, form.media_type, revision=page.revision)
+
+    async def _reach(self, options: ListOptions) -> None:
+        """Wait until a revision has been reached.
+
+        Raises:
+            ApiError: it has not been within the time that the server waits.
+        """
+        if not listing.is_ahead(self.backend, options):
+            return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _WAIT_FOR_REVISION
+        while loop.time() < deadline:
+            await asyncio.sleep(_WAIT_STEP)
+            if not listing.is_ahead(self.backend, options):
+                return
+        raise listing.too_large(options.resource_version or 0, self.backend.store.revision)
+
+    def _get(self, info: RequestInfo, request: Request, form: Form) -> Response:
+        resource = info.resource
+        if info.subresource not in ("", "status"):
+            raise ApiError(405, "the server does not allow this method on the requested resource", details={})
+        item = self.backend.store.get(resource.table, (info.namespace, info.name))
+        if item is None:
+            raise not_found(resource.name, resource.group, info.name)
+        include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+        body = rendering.render_item(self.backend, resource, item, form, include)
+        return Response(200, body, form.media_type, revision=item.revision)
+
+    # --- writes -------------------------------------------------------------------------------------------------------
+
+    def _create(self, info: RequestInfo, request: Request, form: Form) -> Response:
+        resource = info.resource
+        if resource.name == "bindings" or info.subresource == "binding":
+            return self._respond(201, subresources.bind(self.backend, info, request), form)
+        if info.subresource == "eviction":
+            return self._respond(201, subresources.evict(self.backend, info, request), form)
+        if resource.group in _REVIEW_GROUPS:
+            return self._respond(201, subresources.review(self.backend, info, request), form)
+        if info.subresource:
+            raise ApiError(405, "the server does not allow this method on the requested resource", details={})
+        options = write_options(request, "CreateOptions")
+        decoded = decode_request(target_of(resource), request, options.validation)
+        written = writing.create(self.backend, info, decoded.document, options)
+        written.warnings = [*decoded.warnings, *written.warnings]
+        return self._written(info, written, request, form)
+
+    def _update(self, info: RequestInfo, request: Request, form: Form) -> Response:
+        options = write_options(request, "UpdateOptions")
+        decoded = decode_request(target_of(info.resource, info.subresource), request, options.validation)
+        if info.subresource == "finalize":
+            return self._respond(200, subresources.finalize(self.backend, info, decoded.document, options), form)
+        written = updates.update(self.backend, info, decoded.document, options)
+        written.warnings = [*decoded.warnings, *written.warnings]
+        return self._written(info, written, request, form)
+
+    def _delete(self, info: RequestInfo, request: Request, form: Form) -> Response:
+        options = delete_options(request)
+        if info.verb == "deletecollection":
+            return self._delete_collection(info, request, form)
+        deleted = deleting.delete(self.backend, info, options)
+        resource = info.resource
+        if deleted.gone and not self.backend.strategy(resource).returns_deleted:
+            details = object_details(info.name, resource.group, resource.name)
+            details["uid"] = part(deleted.document, "metadata").get("uid")
+            return self._respond(200, {**subresources.SUCCESS, "details": details}, form)
+        include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+        document = rendering.render_document(self.backend, resource, deleted.document, form, include)
+        status = 202 if not deleted.gone and options.orphan is False else 200
+        return self._respond(status, document, form)
+
+    def _delete_collection(self, info: RequestInfo, request: Request, form: Form) -> Response:
+        options = list_options(request.query, watch=False)
+        page = listing.list_items(self.backend, info, options)
+        body = rendering.render_page(self.backend, info, page, form, "Metadata")
+        deleting.delete_collection(self.backend, info, page.items, delete_options(request))
+        return Response(200, body, form.media_type, revision=self.backend.store.revision)
+
+    def _written(self, info: RequestInfo, written: writing.Written, request: Request, form: Form) -> Response:
+        status = 201 if written.created else 200
+        if written.item is not None and form is PLAIN:
+            body = self.backend.encode(info.resource, written.item)
+            response = Response(status, body, form.media_type, revision=self.backend.store.revision)
+        else:
+            include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+            document = rendering.render_document(self.backend, info.resource, written.document, form, include)
+            response = self._respond(status, document, form)
+        response.headers += [("warning", f"299 - {_quoted(text)}") for text in written.warnings]
+        return response
+
+    def _respond(self, status: int, document: Document, form: Form) -> Response:
+        body = rendering.encode_document(document, form)
+        return Response(status, body, form.media_type, revision=self.backend.store.revision)
+
+    def _refusal(self, request: Request, problem: ApiError) -> Response:
+        form = Form(YAML) if wants_yaml(request.headers.get("accept", "")) else PLAIN
+        body = rendering.render_error(problem, form)
+        headers = list(problem.headers.items())
+        return Response(problem.code, body, form.media_type, headers, self.backend.store.revision)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

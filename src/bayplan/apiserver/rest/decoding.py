@@ -1,0 +1,158 @@
+"""Bodies to objects of a kind: types checked, unknown fields told or refused, defaults filled in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml, summarize
+from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelope, decode_message
+from bayplan.apiserver.codec.shape import shape_of
+from bayplan.apiserver.kinds.custom_resources import prune
+from bayplan.apiserver.kinds.defaults import apply_defaults
+from bayplan.apiserver.kinds.strategy import Document
+from bayplan.apiserver.rest.errors import ApiError, bad_request
+from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.schema.facts import api_facts
+
+_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+_NO_KIND = "couldn't get version/kind; json parse error: "
+
+
+class Decoded(NamedTuple):
+    """An object, and what its writer should know about the body."""
+
+    document: Document
+    warnings: list[str]
+
+
+class Target(NamedTuple):
+    """What a body must be.
+
+    Attributes:
+        api_version, kind: of the object.
+        type_name: OpenAPI's name of its type; empty for custom resources.
+        resource: for custom resources.
+    """
+
+    api_version: str
+    kind: str
+    type_name: str
+    resource: Resource | None = None
+
+    @property
+    def version(self) -> str:
+        """The version without group."""
+        return self.api_version.rpartition("/")[2]
+
+
+def target_of(resource: Resource, subresource: str = "") -> Target:
+    """Return what the body of a write must be."""
+    facts = resource.subresources.get(subresource)
+    if facts is None or facts.kind == resource.kind:
+        return Target(resource.api_version, resource.kind, _go_type(resource.api_version, resource.kind), resource)
+    version = f"{facts.group}/{facts.version}" if facts.group else facts.version or resource.api_version
+    return Target(version, facts.kind, _go_type(version, facts.kind), None)
+
+
+def _go_type(api_version: str, kind: str) -> str:
+    return api_facts().kinds.get(f"{api_version}/{kind}", "")
+
+
+def decode_request(target: Target, request: Request, validation: str) -> Decoded:
+    """Return the object in the body of a request.
+
+    Raises:
+        ApiError: it can't be read, is of another kind, or breaks strict validation.
+    """
+    media_type = input_type(request.headers.get("content-type", ""))
+    body = request.body
+    if media_type == PROTOBUF:
+        try:
+            api_version, kind, raw = decode_envelope(body)
+            check_kind(target, api_version, kind)
+            value: object = decode_message(target.type_name, raw)
+        except ProtobufError as problem:
+            if body.startswith(MAGIC):
+                raise _unreadable(target, str(problem)) from problem
+            raise _unrecognized(target, str(problem), body) from problem
+        duplicates: list[str] = []
+    else:
+        try:
+            value, duplicates = parse_yaml(body) if media_type == YAML else parse_json(body)
+        except BodyError as problem:
+            raise _unrecognized(target, _NO_KIND + str(problem), body) from problem
+        if not isinstance(value, dict):
+            text = "json: cannot unmarshal into Go value of type struct"
+            raise _unrecognized(target, _NO_KIND + text, body)
+        check_kind(target, value.get("apiVersion"), value.get("kind"))
+    return decode_value(target, cast("Document", value), duplicates, validation)
+
+
+def check_kind(target: Target, api_version: object, kind: object) -> None:
+    """Refuse an object of another kind; what is left out is taken from the path.
+
+    Raises:
+        ApiError: it is of another kind or version.
+    """
+    if not kind and not api_version:
+        return
+    found_kind, found_version = str(kind or target.kind), str(api_version or target.api_version)
+    if (found_kind, found_version) == (target.kind, target.api_version):
+        return
+    version = found_version.rpartition("/")[2]
+    if f"{found_version}/{found_kind}" in api_facts().kinds:
+        package = target.api_version.partition("/")[0].partition(".")[0] if "/" in target.api_version else "core"
+        why = f"converting (v1.{found_kind}) to ({package}.{target.kind}): unknown conversion"
+        if found_kind == target.kind:
+            why = f'no kind "{found_kind}" is registered for version "{found_version}" {_SCHEME}'
+    else:
+        why = f'no kind "{found_kind}" is registered for version "{found_version}" {_SCHEME}'
+    raise bad_request(f'{found_kind} in version "{version}" cannot be handled as a {target.kind}: {why}')
+
+
+def decode_value(target: Target, value: Document, duplicates: list[str], validation: str) -> Decoded:
+    """Return the object in a JSON value.
+
+    Raises:
+        ApiError: a value does not fit its field, or strict validation finds something.
+    """
+    try:
+        document, problems = read_value(target, value, duplicates, validation)
+    except DecodeError as problem:
+        raise _unreadable(target, str(problem)) from problem
+    if problems and validation == "Strict":
+        raise _unreadable(target, f"strict decoding error: {', '.join(problems)}")
+    return Decoded(document, problems)
+
+
+def read_value(target: Target, value: Document, duplicates: list[str], validation: str) -> tuple[Document, list[str]]:
+    """Return the object in a JSON value, defaults filled in, and what strict validation would refuse.
+
+    Raises:
+        DecodeError: a value does not fit its field.
+    """
+    problems = [f'duplicate field "{path}"' for path in duplicates] if validation != "Ignore" else []
+    if not target.type_name:
+        document, unknown = prune(target.resource, value)
+        if validation != "Ignore":
+            problems += [f'unknown field "{path}"' for path in unknown]
+        return document, problems
+    shape = shape_of(target.type_name)
+    document = cast("Document", shape.read(value))
+    if validation != "Ignore" and not shape.knows_all(value):
+        problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
+    apply_defaults(target.type_name, document)
+    return document, problems
+
+
+def _unreadable(target: Target, why: str) -> ApiError:
+    return bad_request(f'{target.kind} in version "{target.version}" cannot be handled as a {target.kind}: {why}')
+
+
+def _unrecognized(target: Target, why: str, body: bytes) -> ApiError:
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {target.kind}): {why} ({summarize(body)})"
+    )

@@ -1,0 +1,179 @@
+"""The verbs ``delete`` and ``deletecollection``: grace periods, finalizers, preconditions, propagation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from bayplan.apiserver.kinds.strategy import Document, Strategy, part, texts
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.errors import conflict, forbidden, not_found
+from bayplan.apiserver.rest.options import DeleteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.store.item import Item
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+_PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
+
+
+@dataclass(slots=True)
+class Deleted:
+    """What a deletion led to.
+
+    Attributes:
+        document: the object in its last state, in the version of the request.
+        gone: whether it is (or, in a dry run, would be) gone.
+    """
+
+    document: Document
+    gone: bool
+
+
+def delete(backend: Backend, info: RequestInfo, options: DeleteOptions) -> Deleted:
+    """Delete an object: at once, or marked until grace period and finalizers are over.
+
+    Raises:
+        ApiError: it is not there, is not the one that was meant, or may not be deleted.
+    """
+    resource, strategy = info.resource, backend.strategy(info.resource)
+    item = backend.store.get(resource.table, (info.namespace, info.name))
+    if resource.table == "namespaces" and info.name in _PROTECTED_NAMESPACES:
+        raise forbidden(resource.name, resource.group, info.name, "this namespace may not be deleted")
+    if item is None:
+        raise not_found(resource.name, resource.group, info.name)
+    old = backend.document(resource, item)
+    _check_preconditions(resource, info, old, options)
+    if resource.table == "namespaces":
+        return _delete_namespace(backend, info, old, options)
+    new = _copy(old)
+    graceful, pending = _begin(backend, strategy, new, options)
+    if pending:
+        return Deleted(old, False)
+    finalizers = _finalizers(new, options)
+    metadata = part(new, "metadata")
+    changed = finalizers != texts(metadata, "finalizers")
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+    if finalizers and not graceful:
+        _mark(backend, metadata)
+    wait = bool(finalizers) or bool(graceful and metadata.get("deletionGracePeriodSeconds"))
+    if options.dry_run:
+        return Deleted(new if graceful or finalizers else old, not wait)
+    if wait:
+        if new != old:
+            backend.put(resource, new)
+        return Deleted(new, False)
+    if graceful or changed:
+        backend.put(resource, new)
+    backend.remove(resource, new)
+    return Deleted(new, True)
+
+
+def _copy(document: Document) -> Document:
+    return {**document, "metadata": dict(part(document, "metadata"))}
+
+
+def _check_preconditions(resource: Resource, info: RequestInfo, old: Document, options: DeleteOptions) -> None:
+    metadata = part(old, "metadata")
+    for name, wanted, found, rest in (
+        ("UID", options.uid, metadata.get("uid"), "deleted and then recreated"),
+        ("ResourceVersion", options.resource_version, metadata.get("resourceVersion"), "modified"),
+    ):
+        if wanted is not None and wanted != found:
+            why = f"the {name} in the precondition ({wanted}) does not match the {name} in record ({found})."
+            raise conflict(resource.kind, resource.group, info.name, f"{why} The object might have been {rest}")
+
+
+def _begin(backend: Backend, strategy: Strategy, new: Document, options: DeleteOptions) -> tuple[bool, bool]:
+    """Mark a graceful deletion, and say whether it is one, and whether one is under way that this one does not shorten."""
+    metadata = part(new, "metadata")
+    wanted = options.grace_seconds
+    if wanted is not None and wanted < 0:
+        wanted = 1
+    if not strategy.graceful:
+        return False, False
+    if metadata.get("deletionTimestamp"):
+        before = metadata.get("deletionGracePeriodSeconds")
+        if not isinstance(before, int) or before == 0:
+            return False, False
+        if wanted is None or wanted >= before:
+            return False, True
+        _shorten(backend, metadata, before, wanted)
+        return True, False
+    grace = strategy.grace_seconds(new, wanted)
+    if grace is None:
+        return False, False
+    metadata["deletionTimestamp"] = backend.later(grace)
+    metadata["deletionGracePeriodSeconds"] = grace
+    _raise_generation(metadata)
+    return True, False
+
+
+def _shorten(backend: Backend, metadata: Document, before: int, wanted: int) -> None:
+    begun = datetime.fromisoformat(str(metadata["deletionTimestamp"])) - timedelta(seconds=before)
+    until = begun + timedelta(seconds=wanted)
+    if until < datetime.fromisoformat(backend.now()):
+        metadata["deletionTimestamp"] = backend.now()
+        wanted = 1 if wanted else 0
+    else:
+        metadata["deletionTimestamp"] = until.strftime("%Y-%m-%dT%H:%M:%SZ")
+    metadata["deletionGracePeriodSeconds"] = wanted
+
+
+def _raise_generation(metadata: Document) -> None:
+    generation = metadata.get("generation")
+    if isinstance(generation, int) and generation > 0:
+        metadata["generation"] = generation + 1
+
+
+def _mark(backend: Backend, metadata: Document) -> None:
+    """Mark an object that knows no grace, but has finalizers."""
+    if not metadata.get("deletionTimestamp"):
+        _raise_generation(metadata)
+        metadata["deletionTimestamp"] = backend.now()
+    metadata["deletionGracePeriodSeconds"] = 0
+
+
+def _finalizers(document: Document, options: DeleteOptions) -> list[str]:
+    """Return the finalizers with those that say what becomes of dependents."""
+    found = texts(part(document, "metadata"), "finalizers")
+    orphan = options.propagation == "Orphan" or bool(options.orphan)
+    foreground = options.propagation == "Foreground"
+    if not options.propagation and options.orphan is None:
+        orphan, foreground = ORPHAN in found, FOREGROUND in found
+    kept = [each for each in found if each not in (ORPHAN, FOREGROUND)]
+    wanted = kept + [ORPHAN] * orphan + [FOREGROUND] * foreground
+    return found if set(wanted) == set(found) else wanted
+
+
+def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions) -> Deleted:
+    """Let a namespace terminate; it goes when its finalizers have been taken off."""
+    resource = info.resource
+    new = _copy(old)
+    metadata = part(new, "metadata")
+    if not metadata.get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = backend.now()
+        new["status"] = {**part(old, "status"), "phase": "Terminating"}
+        finalizers = _finalizers(new, options)
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        if not options.dry_run:
+            backend.put(resource, new)
+        return Deleted(new, False)
+    if not texts(part(old, "spec"), "finalizers") and not texts(metadata, "finalizers"):
+        if not options.dry_run:
+            backend.remove(resource, new)
+        return Deleted(new, True)
+    return Deleted(old, False)
+
+
+def delete_collection(backend: Backend, info: RequestInfo, items: list[Item], options: DeleteOptions) -> None:
+    """Delete what was listed; what is gone meanwhile is no problem."""
+    for item in items:
+        target = replace(info, verb="delete", namespace=item.namespace, name=item.name)
+        if backend.store.get(info.resource.table, item.key) is not None:
+            delete(backend, target, replace(options))

@@ -1,0 +1,181 @@
+"""Refusals as the API server words them: Status objects with reason, details, causes and code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+Document = dict[str, object]
+
+REASONS = {
+    400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
+    406: "NotAcceptable", 409: "Conflict", 410: "Expired", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType",
+    422: "Invalid", 429: "TooManyRequests", 500: "InternalError", 504: "Timeout",
+}  # fmt: skip
+
+
+class Cause(NamedTuple):
+    """One reason of a refusal: a field that is wrong, and how."""
+
+    reason: str
+    message: str
+    field: str
+
+
+class ApiError(Exception):
+    """A refusal.
+
+    Args:
+        code: of HTTP.
+        message: for people.
+        reason: for programs; empty where upstream gives none.
+        details: of the Status; None where upstream has none.
+        headers: of the response.
+        metadata: of the Status (a 410 hands out a continue token there).
+    """
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        *,
+        reason: str | None = None,
+        details: Document | None = None,
+        headers: Mapping[str, str] | None = None,
+        metadata: Document | None = None,
+    ) -> None:
+        self.code = code
+        self.message = message
+        self.reason = REASONS.get(code, "") if reason is None else reason
+        self.details = details
+        self.headers = dict(headers or {})
+        self.metadata = metadata or {}
+        super().__init__(message)
+
+    def status(self) -> Document:
+        """Return the Status."""
+        status: Document = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": self.metadata,
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details is not None:
+            status["details"] = self.details
+        status["code"] = self.code
+        return status
+
+
+def object_details(name: str, group: str, kind: str, causes: Sequence[Cause] = ()) -> Document:
+    """Return the details of a refusal that concerns an object; what is empty is left out."""
+    details: Document = {"name": name, "group": group, "kind": kind}
+    details = {key: value for key, value in details.items() if value}
+    if causes:
+        details["causes"] = [{key: value for key, value in cause._asdict().items() if value} for cause in causes]
+    return details
+
+
+def qualified(resource: str, group: str) -> str:
+    """Return ``deployments.apps``, or ``pods`` in the core group."""
+    return f"{resource}.{group}" if group else resource
+
+
+def bad_request(message: str) -> ApiError:
+    """400: what was sent can't be understood."""
+    return ApiError(400, message)
+
+
+def not_found(resource: str, group: str, name: str) -> ApiError:
+    """404: no such object."""
+    return ApiError(
+        404, f'{qualified(resource, group)} "{name}" not found', details=object_details(name, group, resource)
+    )
+
+
+def no_such_path() -> ApiError:
+    """404: no such resource."""
+    return ApiError(404, "the server could not find the requested resource", details={})
+
+
+def method_not_allowed() -> ApiError:
+    """405: the resource has no such verb."""
+    return ApiError(405, "the server does not allow this method on the requested resource", details={})
+
+
+def already_exists(resource: str, group: str, name: str) -> ApiError:
+    """409: the name is taken."""
+    text = f'{qualified(resource, group)} "{name}" already exists'
+    return ApiError(409, text, reason="AlreadyExists", details=object_details(name, group, resource))
+
+
+def conflict(resource: str, group: str, name: str, why: str) -> ApiError:
+    """409: the state of the object forbids it."""
+    text = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
+    return ApiError(409, text, details=object_details(name, group, resource))
+
+
+def modified(resource: str, group: str, name: str) -> ApiError:
+    """409: the object has another resource version than the writer saw."""
+    why = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(resource, group, name, why)
+
+
+def forbidden(resource: str, group: str, name: str, why: str, causes: Sequence[Cause] = ()) -> ApiError:
+    """403: admission refuses."""
+    text = f'{qualified(resource, group)} "{name}" is forbidden: {why}'
+    return ApiError(403, text, details=object_details(name, group, resource, causes))
+
+
+def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
+    """422: fields are wrong; the message lists them all."""
+    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes))
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    text = f'{qualified(kind, group)} "{name}" is invalid: {listed}'
+    return ApiError(422, text, details=object_details(name, group, kind, causes))
+
+
+def internal(message: str) -> ApiError:
+    """500 as upstream gives it for plain errors: without reason or details."""
+    return ApiError(500, message, reason="")
+
+
+# --- causes -----------------------------------------------------------------------------------------------------------
+
+
+def required(field: str, detail: str = "") -> Cause:
+    """A field that must be there."""
+    return Cause("FieldValueRequired", "Required value" + (f": {detail}" if detail else ""), field)
+
+
+def invalid_value(field: str, shown: str, detail: str) -> Cause:
+    """A value that is wrong; `shown` is the value as Go prints it."""
+    return Cause("FieldValueInvalid", f"Invalid value: {shown}: {detail}", field)
+
+
+def forbidden_value(field: str, detail: str) -> Cause:
+    """A field that must not be set, or not like this."""
+    return Cause("FieldValueForbidden", f"Forbidden: {detail}", field)
+
+
+def duplicate(field: str, shown: str) -> Cause:
+    """A value that is there twice."""
+    return Cause("FieldValueDuplicate", f"Duplicate value: {shown}", field)
+
+
+def not_supported(field: str, shown: str, supported: Sequence[str]) -> Cause:
+    """A value that is not one of a list."""
+    listed = ", ".join(f'"{each}"' for each in supported)
+    return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
+
+
+def too_long(field: str, limit: int) -> Cause:
+    """A text that is too long."""
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
+
+
+def not_found_value(field: str, shown: str) -> Cause:
+    """A reference to what is not there."""
+    return Cause("FieldValueNotFound", f"Not found: {shown}", field)

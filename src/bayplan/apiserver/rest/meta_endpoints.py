@@ -1,0 +1,119 @@
+"""Paths that are no resources: discovery, version, health, OpenAPI, and what is not there."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.errors import method_not_allowed, no_such_path
+from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.rest.negotiation import JSON, parse_accept
+from bayplan.apiserver.schema import discovery
+from bayplan.apiserver.schema.facts import api_facts
+from bayplan.apiserver.schema.openapi import OpenApi
+
+_TEXT = "text/plain; charset=utf-8"
+_HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
+_VERSIONS = {"v2"}
+
+
+class MetaEndpoints:
+    """Answers to requests that are about the API itself.
+
+    Args:
+        backend: for the resources that are served.
+        address: that clients are told.
+    """
+
+    def __init__(self, backend: Backend, address: str) -> None:
+        self._backend = backend
+        self._address = address
+        self._openapi = OpenApi(backend.registry)
+
+    def handle(self, request: Request) -> Response:
+        """Answer a request.
+
+        Raises:
+            ApiError: there is no such path, or it is only read.
+        """
+        segments = [each for each in request.path.split("/") if each]
+        first = segments[0] if segments else ""
+        if first in ("api", "apis", "version", "openapi", "") and request.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
+        if first in _HEALTH:
+            return self._health(_HEALTH[first], segments, request)
+        if first == "version" and len(segments) == 1:
+            return self._json(api_facts().version)
+        if first in ("api", "apis"):
+            return self._discovery(segments, request)
+        if first == "openapi":
+            response = self._openapi.handle(request, segments[1:])
+            return response if response is not None else _not_found()
+        if not segments:
+            return self._json({"paths": self._paths()})
+        return _not_found()
+
+    def _json(self, document: object, content_type: str = JSON) -> Response:
+        return Response(200, msgspec.json.encode(document), content_type)
+
+    def _paths(self) -> list[str]:
+        known = list(api_facts().paths)
+        for group, version in self._backend.registry.versions:
+            for path in (f"/apis/{group}", f"/apis/{group}/{version}"):
+                if group and path not in known:
+                    known.append(path)
+        return sorted(known)
+
+    def _discovery(self, segments: list[str], request: Request) -> Response:
+        registry = self._backend.registry
+        if len(segments) == 1:
+            if _wants_aggregated(request.headers.get("accept", "")):
+                return self._aggregated(request, core=segments[0] == "api")
+            return self._json(
+                discovery.api_versions(self._address) if segments[0] == "api" else discovery.group_list(registry)
+            )
+        if segments[0] == "api":
+            found = discovery.resource_list(registry, "", segments[1]) if len(segments) == 2 else None
+        elif len(segments) == 2:
+            found = discovery.group(registry, segments[1])
+        else:
+            found = discovery.resource_list(registry, segments[1], segments[2]) if len(segments) == 3 else None
+        if found is not None:
+            return self._json(found)
+        if segments[0] == "apis" and segments[1] not in registry.groups:
+            return _not_found()
+        raise no_such_path()
+
+    def _aggregated(self, request: Request, *, core: bool) -> Response:
+        document = discovery.aggregated(self._backend.registry, core=core)
+        tag = discovery.etag(document)
+        body = msgspec.json.encode(document)
+        headers = [("etag", tag), ("vary", "Accept")]
+        if request.headers.get("if-none-match") == tag:
+            return Response(304, b"", "", headers)
+        return Response(200, body, discovery.AGGREGATED, headers)
+
+    def _health(self, name: str, segments: list[str], request: Request) -> Response:
+        checks = api_facts().checks[name]
+        if len(segments) > 1:
+            check = "/".join(segments[1:])
+            return Response(200, b"ok", _TEXT) if check in checks else _not_found()
+        if "verbose" not in request.query:
+            return Response(200, b"ok", _TEXT)
+        excluded = request.query.get("exclude", "")
+        lines = [f"[+]{each} excluded: ok" if each == excluded else f"[+]{each} ok" for each in checks]
+        return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT)
+
+
+def _wants_aggregated(accept: str) -> bool:
+    for clause in parse_accept(accept):
+        parameters = clause.parameters
+        if parameters.get("g") == "apidiscovery.k8s.io" and parameters.get("as") == "APIGroupDiscoveryList":
+            return parameters.get("v") in _VERSIONS
+        if clause.media_type in (JSON, "*/*") and not parameters:
+            return False
+    return False
+
+
+def _not_found() -> Response:
+    return Response(404, b"404 page not found\n", _TEXT)

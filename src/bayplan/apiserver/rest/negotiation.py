@@ -1,0 +1,128 @@
+"""Which form an answer takes: JSON or YAML, plain, as a table, or as metadata only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bayplan.apiserver.rest.errors import ApiError
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_OBJECT_TYPES = (JSON, YAML, PROTOBUF)
+_STREAM_TYPES = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+_CONVERSIONS = {
+    ("Table", "meta.k8s.io", "v1"), ("Table", "meta.k8s.io", "v1beta1"),
+    ("PartialObjectMetadata", "meta.k8s.io", "v1"), ("PartialObjectMetadata", "meta.k8s.io", "v1beta1"),
+    ("PartialObjectMetadataList", "meta.k8s.io", "v1"), ("PartialObjectMetadataList", "meta.k8s.io", "v1beta1"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How to write an answer.
+
+    Attributes:
+        media_type: JSON or YAML.
+        kind: ``Table``, ``PartialObjectMetadata`` or empty for the object itself.
+        version: of that kind.
+        pretty: with indentation.
+    """
+
+    media_type: str = JSON
+    kind: str = ""
+    version: str = "v1"
+    pretty: bool = False
+
+
+PLAIN = Form()
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One alternative of an Accept header."""
+
+    media_type: str
+    parameters: dict[str, str]
+    quality: float
+
+
+def parse_accept(header: str) -> list[Clause]:
+    """Return the alternatives of an Accept header, best first; those of equal quality in their order."""
+    clauses = []
+    for part in header.split(","):
+        media_type, *rest = (each.strip() for each in part.split(";"))
+        parameters = {name.strip(): value.strip() for name, _, value in (each.partition("=") for each in rest)}
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            quality = 0.0
+        if media_type:
+            clauses.append(Clause(media_type, parameters, quality))
+    return sorted(clauses, key=lambda clause: -clause.quality)
+
+
+def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, pretty: bool = False) -> Form:
+    """Return the form that a client accepts.
+
+    Args:
+        accept: the header; empty means anything.
+        stream: the answer is a watch.
+        is_list: the endpoint serves collections, which could also be watched.
+        pretty: the client wants to read it.
+
+    Raises:
+        ApiError: it accepts nothing that is served.
+    """
+    if not accept or accept == "*/*" or accept == JSON:
+        return Form(JSON, pretty=pretty) if pretty else PLAIN
+    clauses = parse_accept(accept)
+    if not any(_matches(clause.media_type, each) for clause in clauses for each in _OBJECT_TYPES):
+        offered: tuple[str, ...] = (*_OBJECT_TYPES, *_STREAM_TYPES) if is_list else _OBJECT_TYPES
+        text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
+        raise ApiError(406, text, details={})
+    for clause in clauses:
+        form = _form(clause, stream, pretty)
+        if form is not None:
+            return form
+    offered = _STREAM_TYPES if stream else _OBJECT_TYPES
+    raise ApiError(406, f"only the following media types are accepted: {', '.join(offered)}")
+
+
+def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
+    media_type = next((each for each in ((JSON,) if stream else (JSON, YAML)) if _matches(clause.media_type, each)), "")
+    if not media_type:
+        return None
+    kind = clause.parameters.get("as", "")
+    if not kind:
+        return Form(media_type, pretty=pretty)
+    version = clause.parameters.get("v", "")
+    if (kind, clause.parameters.get("g", ""), version) not in _CONVERSIONS:
+        return None
+    return Form(media_type, kind.removesuffix("List"), version, pretty)
+
+
+def _matches(wanted: str, offered: str) -> bool:
+    return wanted in ("*/*", offered) or (wanted.endswith("/*") and offered.startswith(wanted[:-1]))
+
+
+def wants_yaml(accept: str) -> bool:
+    """Say whether a refusal should be written as YAML."""
+    clauses = parse_accept(accept)
+    return bool(clauses) and clauses[0].media_type == YAML
+
+
+def input_type(content_type: str) -> str:
+    """Return the media type of a body.
+
+    Raises:
+        ApiError: it is none that is read.
+    """
+    media_type = content_type.partition(";")[0].strip().lower()
+    if not media_type:
+        return JSON
+    if media_type in _OBJECT_TYPES:
+        return media_type
+    listed = ", ".join(_OBJECT_TYPES)
+    text = f"the body of the request was in an unknown format - accepted media types include: {listed}"
+    raise ApiError(415, text)

@@ -1,0 +1,140 @@
+"""Checks of metadata that every kind has: names, labels, annotations, owners, finalizers; and of changes to them."""
+
+from __future__ import annotations
+
+import json
+
+from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, required
+from bayplan.objects.names import (
+    check_dns1035_label,
+    check_dns1123_label,
+    check_dns1123_subdomain,
+    check_label_value,
+    check_qualified_name,
+)
+from bayplan.objects.selectors import quote
+
+_TOTAL_ANNOTATIONS = 256 * 1024
+_IMMUTABLE = "field is immutable"
+
+
+def check_name(name: str, rule: str, *, prefix: bool = False) -> tuple[str, ...]:
+    """Return what is wrong with a name.
+
+    Args:
+        name: to check.
+        rule: ``subdomain``, ``label``, ``label1035`` or ``path``.
+        prefix: it is the beginning of a generated name, so a dash at its end is fine.
+    """
+    if prefix and name.endswith("-") and len(name) > 1:
+        name = f"{name[:-1]}a" if rule != "path" else name
+    if rule == "label":
+        return check_dns1123_label(name)
+    if rule == "label1035":
+        return check_dns1035_label(name)
+    return check_dns1123_subdomain(name) if rule == "subdomain" else check_path_segment(name)
+
+
+def check_path_segment(name: str) -> tuple[str, ...]:
+    """Return what is wrong with a name that only has to fit into a path."""
+    if name in (".", ".."):
+        return (f"may not be '{name}'",)
+    return tuple(f"may not contain '{each}'" for each in ("/", "%") if each in name)
+
+
+def check_metadata(metadata: Document, *, namespaced: bool, rule: str, field: str = "metadata") -> list[Cause]:
+    """Return what is wrong with the metadata of an object."""
+    causes: list[Cause] = []
+    prefix, name = str(metadata.get("generateName") or ""), str(metadata.get("name") or "")
+    if prefix:
+        causes += [
+            invalid_value(f"{field}.generateName", quote(prefix), each)
+            for each in check_name(prefix, rule, prefix=True)
+        ]
+    if not name:
+        causes.append(required(f"{field}.name", "name or generateName is required"))
+    else:
+        causes += [invalid_value(f"{field}.name", quote(name), each) for each in check_name(name, rule)]
+    namespace = str(metadata.get("namespace") or "")
+    if namespaced and namespace:
+        found = check_dns1123_label(namespace)
+        causes += [invalid_value(f"{field}.namespace", quote(namespace), each) for each in found]
+    elif not namespaced and namespace:
+        causes.append(forbidden_value(f"{field}.namespace", "not allowed on this type"))
+    causes += check_labels(part(metadata, "labels"), f"{field}.labels")
+    causes += check_annotations(part(metadata, "annotations"), f"{field}.annotations")
+    causes += _check_owners(parts(metadata, "ownerReferences"), f"{field}.ownerReferences")
+    for finalizer in texts(metadata, "finalizers"):
+        causes += _check_finalizer(finalizer, f"{field}.finalizers")
+    return causes
+
+
+def check_labels(labels: Document, field: str) -> list[Cause]:
+    """Return what is wrong with labels, in the order of their keys."""
+    causes: list[Cause] = []
+    for key, value in sorted(labels.items()):
+        causes += [invalid_value(field, quote(key), each) for each in check_qualified_name(key)]
+        causes += [invalid_value(field, quote(str(value)), each) for each in check_label_value(str(value))]
+    return causes
+
+
+def check_annotations(annotations: Document, field: str) -> list[Cause]:
+    """Return what is wrong with annotations."""
+    causes: list[Cause] = []
+    total = 0
+    for key, value in annotations.items():
+        causes += [invalid_value(field, quote(key), each) for each in check_qualified_name(key.lower())]
+        total += len(key.encode()) + len(str(value).encode())
+    if total > _TOTAL_ANNOTATIONS:
+        text = f"Too long: may not be more than {_TOTAL_ANNOTATIONS} bytes"
+        causes.append(Cause("FieldValueTooLong", text, field))
+    return causes
+
+
+def _check_owners(owners: list[Document], field: str) -> list[Cause]:
+    causes: list[Cause] = []
+    controllers = [owner for owner in owners if owner.get("controller")]
+    for index, owner in enumerate(owners):
+        here = f"{field}[{index}]"
+        for name, text in (
+            ("apiVersion", "version must not be empty"), ("kind", "must not be empty"),
+            ("name", "must not be empty"), ("uid", "must not be empty"),
+        ):  # fmt: skip
+            if not owner.get(name):
+                causes.append(invalid_value(f"{here}.{name}", quote(str(owner.get(name) or "")), text))
+    if len(controllers) > 1:
+        first, second = (f"{each.get('kind')}" for each in controllers[:2])
+        text = "Only one reference can have Controller set to true. "
+        text += f'Found "true" in references for {first} and {second}'
+        causes.append(invalid_value(field, json.dumps(owners, separators=(",", ":")), text))
+    return causes
+
+
+def _check_finalizer(name: str, field: str) -> list[Cause]:
+    causes = [invalid_value(field, quote(name), each) for each in check_qualified_name(name)]
+    if not causes and "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
+        text = "name is neither a standard finalizer name nor is it fully qualified"
+        causes.append(invalid_value(field, quote(name), text))
+    return causes
+
+
+def check_metadata_update(new: Document, old: Document, field: str = "metadata") -> list[Cause]:
+    """Return what is wrong with a change of metadata."""
+    causes: list[Cause] = []
+    if old.get("deletionTimestamp"):
+        known = texts(old, "finalizers")
+        added = sorted(each for each in texts(new, "finalizers") if each not in known)
+        if added:
+            listed = ", ".join(quote(each) for each in added)
+            text = "no new finalizers can be added if the object is being deleted, found new finalizers "
+            causes.append(forbidden_value(f"{field}.finalizers", f"{text}[]string{{{listed}}}"))
+    for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if new.get(name) != old.get(name):
+            causes.append(invalid_value(f"{field}.{name}", json.dumps(new.get(name)), _IMMUTABLE))
+    return causes
+
+
+def shown(value: object) -> str:
+    """Return a value as Go's messages show it: compact JSON."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

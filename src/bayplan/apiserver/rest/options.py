@@ -1,0 +1,303 @@
+"""Options of requests: read from the query (or, for deletions, from the body) and checked as apimachinery does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml
+from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.protobuf import ProtobufError, decode_envelope, decode_message
+from bayplan.apiserver.codec.shape import shape_of
+from bayplan.apiserver.rest.errors import Cause, bad_request, forbidden_value, internal, invalid, not_supported
+from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
+from bayplan.objects.selectors import quote
+
+Document = dict[str, object]
+
+_META_GROUP = "meta.k8s.io"
+_DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+_FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
+NOT_OLDER_THAN = "NotOlderThan"
+EXACT = "Exact"
+
+
+def read_bool(query: Mapping[str, str], name: str) -> bool | None:
+    """Return a boolean parameter, None where it is absent; one without a value is true."""
+    text = query.get(name)
+    if text is None:
+        return None
+    # Conversion of query parameters takes every text that is not false for true.
+    return text not in _FALSE
+
+
+def read_integer(query: Mapping[str, str], name: str) -> int | None:
+    """Return an integer parameter.
+
+    Raises:
+        ApiError: it is no integer.
+    """
+    text = query.get(name)
+    if text is None or text == "":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax") from None
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Options of a list or a watch.
+
+    Attributes:
+        resource_version: None where none was given.
+        match: of the resource version.
+    """
+
+    label_selector: str = ""
+    field_selector: str = ""
+    resource_version: int | None = None
+    match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    timeout_seconds: int | None = None
+    bookmarks: bool = False
+    send_initial_events: bool | None = None
+
+
+def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
+    """Return the options of a list or watch.
+
+    Raises:
+        ApiError: they contradict one another.
+    """
+    causes = _watch_causes(query) if watch else _list_causes(query)
+    if causes:
+        raise invalid("ListOptions", _META_GROUP, "", causes)
+    return ListOptions(
+        label_selector=query.get("labelSelector", ""),
+        field_selector=query.get("fieldSelector", ""),
+        resource_version=read_revision(query.get("resourceVersion", "")),
+        match=query.get("resourceVersionMatch", ""),
+        limit=max(0, read_integer(query, "limit") or 0),
+        continue_token=query.get("continue", ""),
+        timeout_seconds=read_integer(query, "timeoutSeconds"),
+        bookmarks=bool(read_bool(query, "allowWatchBookmarks")),
+        send_initial_events=read_bool(query, "sendInitialEvents"),
+    )
+
+
+def read_revision(text: str) -> int | None:
+    """Return a resource version, or None for an empty text.
+
+    Raises:
+        ApiError: it is not a number.
+    """
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit():
+        problem = f"Invalid value: {quote(text)}: strconv.ParseUint: parsing {quote(text)}: invalid syntax"
+        raise internal(f"resourceVersion: {problem}")
+    return int(text)
+
+
+def _list_causes(query: Mapping[str, str]) -> list[Cause]:
+    causes = []
+    match, revision = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
+    if match:
+        field = "resourceVersionMatch"
+        if not revision:
+            causes.append(forbidden_value(field, f"{field} is forbidden unless resourceVersion is provided"))
+        if query.get("continue"):
+            causes.append(forbidden_value(field, f"{field} is forbidden when continue is provided"))
+        if match not in (EXACT, NOT_OLDER_THAN):
+            causes.append(not_supported(field, quote(match), (EXACT, NOT_OLDER_THAN, "")))
+        if match == EXACT and revision == "0":
+            causes.append(forbidden_value(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+    if query.get("sendInitialEvents"):
+        causes.append(forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return causes
+
+
+def _watch_causes(query: Mapping[str, str]) -> list[Cause]:
+    causes = []
+    match, field = query.get("resourceVersionMatch", ""), "resourceVersionMatch"
+    initial = "sendInitialEvents" in query
+    if initial and match != NOT_OLDER_THAN:
+        causes.append(forbidden_value(field, f"sendInitialEvents requires setting {field} to {NOT_OLDER_THAN}"))
+    if match:
+        if not initial:
+            causes.append(
+                forbidden_value(field, f"{field} is forbidden for watch unless sendInitialEvents is provided")
+            )
+        if match != NOT_OLDER_THAN:
+            causes.append(not_supported(field, quote(match), (NOT_OLDER_THAN,)))
+        if query.get("continue"):
+            causes.append(forbidden_value(field, f"{field} is forbidden when continue is provided"))
+    return causes
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Options of a create, an update or a patch.
+
+    Attributes:
+        dry_run: nothing is stored.
+        manager: who owns what is written.
+        validation: of unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
+        force: of an apply.
+    """
+
+    dry_run: bool = False
+    manager: str = ""
+    validation: str = "Warn"
+    force: bool = False
+
+
+def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
+    """Return the options of a write.
+
+    Args:
+        request: with them in its query.
+        kind: ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``.
+        apply: the write is a server-side apply.
+
+    Raises:
+        ApiError: they are wrong.
+    """
+    query = request.query
+    causes: list[Cause] = []
+    manager = query.get("fieldManager", "")
+    if apply and not manager:
+        causes.append(Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
+    if "force" in query and kind == "PatchOptions" and not apply:
+        causes.append(forbidden_value("force", "may not be specified for non-apply patch"))
+    if len(manager) > 128:
+        causes.append(Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
+    causes += _dry_run_causes(query.get("dryRun"))
+    validation = query.get("fieldValidation", "")
+    if validation not in ("", "Ignore", "Warn", "Strict"):
+        causes.append(not_supported("fieldValidation", quote(validation), ("Ignore", "Strict", "Warn")))
+    if causes:
+        raise invalid(kind, _META_GROUP, "", causes)
+    return WriteOptions(
+        dry_run=bool(query.get("dryRun")),
+        manager=manager or _agent(request.headers.get("user-agent", "")),
+        validation=validation or "Warn",
+        force=bool(read_bool(query, "force")),
+    )
+
+
+def _dry_run_causes(text: str | None) -> list[Cause]:
+    if text in (None, "", "All"):
+        return []
+    return [not_supported("dryRun", f'["{text}"]', ("All",))]
+
+
+def _agent(header: str) -> str:
+    """Return the name of a client: its agent up to the version."""
+    return header.partition("/")[0][:128] or "unknown"
+
+
+@dataclass(slots=True)
+class DeleteOptions:
+    """Options of a deletion.
+
+    Attributes:
+        grace_seconds: None where the object decides.
+        uid, resource_version: preconditions, or empty.
+        propagation: ``Foreground``, ``Background``, ``Orphan`` or empty.
+        orphan: the older way to say that.
+        dry_run: nothing is stored.
+    """
+
+    grace_seconds: int | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    propagation: str = ""
+    orphan: bool | None = None
+    dry_run: bool = False
+
+
+def delete_options(request: Request) -> DeleteOptions:
+    """Return the options of a deletion: those of the body, or without a body those of the query.
+
+    Raises:
+        ApiError: they can't be read, or are wrong.
+    """
+    document = _body_options(request) if request.body else _query_options(request.query)
+    return check_delete_options(document)
+
+
+def check_delete_options(document: Document) -> DeleteOptions:
+    """Return checked options.
+
+    Raises:
+        ApiError: they are wrong.
+    """
+    causes: list[Cause] = []
+    propagation = str(document.get("propagationPolicy") or "")
+    orphan = document.get("orphanDependents")
+    if orphan is not None and propagation:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(Cause("FieldValueInvalid", f'Invalid value: "{propagation}": {text}', "propagationPolicy"))
+    elif propagation not in ("", "Foreground", "Background", "Orphan"):
+        listed = ("Foreground", "Background", "Orphan", "nil")
+        causes.append(not_supported("propagationPolicy", quote(propagation), listed))
+    dry_run = document.get("dryRun")
+    if isinstance(dry_run, list):
+        for each in dry_run:
+            causes += _dry_run_causes(str(each))
+    if causes:
+        raise invalid("DeleteOptions", _META_GROUP, "", causes)
+    grace = document.get("gracePeriodSeconds")
+    conditions = document.get("preconditions")
+    conditions = conditions if isinstance(conditions, dict) else {}
+    return DeleteOptions(
+        grace_seconds=grace if isinstance(grace, int) else None,
+        uid=conditions.get("uid"),
+        resource_version=conditions.get("resourceVersion"),
+        propagation=propagation,
+        orphan=orphan if isinstance(orphan, bool) else None,
+        dry_run=bool(dry_run),
+    )
+
+
+def _query_options(query: Mapping[str, str]) -> Document:
+    document: Document = {}
+    if query.get("gracePeriodSeconds"):
+        document["gracePeriodSeconds"] = read_integer(query, "gracePeriodSeconds")
+    if query.get("propagationPolicy"):
+        document["propagationPolicy"] = query["propagationPolicy"]
+    if query.get("orphanDependents"):
+        document["orphanDependents"] = read_bool(query, "orphanDependents")
+    if query.get("dryRun"):
+        document["dryRun"] = [query["dryRun"]]
+    return document
+
+
+def _body_options(request: Request) -> Document:
+    media_type = input_type(request.headers.get("content-type", ""))
+    try:
+        if media_type == PROTOBUF:
+            api_version, kind, raw = decode_envelope(request.body)
+            document = decode_message(_DELETE_OPTIONS, raw)
+        else:
+            parse = parse_yaml if media_type == YAML else parse_json
+            value = parse(request.body).value
+            if not isinstance(value, dict):
+                raise BodyError("couldn't get version/kind; json parse error: not an object")
+            api_version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
+            document = value
+        if kind and kind != "DeleteOptions":
+            scheme = 'in scheme "pkg/runtime/scheme.go:111"'
+            raise bad_request(f'no kind "{kind}" is registered for version "{api_version}" {scheme}')
+        read = shape_of(_DELETE_OPTIONS).read(document)
+    except BodyError as problem:
+        raise bad_request(f"couldn't get version/kind; json parse error: {problem}") from problem
+    except (DecodeError, ProtobufError) as problem:
+        raise bad_request(str(problem)) from problem
+    assert isinstance(read, dict)
+    return read

@@ -1,0 +1,228 @@
+"""The verb ``patch``: JSON, merge and strategic merge patches, and server-side apply."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml
+from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.merging import DuplicateItemError
+from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.patches.json_patch import JsonPatchError, json_patch, merge_patch
+from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
+from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.decoding import Target, read_value, target_of
+from bayplan.apiserver.rest.errors import ApiError, Cause, bad_request, internal, invalid, not_found
+from bayplan.apiserver.rest.field_declarations import undeclared_field
+from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.object_meta import shown
+from bayplan.apiserver.rest.options import WriteOptions, write_options
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.updates import check_place, managers_after
+from bayplan.apiserver.rest.writing import Written
+from bayplan.objects.selectors import quote
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+_REJECTED = "the server rejected our request due to an error in our request"
+
+
+def patch_type(request: Request, *, custom: bool) -> str:
+    """Return the media type of a patch.
+
+    Raises:
+        ApiError: it is none that is read.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in _TYPES:
+        raise ApiError(415, "415: Unsupported Media Type", details={})
+    if custom and media_type == STRATEGIC_PATCH:
+        listed = ", ".join(each for each in _TYPES if each != STRATEGIC_PATCH)
+        text = f"the body of the request was in an unknown format - accepted media types include: {listed}"
+        raise ApiError(415, text)
+    return media_type
+
+
+def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
+    """Change an object by a patch.
+
+    Raises:
+        ApiError: the patch can't be read or applied, or the change is refused.
+    """
+    resource = info.resource
+    media_type = patch_type(request, custom=resource.custom is not None)
+    options = write_options(request, "PatchOptions", apply=media_type == APPLY_PATCH)
+    if media_type == APPLY_PATCH:
+        return _apply(backend, info, request, options)
+    item = backend.store.get(resource.table, (info.namespace, info.name))
+    if item is None:
+        raise not_found(resource.name, resource.group, info.name)
+    old = backend.document(resource, item)
+    new, warnings = patched(target_of(resource), old, request.body, media_type, options.validation)
+    check_place(info, part(new, "metadata"))
+    writing.check_version(resource, info, new, old, required=False)
+    managers = managers_after(backend, info, old, new, options)
+    written = writing.change(backend, info, old, new, managers, options)
+    written.warnings = [*warnings, *written.warnings]
+    return written
+
+
+def patched(target: Target, old: Document, body: bytes, media_type: str, validation: str) -> tuple[Document, list[str]]:
+    """Return an object with a patch applied, decoded and defaulted, and warnings.
+
+    Raises:
+        ApiError: the patch can't be read or applied, or what it makes does not fit the type.
+    """
+    whole = {"apiVersion": target.api_version, "kind": target.kind, **old}
+    if media_type == JSON_PATCH:
+        value, told = _json_patched(whole, body)
+    elif media_type == MERGE_PATCH:
+        changes = _changes(body)
+        value, told = merge_patch(whole, changes), ""
+    else:
+        changes = _changes(body)
+        try:
+            value, told = strategic_merge(target.type_name, whole, changes), _go_map(changes)
+        except StrategicPatchError as problem:
+            raise ApiError(400, str(problem)) from problem
+    if not isinstance(value, dict):
+        raise ApiError(422, _REJECTED, details={})
+    try:
+        new, problems = read_value(target, value, [], validation)
+    except DecodeError as problem:
+        raise _unfit(told or shown(value), str(problem)) from problem
+    if problems and validation == "Strict":
+        raise _unfit(told or shown(value), f"strict decoding error: {', '.join(problems)}")
+    return new, problems
+
+
+def _unfit(told: str, why: str) -> ApiError:
+    return invalid("", "", "", [Cause("FieldValueInvalid", f"Invalid value: {quote(told)}: {why}", "patch")])
+
+
+def _read(body: bytes) -> object:
+    try:
+        return parse_json(body).value
+    except BodyError as problem:
+        raise bad_request(f"error decoding patch: {problem}") from problem
+
+
+def _changes(body: bytes) -> Document:
+    value = _read(body)
+    if not isinstance(value, dict):
+        kind = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
+        text = f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding patch: {text}")
+    return value
+
+
+def _json_patched(whole: Document, body: bytes) -> tuple[object, str]:
+    operations = _read(body)
+    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
+        text = "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+        raise bad_request(f"error decoding patch: {text}")
+    try:
+        return json_patch(whole, operations), ""
+    except JsonPatchError as problem:
+        raise ApiError(422, _REJECTED, details={}) from problem
+
+
+def _go_map(value: object) -> str:
+    """Return a value as Go prints a map."""
+    if isinstance(value, dict):
+        inner = " ".join(f"{name}:{_go_map(item)}" for name, item in sorted(value.items()))
+        return f"map[{inner}]"
+    if isinstance(value, list):
+        return f"[{' '.join(_go_map(item) for item in value)}]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# --- server-side apply ------------------------------------------------------------------------------------------------
+
+
+def _apply(backend: Backend, info: RequestInfo, request: Request, options: WriteOptions) -> Written:
+    resource = info.resource
+    item = backend.store.get(resource.table, (info.namespace, info.name))
+    if item is None and info.subresource:
+        raise not_found(resource.name, resource.group, info.name)
+    zero = writing.zero_document(resource)
+    old = zero if item is None else backend.document(resource, item)
+    config = _configuration(request.body)
+    _check_configuration(info, config)
+    sent = part(config, "metadata").get("resourceVersion")
+    request_facts = writing.ownership(backend, info, options)
+    managers = managed.decode(part(old, "metadata").get("managedFields"))
+    try:
+        merged, managers = managed.apply(request_facts, zero, old, config, managers, force=options.force)
+    except managed.ApplyConflict as problem:
+        raise _conflicting(problem) from problem
+    except DuplicateItemError as problem:
+        raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}") from problem
+    new, warnings = _reread(target_of(resource), merged, options.validation)
+    metadata = part(new, "metadata")
+    if metadata.get("name") not in (None, "", info.name):
+        raise writing.wrong_name(str(metadata["name"]), info.name)
+    if item is None:
+        metadata["name"] = info.name
+        writing.place(info, metadata)
+        writing.check_namespace(backend, info, info.name)
+        written = writing.store_new(backend, info, new, managers, options)
+    else:
+        check_place(info, metadata)
+        part(new, "metadata")["resourceVersion"] = sent or ""
+        writing.check_version(resource, info, new, old, required=False)
+        written = writing.change(backend, info, old, new, managers, options)
+    written.warnings = [*warnings, *written.warnings]
+    return written
+
+
+def _configuration(body: bytes) -> Document:
+    try:
+        value = parse_yaml(body).value
+    except BodyError as problem:
+        raise bad_request(f"error decoding YAML: {problem}") from problem
+    if not isinstance(value, dict):
+        raise bad_request("error decoding YAML: not an object")
+    return cast("Document", value)
+
+
+def _check_configuration(info: RequestInfo, config: Document) -> None:
+    resource = info.resource
+    api_version, kind = str(config.get("apiVersion") or ""), str(config.get("kind") or "")
+    if (api_version, kind) != (resource.api_version, resource.kind):
+        group, _, version = api_version.rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
+    if part(config, "metadata").get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    problem = undeclared_field(resource.fields, config)
+    if problem:
+        raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}")
+
+
+def _identity(info: RequestInfo, config: Document) -> str:
+    metadata, resource = part(config, "metadata"), info.resource
+    gvk = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+    return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {gvk}"
+
+
+def _reread(target: Target, merged: Document, validation: str) -> tuple[Document, list[str]]:
+    try:
+        return read_value(target, merged, [], validation)
+    except DecodeError as problem:
+        text = f"failed to convert new typed object to object: {problem}"
+        raise internal(text) from problem
+
+
+def _conflicting(problem: managed.ApplyConflict) -> ApiError:
+    causes: list[object] = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path}
+        for manager, path in problem.conflicts
+    ]
+    return ApiError(409, str(problem), details={"causes": causes})

@@ -1,0 +1,129 @@
+"""Objects and lists to bodies: JSON or YAML; as they are, as tables, or as metadata only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import msgspec
+import yaml
+
+from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.errors import ApiError, bad_request
+from bayplan.apiserver.rest.listing import Page
+from bayplan.apiserver.rest.negotiation import PLAIN, YAML, Form
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.store.item import Item
+from bayplan.apiserver.tables.table import INCLUDE, include_policy, table_of
+
+_encode = msgspec.json.encode
+
+
+def encode_document(document: Document, form: Form) -> bytes:
+    """Return a document as JSON or YAML."""
+    if form.media_type == YAML:
+        text: str = yaml.safe_dump(document, default_flow_style=False, sort_keys=True, allow_unicode=True)
+        return text.encode()
+    if form.pretty:
+        return msgspec.json.format(_encode(document), indent=2)
+    return _encode(document)
+
+
+def render_error(problem: ApiError, form: Form) -> bytes:
+    """Return a refusal as a body."""
+    return encode_document(problem.status(), form)
+
+
+def render_item(backend: Backend, resource: Resource, item: Item, form: Form, include: str = INCLUDE) -> bytes:
+    """Return an object as a body.
+
+    Raises:
+        ApiError: the form of a table can't be had.
+    """
+    if form is PLAIN:
+        return backend.encode(resource, item)
+    return encode_document(render_document(backend, resource, backend.document(resource, item), form, include), form)
+
+
+def render_document(
+    backend: Backend, resource: Resource, document: Document, form: Form, include: str = INCLUDE
+) -> Document:
+    """Return an object in a form, as a document.
+
+    Raises:
+        ApiError: the form of a table can't be had.
+    """
+    if form.kind == "Table":
+        revision = str(part(document, "metadata").get("resourceVersion") or "")
+        metadata: Document = {"resourceVersion": revision} if revision else {}
+        return table_of(resource, [document], metadata, form.version, include, backend.clock())
+    if form.kind == "PartialObjectMetadata":
+        return _partial(document, form.version)
+    return {"kind": resource.kind, "apiVersion": resource.api_version} | document
+
+
+def _partial(document: Document, version: str) -> Document:
+    head: Document = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
+    return {**head, "metadata": part(document, "metadata")}
+
+
+def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, include: str) -> bytes:
+    """Return a list as a body.
+
+    Raises:
+        ApiError: the form of a table can't be had.
+    """
+    resource = info.resource
+    metadata: Document = {"resourceVersion": str(page.revision)}
+    if page.token:
+        metadata["continue"] = page.token
+    if page.remaining is not None:
+        metadata["remainingItemCount"] = page.remaining
+    if form is PLAIN:
+        head = _encode({"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata})
+        items = b",".join([backend.encode_bare(resource, item) for item in page.items])
+        return head[:-1] + b',"items":[' + items + b"]}"
+    documents = [backend.document(resource, item) for item in page.items]
+    if form.kind == "Table":
+        table = table_of(resource, documents, metadata, form.version, include, backend.clock())
+        return encode_document(table, form)
+    kind, version = f"{resource.kind}List", resource.api_version
+    if form.kind == "PartialObjectMetadata":
+        kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
+        documents = [_partial(document, form.version) for document in documents]
+    if resource.custom is not None:
+        documents = [{"kind": resource.kind, "apiVersion": resource.api_version} | each for each in documents]
+    body: Document = {"kind": kind, "apiVersion": version, "metadata": metadata, "items": cast("object", documents)}
+    return encode_document(body, form)
+
+
+def watch_form(backend: Backend, info: RequestInfo, form: Form) -> tuple[Callable[[Item], bytes], object]:
+    """Return how the objects of a watch are encoded, and a key that tells alike watches."""
+    resource = info.resource
+    if form is PLAIN:
+        return (lambda item: backend.encode(resource, item)), resource.api_version
+    if form.kind == "Table":
+        return (lambda item: _later_table(backend, resource, item, form)), (resource.api_version, form)
+    return (lambda item: render_item(backend, resource, item, form)), (resource.api_version, form)
+
+
+def _later_table(backend: Backend, resource: Resource, item: Item, form: Form) -> bytes:
+    """Return a table of a watch that has seen its columns."""
+    table = render_document(backend, resource, backend.document(resource, item), form)
+    return encode_document({**table, "columnDefinitions": None}, form)
+
+
+def included(query_value: str | None) -> str:
+    """Return how much of the objects the rows of a table hold.
+
+    Raises:
+        ApiError: it is no way that exists.
+    """
+    found = include_policy(query_value)
+    if not found:
+        must = "must be 'Metadata', 'Object', 'None', or empty"
+        text = f'Unable to convert to Table as requested: includeObject: Invalid value: "{query_value}": {must}'
+        raise bad_request(text)
+    return found

@@ -1,0 +1,85 @@
+"""What a request asks for: verb, resource, namespace, name and subresource, from method, path and query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bayplan.apiserver.rest.errors import method_not_allowed, no_such_path
+from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
+
+_VERBS = {
+    ("GET", True): "get", ("PUT", True): "update", ("PATCH", True): "patch", ("DELETE", True): "delete",
+    ("POST", False): "create", ("GET", False): "list", ("DELETE", False): "deletecollection",
+}  # fmt: skip
+_TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """What is asked.
+
+    Attributes:
+        verb: ``get``, ``list``, ``watch``, ``create``, ``update``, ``patch``, ``delete``, ``deletecollection``.
+        resource: of what.
+        namespace: empty for cluster-scoped resources and for all namespaces.
+        name: empty for collections.
+        subresource: empty for the object itself.
+    """
+
+    verb: str
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def split_path(path: str) -> tuple[str, str, list[str]] | None:
+    """Return group, version and the rest of a path, or None where it is not one of a resource."""
+    segments = path.strip("/").split("/")
+    if segments[:2] == ["api", "v1"]:
+        return "", "v1", segments[2:]
+    if segments[0] == "apis" and len(segments) >= 3:
+        return segments[1], segments[2], segments[3:]
+    return None
+
+
+def resolve(registry: ResourceRegistry, request: Request, group: str, version: str, rest: list[str]) -> RequestInfo:
+    """Return what a request to a resource asks for.
+
+    Raises:
+        ApiError: there is no such resource, or it has no such verb.
+    """
+    watched = rest[:1] == ["watch"]
+    if watched:
+        rest = rest[1:]
+    namespace = ""
+    if len(rest) >= 3 and rest[0] == "namespaces" and not (len(rest) == 3 and rest[2] in ("status", "finalize")):
+        namespace, rest = rest[1], rest[2:]
+    if not rest or len(rest) > 3 or "" in rest:
+        raise no_such_path()
+    resource = registry.find(group, version, rest[0])
+    if resource is None or (namespace and not resource.namespaced):
+        raise no_such_path()
+    name = rest[1] if len(rest) > 1 else ""
+    subresource = rest[2] if len(rest) > 2 else ""
+    if subresource and subresource not in resource.subresources:
+        raise no_such_path()
+    if name and resource.namespaced and not namespace:
+        raise no_such_path()
+    verb = _verb(request, resource, namespace, name, subresource, watched)
+    return RequestInfo(verb, resource, namespace, name, subresource)
+
+
+def _verb(request: Request, resource: Resource, namespace: str, name: str, subresource: str, watched: bool) -> str:
+    facts = resource.subresources[subresource] if subresource else resource.facts
+    verb = _VERBS.get((request.method, bool(name)), "")
+    if subresource and request.method == "POST":
+        verb = "create"
+    if not verb or verb not in facts.verbs or (verb == "create" and resource.namespaced and not namespace):
+        raise method_not_allowed()
+    if watched and verb in ("get", "list"):
+        return "watch"
+    if verb == "list" and request.query.get("watch") in (*_TRUE, ""):
+        return "watch"
+    return verb

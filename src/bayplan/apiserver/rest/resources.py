@@ -1,0 +1,156 @@
+"""The resources that are served: built-in ones from the table of facts, custom ones from their definitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bayplan.apiserver.codec.shape import Shape, shape_of
+from bayplan.apiserver.fields.field_type import FieldType, field_type
+from bayplan.apiserver.schema.facts import ResourceFacts, api_facts
+from bayplan.formats.schema import schema
+
+# Kinds that Go's scheme has under the same type in another group; one table holds both.
+_SHARED_TABLES = {("events.k8s.io", "events"): "events"}
+
+
+@dataclass(slots=True, eq=False)
+class Resource:
+    """One resource in one version.
+
+    Attributes:
+        group: empty for the core group.
+        version: of the API.
+        name: plural, as in paths.
+        kind: of its objects.
+        namespaced: whether its objects live in namespaces.
+        facts: what discovery says, subresources by their names.
+        type_name: OpenAPI's; empty for custom resources.
+        table: name of the store's table.
+        shape: how Go reads its objects; None for custom resources, whose objects are kept as they are.
+        fields: the type for ownership and patches.
+        custom: the definition, of a custom resource.
+    """
+
+    group: str
+    version: str
+    name: str
+    kind: str
+    namespaced: bool
+    facts: ResourceFacts
+    type_name: str = ""
+    table: str = ""
+    shape: Shape | None = None
+    fields: FieldType = field(default_factory=lambda: field_type(""))
+    subresources: dict[str, ResourceFacts] = field(default_factory=dict)
+    custom: dict[str, object] | None = None
+
+    @property
+    def api_version(self) -> str:
+        """``apps/v1``, or ``v1`` in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def has_status(self) -> bool:
+        """Whether status is written through an endpoint of its own."""
+        return "status" in self.subresources
+
+    @property
+    def prefix(self) -> bytes:
+        """What an encoded object begins with, before its metadata."""
+        return f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
+
+
+class ResourceRegistry:
+    """Resources by group, version and name, in the order of discovery."""
+
+    def __init__(self) -> None:
+        self._by_path: dict[tuple[str, str, str], Resource] = {}
+        self.versions: dict[tuple[str, str], list[ResourceFacts]] = {}
+        self.groups: list[str] = []
+        facts = api_facts()
+        for path, entries in facts.resources.items():
+            group, version = ("", "v1") if path == "/api/v1" else (path.split("/")[2], path.split("/")[3])
+            self._add_version(group, version, list(entries))
+        self.groups = ["", *facts.groups]
+
+    def _add_version(self, group: str, version: str, entries: list[ResourceFacts]) -> None:
+        self.versions[(group, version)] = entries
+        subresources: dict[str, dict[str, ResourceFacts]] = {}
+        for entry in entries:
+            name, _, subresource = entry.name.partition("/")
+            if subresource:
+                subresources.setdefault(name, {})[subresource] = entry
+        for entry in entries:
+            if "/" not in entry.name:
+                resource = _built_in(group, version, entry)
+                resource.subresources = subresources.get(entry.name, {})
+                self._by_path[(group, version, entry.name)] = resource
+
+    def find(self, group: str, version: str, name: str) -> Resource | None:
+        """Return a resource, or None."""
+        return self._by_path.get((group, version, name))
+
+    def by_kind(self, api_version: str, kind: str) -> Resource | None:
+        """Return the resource of a kind, or None."""
+        group, _, version = api_version.rpartition("/")
+        for resource in self._by_path.values():
+            if resource.group == group and resource.version == version and resource.kind == kind:
+                return resource
+        return None
+
+    def all(self) -> list[Resource]:
+        """Return all resources, in the order of discovery."""
+        return list(self._by_path.values())
+
+    def versions_of(self, group: str) -> list[str]:
+        """Return the versions of a group, the preferred one first."""
+        found = [version for each, version in self.versions if each == group]
+        return sorted(found, key=_version_rank)
+
+    def put_custom(self, group: str, version: str, resource: Resource, entries: list[ResourceFacts]) -> None:
+        """Serve a custom resource."""
+        self.remove_custom(group, version, resource.name)
+        self.versions.setdefault((group, version), []).extend(entries)
+        self._by_path[(group, version, resource.name)] = resource
+        if group not in self.groups:
+            self.groups.append(group)
+
+    def remove_custom(self, group: str, version: str, name: str) -> None:
+        """Stop serving a custom resource."""
+        if self._by_path.pop((group, version, name), None) is None:
+            return
+        left = [each for each in self.versions[(group, version)] if each.name.partition("/")[0] != name]
+        if left:
+            self.versions[(group, version)] = left
+        else:
+            del self.versions[(group, version)]
+            if not any(each == group for each, _ in self.versions):
+                self.groups.remove(group)
+
+
+def _built_in(group: str, version: str, facts: ResourceFacts) -> Resource:
+    api_version = f"{group}/{version}" if group else version
+    kind_facts = schema().kinds.get(f"{api_version}/{facts.kind}")
+    type_name = kind_facts.type if kind_facts is not None else ""
+    go_type = api_facts().kinds.get(f"{api_version}/{facts.kind}", "")
+    table = _SHARED_TABLES.get((group, facts.name)) or (f"{group}/{facts.name}" if group else facts.name)
+    return Resource(
+        group=group,
+        version=version,
+        name=facts.name,
+        kind=facts.kind,
+        namespaced=facts.namespaced,
+        facts=facts,
+        type_name=type_name or go_type,
+        table=table,
+        shape=shape_of(go_type) if go_type else None,
+        fields=field_type(type_name) if type_name else field_type(""),
+    )
+
+
+def _version_rank(version: str) -> tuple[int, int, str]:
+    """Order versions as Kubernetes does: stable before beta before alpha, higher before lower."""
+    body = version.removeprefix("v")
+    digits = body[: len(body) - len(body.lstrip("0123456789"))]
+    stage = 0 if body == digits else 1 if "beta" in body else 2
+    return (stage, -int(digits or 0), version)

@@ -1,0 +1,71 @@
+"""Which items a list or a watch is about: namespace, name, labels, fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bayplan.apiserver.kinds.selectable_fields import canonical_field, is_selectable
+from bayplan.apiserver.rest.options import ListOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.selectors import FieldRequirement, LabelRequirement, parse_fields, parse_labels
+from bayplan.apiserver.store.item import Item
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The items that are selected.
+
+    Attributes:
+        namespace: or empty for all.
+        name: or empty for all.
+        labels: requirements on labels.
+        fields: requirements on fields.
+    """
+
+    namespace: str = ""
+    name: str = ""
+    labels: tuple[LabelRequirement, ...] = ()
+    fields: tuple[FieldRequirement, ...] = ()
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is asked of labels or fields."""
+        return not self.labels and not self.fields and not self.name
+
+    def matches(self, item: Item) -> bool:
+        """Say whether an item is selected."""
+        if self.namespace and item.namespace != self.namespace:
+            return False
+        if self.name and item.name != self.name:
+            return False
+        for requirement in self.fields:
+            if (_value(item, requirement.field) == requirement.value) is requirement.negated:
+                return False
+        labels = item.labels
+        return all(requirement.matches(labels) for requirement in self.labels)
+
+
+def _value(item: Item, field: str) -> str:
+    if field == "metadata.name":
+        return item.name
+    return item.namespace if field == "metadata.namespace" else item.fields.get(field, "")
+
+
+def selection(info: RequestInfo, options: ListOptions) -> Selection:
+    """Return what a list or watch selects.
+
+    Raises:
+        ApiError: a selector can't be read.
+    """
+    table = info.resource.table
+    requirements = parse_fields(options.field_selector, lambda field: is_selectable(table, field))
+    namespace, name, rest = info.namespace, info.name, []
+    for requirement in requirements:
+        field = canonical_field(table, requirement.field)
+        if field == "metadata.name" and not requirement.negated and name in ("", requirement.value):
+            name = requirement.value
+        elif field == "metadata.namespace" and not requirement.negated and namespace in ("", requirement.value):
+            namespace = requirement.value
+        else:
+            rest.append(FieldRequirement(field, requirement.value, requirement.negated))
+    return Selection(namespace, name, parse_labels(options.label_selector), tuple(rest))

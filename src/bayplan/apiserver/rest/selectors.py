@@ -1,0 +1,201 @@
+"""Label and field selectors of lists and watches: parsed as apimachinery does, with its words for what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bayplan.apiserver.rest.errors import bad_request
+from bayplan.objects.names import check_label_value, check_qualified_name
+from bayplan.objects.selectors import quote
+
+_TOKEN = re.compile(r"\s*(!=|==|=|>|<|!|\(|\)|,|[^\s!=<>(),]+)")
+_WORDS = {"in", "notin"}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRequirement:
+    """One requirement on labels."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Say whether labels meet it."""
+        found = labels.get(self.key)
+        if self.operator == "exists":
+            return found is not None
+        if self.operator == "!":
+            return found is None
+        if self.operator in ("=", "in"):
+            return found is not None and found in self.values
+        if self.operator in ("!=", "notin"):
+            return found is None or found not in self.values
+        try:
+            return found is not None and _compare(self.operator, int(found), int(self.values[0]))
+        except ValueError:
+            return False
+
+
+def _compare(operator: str, left: int, right: int) -> bool:
+    return left > right if operator == ">" else left < right
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRequirement:
+    """One requirement on a field: equal to a value, or not."""
+
+    field: str
+    value: str
+    negated: bool
+
+
+class _LabelParser:
+    """A recursive descent over the tokens of a label selector."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = _TOKEN.findall(text)
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def next(self) -> str:
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def parse(self) -> list[LabelRequirement]:
+        found: list[LabelRequirement] = []
+        while True:
+            token = self.peek()
+            if not token:
+                return found
+            if token == ",":
+                raise _unparsable(f"found '{token}', expected: !, identifier, or 'end of string'")
+            found.append(self.requirement())
+            token = self.next()
+            if not token:
+                return found
+            if token != ",":
+                raise _unparsable(f"found '{token}', expected: ',' or 'end of string'")
+            if not self.peek() or self.peek() == ",":
+                raise _unparsable(f"found '{self.peek()}', expected: identifier after ','")
+
+    def requirement(self) -> LabelRequirement:
+        negated = self.peek() == "!"
+        if negated:
+            self.next()
+        key = self.next()
+        if not key or key in "!=<>(),":
+            raise _unparsable(f"found '{key}', expected: identifier")
+        _check_key(key)
+        if negated:
+            return LabelRequirement(key, "!")
+        operator = self.peek()
+        if operator in ("", ","):
+            return LabelRequirement(key, "exists")
+        self.next()
+        if operator in _WORDS:
+            return LabelRequirement(key, operator, self.values())
+        if operator in ("=", "==", "!="):
+            return LabelRequirement(key, "=" if operator == "==" else operator, (self.value(key),))
+        if operator in ("<", ">"):
+            return LabelRequirement(key, operator, (self.number(key),))
+        raise _unparsable(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
+
+    def value(self, key: str) -> str:
+        token = self.peek()
+        if token in ("", ","):
+            return ""
+        self.next()
+        problems = check_label_value(token)
+        if problems:
+            raise _unparsable(f"values[0][{key}]: Invalid value: {quote(token)}: {'; '.join(problems)}")
+        return token
+
+    def number(self, key: str) -> str:
+        token = self.next()
+        if not re.fullmatch(r"-?\d+", token):
+            detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+            raise _unparsable(f"values[0]: Invalid value: {quote(token)}: {detail}")
+        return token
+
+    def values(self) -> tuple[str, ...]:
+        token = self.next()
+        if token != "(":
+            raise _unparsable(f"found '{token}' expected: '('")
+        values: list[str] = []
+        expect_value = True
+        while True:
+            token = self.next()
+            if token == ")":
+                if expect_value:
+                    values.append("")
+                return tuple(dict.fromkeys(values))
+            if token == ",":
+                if expect_value:
+                    values.append("")
+                expect_value = True
+            elif token and expect_value:
+                values.append(token)
+                expect_value = False
+            else:
+                raise _unparsable(f"found '{token}', expected: ',', or ')'")
+
+
+def _check_key(key: str) -> None:
+    problems = check_qualified_name(key)
+    if problems:
+        raise _unparsable(f"key: Invalid value: {quote(key)}: {'; '.join(problems)}")
+
+
+class _Unparsable(ValueError):
+    """A selector that can't be read."""
+
+
+def _unparsable(text: str) -> _Unparsable:
+    return _Unparsable(text)
+
+
+def parse_labels(text: str) -> tuple[LabelRequirement, ...]:
+    """Return the requirements of a label selector.
+
+    Raises:
+        ApiError: it can't be read.
+    """
+    if not text.strip():
+        return ()
+    try:
+        return tuple(_LabelParser(text).parse())
+    except _Unparsable as problem:
+        raise bad_request(f"unable to parse requirement: {problem}") from problem
+
+
+def parse_fields(text: str, known: Callable[[str], bool]) -> tuple[FieldRequirement, ...]:
+    """Return the requirements of a field selector.
+
+    Args:
+        text: terms ``field=value``, ``field==value``, ``field!=value``, with a comma between; backslash escapes.
+        known: says which fields the resource can be selected by.
+
+    Raises:
+        ApiError: it can't be read, or names a field that is not supported.
+    """
+    found: list[FieldRequirement] = []
+    for term in _split_terms(text):
+        if not term:
+            continue
+        match = re.fullmatch(r"((?:[^\\=!]|\\.)*?)(!=|==|=)(.*)", term, re.DOTALL)
+        if match is None:
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+        if not known(match[1]):
+            raise bad_request(f"field label not supported: {match[1]}")
+        found.append(FieldRequirement(match[1], re.sub(r"\\([\\,=])", r"\1", match[3]), match[2] == "!="))
+    return tuple(found)
+
+
+def _split_terms(text: str) -> list[str]:
+    return re.findall(r"(?:[^\\,]|\\.)+", text)

@@ -1,0 +1,67 @@
+"""The verb ``update``: PUT of an object or of its status."""
+
+from __future__ import annotations
+
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.errors import bad_request, not_found
+from bayplan.apiserver.rest.options import WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.writing import Written
+
+
+def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOptions) -> Written:
+    """Replace an object, or create it where the kind allows that.
+
+    Args:
+        backend: of everything.
+        info: of the request.
+        new: decoded and defaulted, in the version of the request.
+        options: of the write.
+
+    Raises:
+        ApiError: the object is not there, has been changed since, or the change is refused.
+    """
+    resource, strategy = info.resource, backend.strategy(info.resource)
+    metadata = part(new, "metadata")
+    check_place(info, metadata)
+    item = backend.store.get(resource.table, (info.namespace, info.name))
+    if item is None:
+        if not strategy.create_on_update or info.subresource:
+            raise not_found(resource.name, resource.group, info.name)
+        return writing.create(backend, info, new, options)
+    old = backend.document(resource, item)
+    writing.check_uid(resource, info, str(metadata.get("uid") or ""), old)
+    writing.check_version(resource, info, new, old, required=not strategy.unconditional_update)
+    managers = managers_after(backend, info, old, new, options)
+    return writing.change(backend, info, old, new, managers, options)
+
+
+def check_place(info: RequestInfo, metadata: Document) -> None:
+    """Check name and namespace of a changed object against the path; what is left out is filled in.
+
+    Raises:
+        ApiError: they differ.
+    """
+    name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
+    if name != info.name:
+        raise writing.wrong_name(str(name), info.name)
+    if info.resource.namespaced:
+        if namespace not in ("", info.namespace):
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        metadata["namespace"] = info.namespace
+
+
+def managers_after(
+    backend: Backend, info: RequestInfo, old: Document, new: Document, options: WriteOptions
+) -> managed.Managers:
+    """Return the managers after an update or a patch; entries that the writer sent count where they can be read."""
+    sent = part(new, "metadata").get("managedFields")
+    managers = managed.decode(part(old, "metadata").get("managedFields"))
+    if not info.subresource and isinstance(sent, list):
+        managers = managed.decode(sent) or ({} if sent in ([], [{}]) else managers)
+    part(new, "metadata").pop("managedFields", None)
+    request = writing.ownership(backend, info, options)
+    return managed.after_update(request, old, new, managers, is_create=False)

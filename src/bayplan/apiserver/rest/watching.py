@@ -1,0 +1,196 @@
+"""The verb ``watch``: events from a revision on, initial events, bookmarks, and the end.
+
+A watch is a buffer that the store's listener fills and the connection drains. Frames are made once a write and form, and
+shared by all who watch alike. One that does not read is cut off when its buffer is full; its client lists again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.rest.negotiation import Form
+from bayplan.apiserver.rest.options import ListOptions
+from bayplan.apiserver.rest.rendering import render_item, watch_form
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.selection import Selection, selection
+from bayplan.apiserver.rest.writing import zero_document
+from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write
+from bayplan.apiserver.store.store import Compacted
+
+MOST_BUFFERED = 16 * 1024 * 1024
+BOOKMARK_SECONDS = 60.0
+_BEFORE_TIMEOUT = 2.0
+_LEAST_TIMEOUT = 1800
+_SLICE = 500
+_FAREWELL = "k8s.io/initial-events-end"
+
+
+class Watch:
+    """One watch.
+
+    Args:
+        backend: of everything.
+        info: what is watched.
+        options: from where, for how long, with bookmarks or not.
+        form: of the objects in events.
+    """
+
+    def __init__(self, backend: Backend, info: RequestInfo, options: ListOptions, form: Form) -> None:
+        self._backend = backend
+        self._resource = info.resource
+        self._options = options
+        self._selection: Selection = selection(info, options)
+        self._encode, self._frame_key = watch_form(backend, info, form)
+        self._form = form
+        self._first_table = form.kind == "Table"
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+        self._wake = asyncio.Event()
+        self._ended = False
+        self._seen = 0
+        self._told = 0
+        self._token = 0
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        """Yield pieces of the body until the watch ends."""
+        try:
+            async for piece in self._begin():
+                yield piece
+            if not self._ended:
+                async for piece in self._follow():
+                    yield piece
+        finally:
+            self._stop()
+
+    async def _begin(self) -> AsyncIterator[bytes]:
+        """Start listening, and yield what is already there: initial items, or the writes since a revision."""
+        store, options = self._backend.store, self._options
+        since, initial = options.resource_version, options.send_initial_events
+        wants_items = initial if initial is not None else not since
+        self._token = store.listen(self._resource.table, self._on_write, self._on_gap)
+        if wants_items:
+            items = [
+                item for item in store.between(self._resource.table, self._selection.namespace)
+                if self._selection.matches(item)
+            ]  # fmt: skip
+            self._seen = self._told = store.revision
+            for at in range(0, len(items), _SLICE):
+                yield b"".join(self._frame_of(ADDED, item) for item in items[at : at + _SLICE])
+                await asyncio.sleep(0)
+            if initial and options.bookmarks:
+                yield self._bookmark(self._seen, farewell=True)
+            return
+        since = since or store.revision
+        self._seen = self._told = since
+        try:
+            for write in store.since(self._resource.table, since):
+                self._on_write(write)
+        except Compacted as problem:
+            self._ended = True
+            yield self._error(problem)
+        self._seen = max(self._seen, min(since, store.revision))
+
+    async def _follow(self) -> AsyncIterator[bytes]:
+        """Yield what comes, until the time is over, history breaks or nobody reads."""
+        loop = asyncio.get_running_loop()
+        seconds = self._options.timeout_seconds
+        deadline = loop.time() + (seconds if seconds else _LEAST_TIMEOUT)
+        next_bookmark = self._next_bookmark(loop.time(), deadline)
+        while True:
+            if self._buffer:
+                pieces, self._buffer, self._buffered = self._buffer, [], 0
+                yield b"".join(pieces)
+                continue
+            now = loop.time()
+            if self._ended or now >= deadline:
+                return
+            if now >= next_bookmark:
+                next_bookmark = self._next_bookmark(now, deadline)
+                if self._options.bookmarks and self._seen > self._told:
+                    yield self._bookmark(self._seen, farewell=False)
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), max(0.0, min(deadline, next_bookmark) - now))
+
+    def _next_bookmark(self, now: float, deadline: float) -> float:
+        before_end = deadline - _BEFORE_TIMEOUT
+        if before_end <= now:
+            return min(now + 1.0, deadline)
+        return min(now + BOOKMARK_SECONDS, before_end)
+
+    def _stop(self) -> None:
+        self._backend.store.unlisten(self._resource.table, self._token)
+
+    def _on_gap(self) -> None:
+        """End: nobody can follow a reset or a restored snapshot."""
+        self._buffer.append(self._error(Compacted(self._seen, self._backend.store.revision)))
+        self._ended = True
+        self._wake.set()
+
+    def _on_write(self, write: Write) -> None:
+        if write.revision <= self._seen:
+            return
+        self._seen = write.revision
+        chosen = self._selection
+        before = write.old is not None and chosen.matches(write.old)
+        after = write.type != DELETED and chosen.matches(write.new)
+        if after:
+            self._push(write, MODIFIED if before else ADDED, write.new)
+        elif before:
+            self._push(write, DELETED, write.new)
+
+    def _push(self, write: Write, kind: str, item: Item) -> None:
+        key = (kind, self._frame_key)
+        frame = None if self._first_table else write.frames.get(key)
+        if frame is None:
+            if kind == DELETED and write.old is not None and write.type != DELETED:
+                # Who leaves the selection goes as it was, with the revision of the write that took it away.
+                item = _with_revision(write.old, write.revision)
+            shared = not self._first_table
+            frame = self._frame_of(kind, item)
+            if shared:
+                write.frames[key] = frame
+        self._told = write.revision
+        self._buffer.append(frame)
+        self._buffered += len(frame)
+        if self._buffered > MOST_BUFFERED:
+            self._buffer.clear()
+            self._ended = True
+        self._wake.set()
+
+    def _frame_of(self, kind: str, item: Item) -> bytes:
+        if self._first_table and kind != "BOOKMARK":
+            # Only the first table of a watch has its columns.
+            self._first_table = False
+            body = render_item(self._backend, self._resource, item, self._form)
+            return b'{"type":"%s","object":%s}\n' % (kind.encode(), body)
+        return b'{"type":"%s","object":%s}\n' % (kind.encode(), self._encode(item))
+
+    def _bookmark(self, revision: int, *, farewell: bool) -> bytes:
+        self._told = revision if farewell else self._told
+        metadata: dict[str, object] = {"resourceVersion": str(revision)}
+        if farewell:
+            metadata["annotations"] = {_FAREWELL: "true"}
+        resource = self._resource
+        document: dict[str, object] = {"kind": resource.kind, "apiVersion": resource.api_version}
+        document |= {**zero_document(resource), "metadata": metadata}
+        if self._form.kind:
+            item = Item(msgspec.json.encode({"metadata": metadata}), revision, "", "", "", {}, {})
+            return b'{"type":"BOOKMARK","object":%s}\n' % render_item(self._backend, resource, item, self._form)
+        return b'{"type":"BOOKMARK","object":%s}\n' % msgspec.json.encode(document)
+
+    def _error(self, problem: Compacted) -> bytes:
+        text = f"too old resource version: {problem.wanted} ({problem.oldest})"
+        return b'{"type":"ERROR","object":%s}\n' % msgspec.json.encode(ApiError(410, text).status())
+
+
+def _with_revision(item: Item, revision: int) -> Item:
+    """Return an item with another revision; the first place that names it is its metadata."""
+    old, new = b'"resourceVersion":"%d"' % item.revision, b'"resourceVersion":"%d"' % revision
+    return msgspec.structs.replace(item, raw=item.raw.replace(old, new, 1), revision=revision)

@@ -1,0 +1,329 @@
+"""Creates and changes of objects: the steps that POST, PUT, PATCH and subresources share, in the API server's order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.kinds.conversion import from_storage, to_storage
+from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, part, texts
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.errors import (
+    Cause,
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden,
+    internal,
+    invalid,
+    modified,
+    not_found,
+)
+from bayplan.apiserver.rest.object_meta import check_metadata, check_metadata_update
+from bayplan.apiserver.rest.options import WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.store.item import Item
+
+_GENERATE_ATTEMPTS = 8
+
+
+@dataclass(slots=True)
+class Written:
+    """What a write led to.
+
+    Attributes:
+        document: the object as it is answered, in the version of the request.
+        item: as it is stored; None for a dry run, or when nothing changed.
+        created: whether it is new.
+        warnings: for the writer.
+    """
+
+    document: Document
+    item: Item | None
+    created: bool
+    warnings: list[str]
+
+
+def zero_document(resource: Resource) -> Document:
+    """Return Go's zero object of a kind."""
+    return resource.shape.zero() if resource.shape is not None else {}
+
+
+def ownership(
+    backend: Backend, info: RequestInfo, options: WriteOptions, subresource: str | None = None
+) -> managed.Request:
+    """Return who owns what a request writes."""
+    name = info.subresource if subresource is None else subresource
+    strategy = backend.strategy(info.resource)
+    return managed.Request(
+        options.manager,
+        info.resource.api_version,
+        info.resource.fields,
+        backend.now(),
+        name,
+        strategy.reset_fields(info.resource, name),
+    )
+
+
+def set_managers(document: Document, managers: managed.Managers) -> None:
+    """Write managers into an object."""
+    metadata = part(document, "metadata")
+    entries = managed.encode(managers)
+    if entries:
+        metadata["managedFields"] = entries
+    else:
+        metadata.pop("managedFields", None)
+
+
+# --- creates ----------------------------------------------------------------------------------------------------------
+
+
+def create(backend: Backend, info: RequestInfo, document: Document, options: WriteOptions) -> Written:
+    """Store a new object.
+
+    Args:
+        backend: of everything.
+        info: of the request.
+        document: decoded and defaulted, in the version of the request.
+        options: of the write.
+
+    Raises:
+        ApiError: admission or validation refuses it, or its name is taken.
+    """
+    resource = info.resource
+    metadata = cast("Document", document.setdefault("metadata", {}))
+    place(info, metadata)
+    check_namespace(backend, info, str(metadata.get("name") or ""))
+    entries = metadata.pop("managedFields", None)
+    managers = managed.after_update(
+        ownership(backend, info, options), zero_document(resource), document, managed.decode(entries), is_create=True
+    )
+    return store_new(backend, info, document, managers, options)
+
+
+def place(info: RequestInfo, metadata: Document) -> None:
+    """Put the namespace of the request into an object's metadata, and refuse another one."""
+    namespace = metadata.get("namespace") or ""
+    if info.resource.namespaced:
+        if namespace not in ("", info.namespace):
+            text = "the namespace of the provided object does not match the namespace sent on the request"
+            raise bad_request(text)
+        metadata["namespace"] = info.namespace
+    elif info.name and metadata.get("name") not in (None, "", info.name):
+        raise wrong_name(str(metadata["name"]), info.name)
+
+
+def wrong_name(found: str, wanted: str) -> Exception:
+    """400: the name in the body is not that of the path."""
+    return bad_request(f"the name of the object ({found}) does not match the name on the URL ({wanted})")
+
+
+def check_namespace(backend: Backend, info: RequestInfo, name: str) -> None:
+    """Refuse to create in a namespace that is not there, or is going.
+
+    Raises:
+        ApiError: it is refused.
+    """
+    resource = info.resource
+    if not resource.namespaced:
+        return
+    item = backend.store.get("namespaces", ("", info.namespace))
+    if item is None:
+        raise not_found("namespaces", "", info.namespace)
+    if item.fields.get("status.phase") == "Terminating":
+        cause = Cause("NamespaceTerminating", f"namespace {info.namespace} is being terminated", "metadata.namespace")
+        why = f"unable to create new content in namespace {info.namespace} because it is being terminated"
+        raise forbidden(resource.name, resource.group, name, why, [cause])
+
+
+def store_new(
+    backend: Backend, info: RequestInfo, document: Document, managers: managed.Managers, options: WriteOptions
+) -> Written:
+    """Admit, prepare, validate and store a new object whose managers are known."""
+    resource, strategy = info.resource, backend.strategy(info.resource)
+    context = backend.context(resource, info.namespace)
+    stored = to_storage(resource, document)
+    metadata = part(stored, "metadata")
+    strategy.admit(context, stored)
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+        metadata.pop(name, None)
+    metadata["creationTimestamp"] = backend.now()
+    metadata["uid"] = backend.new_uid()
+    if metadata.get("generateName") and not metadata.get("name"):
+        metadata["name"] = _free_name(backend, resource, info.namespace, str(metadata["generateName"]))
+    strategy.prepare_create(context, stored)
+    _refuse(resource, metadata, _create_causes(strategy, context, stored, metadata))
+    if metadata.get("resourceVersion") not in (None, "", "0"):
+        raise internal("resourceVersion should not be set on objects to be created")
+    name = str(metadata["name"])
+    if backend.store.get(resource.table, (info.namespace, name)) is not None:
+        raise already_exists(resource.name, resource.group, name)
+    warnings = strategy.warnings(context, stored)
+    document = from_storage(resource, stored)
+    set_managers(document, managers)
+    item = None if options.dry_run else backend.put(resource, document)
+    if item is None:
+        part(document, "metadata").pop("resourceVersion", None)
+    return Written(document, item, True, warnings)
+
+
+def _create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
+    """Return what the kind refuses, or else what is wrong with the metadata."""
+    rule = strategy.name_check
+    causes = check_metadata(metadata, namespaced=context.resource.namespaced, rule=rule)
+    return causes + strategy.validate(context, document)
+
+
+def _refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
+    if causes:
+        raise invalid(resource.kind, kind_group(resource), str(metadata.get("name") or ""), causes)
+
+
+def kind_group(resource: Resource) -> str:
+    """Return the group that refusals name for a kind; an event is one of the core group, however it is asked for."""
+    return "" if resource.table == "events" else resource.group
+
+
+def _free_name(backend: Backend, resource: Resource, namespace: str, prefix: str) -> str:
+    for _ in range(_GENERATE_ATTEMPTS):
+        name = backend.generate_name(prefix)
+        if backend.store.get(resource.table, (namespace, name)) is None:
+            break
+    return name
+
+
+# --- changes ----------------------------------------------------------------------------------------------------------
+
+
+def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document) -> None:
+    """Refuse to write to another object of the same name.
+
+    Raises:
+        ApiError: the uid differs.
+    """
+    found = str(part(old, "metadata").get("uid") or "")
+    if wanted and wanted != found:
+        raise conflict(resource.name, resource.group, info.name, storage_error(resource, info, wanted, found))
+
+
+def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str) -> str:
+    """Return what etcd's layer says when a uid is not the expected one."""
+    place = f"{info.namespace}/{info.name}" if info.namespace else info.name
+    group = f"{resource.group}/" if resource.group else ""
+    return (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{group}{resource.name}/{place}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    )
+
+
+def check_version(resource: Resource, info: RequestInfo, new: Document, old: Document, *, required: bool) -> None:
+    """Check the resource version of a change against that of the object; one that is left out means the latest.
+
+    Raises:
+        ApiError: the object has been changed since, or the kind wants a version.
+    """
+    wanted = part(new, "metadata").get("resourceVersion") or ""
+    current = part(old, "metadata").get("resourceVersion")
+    if wanted in ("", "0"):
+        if required:
+            text = "Invalid value: 0: must be specified for an update"
+            causes = [Cause("FieldValueInvalid", text, "metadata.resourceVersion")]
+            raise invalid(resource.name, resource.group, info.name, causes)
+        part(new, "metadata")["resourceVersion"] = current
+    elif wanted != current:
+        raise modified(resource.name, resource.group, info.name)
+
+
+def change(
+    backend: Backend, info: RequestInfo, old: Document, new: Document, managers: managed.Managers, options: WriteOptions
+) -> Written:
+    """Prepare, validate and store a change whose managers are known.
+
+    Args:
+        backend: of everything.
+        info: of the request; its subresource decides which parts may change.
+        old: the object as it is, in the version of the request.
+        new: as it shall be.
+        managers: after the change.
+        options: of the write.
+
+    Raises:
+        ApiError: the change is refused.
+    """
+    resource, strategy = info.resource, backend.strategy(info.resource)
+    context = backend.context(resource, info.namespace, info.subresource)
+    stored, before = to_storage(resource, new), to_storage(resource, old)
+    metadata, metadata_before = part(stored, "metadata"), part(before, "metadata")
+    _keep(metadata, metadata_before, "generation")
+    if info.subresource == "status":
+        strategy.prepare_status(context, stored, before)
+    else:
+        strategy.prepare_update(context, stored, before)
+    _keep_identity(metadata, metadata_before)
+    causes = check_metadata(metadata, namespaced=resource.namespaced, rule=strategy.name_check)
+    updates = check_metadata_update(metadata, metadata_before)
+    causes += updates
+    if info.subresource == "status":
+        causes += strategy.validate_status(context, stored, before)
+    else:
+        # Upstream's kinds check changes of metadata again, so each such cause stands there twice.
+        causes += [*updates, *strategy.validate_update(context, stored, before)]
+    _refuse(resource, {"name": info.name}, causes)
+    new = from_storage(resource, stored)
+    set_managers(new, managers)
+    if is_same(new, old):
+        return Written(old, None, False, [])
+    if options.dry_run:
+        _keep(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
+        return Written(new, None, False, [])
+    if deletes_now(new, old):
+        # What finally removes a finalizer answers with the object as it was, in its last version.
+        version = part(old, "metadata")["resourceVersion"]
+        backend.remove(resource, new)
+        part(new, "metadata")["resourceVersion"] = version
+        return Written(new, None, False, [])
+    return Written(new, backend.put(resource, new), False, [])
+
+
+def _keep(new: Document, old: Document, name: str) -> None:
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)
+
+
+def _keep_identity(new: Document, old: Document) -> None:
+    if not new.get("uid"):
+        _keep(new, old, "uid")
+    _keep(new, old, "creationTimestamp")
+    if old.get("deletionTimestamp"):
+        _keep(new, old, "deletionTimestamp")
+        if new.get("deletionGracePeriodSeconds") is None:
+            _keep(new, old, "deletionGracePeriodSeconds")
+
+
+def is_same(new: Document, old: Document) -> bool:
+    """Say whether a change changes nothing but times of managers."""
+    if new == old:
+        return True
+    timeless_new, timeless_old = _timeless(new), _timeless(old)
+    return timeless_new == timeless_old
+
+
+def _timeless(document: Document) -> Document:
+    metadata = dict(part(document, "metadata"))
+    entries = metadata.get("managedFields")
+    if isinstance(entries, list):
+        metadata["managedFields"] = [{**entry, "time": ""} for entry in entries]
+    bare = {name: value for name, value in document.items() if name not in ("kind", "apiVersion")}
+    return {**bare, "metadata": metadata}
+
+
+def deletes_now(new: Document, old: Document) -> bool:
+    """Say whether a change removes the last thing that a deletion waited for."""
+    metadata, before = part(new, "metadata"), part(old, "metadata")
+    if texts(metadata, "finalizers") or not before.get("deletionTimestamp"):
+        return False
+    return not before.get("deletionGracePeriodSeconds")

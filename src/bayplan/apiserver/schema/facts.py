@@ -1,0 +1,105 @@
+"""Facts of the API that its OpenAPI documents lack: fields of Go types, protobuf numbers, resources, columns of tables.
+
+The table `facts.msgpack.gz` beside this module is made by `scripts/make_api_facts.py`; it is loaded on first use. List
+types, merge keys, enums and required fields are in `bayplan.formats.schema`; both use OpenAPI's names of types.
+"""
+
+import gzip
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from bayplan.base.errors import InvariantError
+
+TABLE = "facts.msgpack.gz"
+
+
+class GoField(msgspec.Struct, frozen=True, gc=False):
+    """One field of a Go struct.
+
+    Attributes:
+        name: in JSON; empty for an embedded struct.
+        number: of protobuf, 0 where it has none.
+        wire: protobuf's wire type as the tag writes it: `bytes`, `varint`, `fixed64`.
+        type: OpenAPI's name of the struct, or Go's kind: `string`, `int32`, `int64`, `bool`, `float64`, `[]uint8`.
+        go_type: the whole type as Go prints it, e.g. `*v1.PodSecurityContext`.
+        containers: `pointer`, `list` and `map` around `type`, from the outside in.
+        omit_empty: an empty value is not shown.
+        omit_zero: a zero struct is not shown.
+        inline: the fields of `type` stand in the object itself.
+    """
+
+    name: str = ""
+    number: int = 0
+    wire: str = ""
+    type: str = ""
+    go_type: str = ""
+    containers: tuple[str, ...] = ()
+    omit_empty: bool = False
+    omit_zero: bool = False
+    inline: bool = False
+
+
+class ResourceFacts(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """One entry of an APIResourceList, in the order of its fields there; a subresource is named `pods/status`."""
+
+    name: str
+    singular_name: str
+    namespaced: bool
+    kind: str
+    verbs: tuple[str, ...]
+    group: str = ""
+    version: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    storage_version_hash: str = ""
+
+
+class ColumnFacts(msgspec.Struct, frozen=True, gc=False):
+    """One column of a table; columns of priority 0 are shown without `-o wide`."""
+
+    name: str
+    type: str
+    format: str = ""
+    priority: int = 0
+
+
+class ApiFacts(msgspec.Struct, frozen=True, gc=False):
+    """The whole table.
+
+    Attributes:
+        version: the body of `/version`.
+        types: fields by OpenAPI's name of the type, in Go's order.
+        kinds: `apps/v1/Deployment` to the type of the kind.
+        columns: `apps.Deployment` (first label of the group, `core` for the core group) to the columns of its table.
+        resources: `/apis/apps/v1` to the resources and subresources of the group and version, in order.
+        groups: names of the groups, in the order of discovery.
+        paths: what `/` lists.
+        checks: names of the checks of `livez` and `readyz`.
+    """
+
+    version: dict[str, str]
+    types: dict[str, tuple[GoField, ...]]
+    kinds: dict[str, str]
+    columns: dict[str, tuple[ColumnFacts, ...]]
+    resources: dict[str, tuple[ResourceFacts, ...]]
+    groups: tuple[str, ...]
+    paths: tuple[str, ...]
+    checks: dict[str, tuple[str, ...]]
+
+
+@cache
+def api_facts() -> ApiFacts:
+    """Return the table; it is read from the package the first time.
+
+    Raises:
+        InvariantError: the table in the package is damaged.
+    """
+    packed = resources.files("bayplan.apiserver.schema").joinpath(TABLE).read_bytes()
+    try:
+        return msgspec.msgpack.decode(gzip.decompress(packed), type=ApiFacts)
+    except (msgspec.MsgspecError, OSError, EOFError) as problem:
+        raise InvariantError(
+            f"bayplan/apiserver/schema/{TABLE} is damaged ({problem}); install Bayplan again"
+        ) from problem

@@ -1,0 +1,285 @@
+"""The store: tables of documents under one revision counter, with history, watches, snapshots, and a place for durability.
+
+One thread uses it, that of the event loop, and nothing here waits: reading an item and committing its successor is one
+step, which is what makes optimistic locking sound. A revision is given to every write, of whatever table, and never
+twice. History is bounded by number and by bytes; who asks for what is gone gets `Compacted`.
+
+Controllers can run over this store: `bayplan.apiserver.store` keeps documents, they work on typed objects, and the
+journal of writes is what their change events are made from (docs/adr/0007).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write
+from bayplan.apiserver.store.table import Key, Table
+from bayplan.base.errors import InvariantError
+
+MOST_WRITES = 100_000
+MOST_BYTES = 256 * 1024 * 1024
+
+
+class Compacted(Exception):
+    """History does not reach back to a revision.
+
+    Attributes:
+        oldest: the oldest revision that can be asked for.
+    """
+
+    def __init__(self, wanted: int, oldest: int) -> None:
+        self.wanted = wanted
+        self.oldest = oldest
+        super().__init__(f"revision {wanted} is older than {oldest}")
+
+
+class Recorder(Protocol):
+    """What makes writes durable (`bayplan.apiserver.store.durable`)."""
+
+    def record(self, write: Write) -> None:
+        """Take a write; it is durable when the recorder has published it."""
+
+    def reset(self, tables: Mapping[str, Table], revision: int) -> None:
+        """Replace everything that is recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The documents of a moment. Taken and restored in the time it takes to list the tables."""
+
+    revision: int
+    tables: Mapping[str, tuple[Mapping[Key, Item], list[Key]]]
+
+
+class Store:
+    """Documents of all resources.
+
+    Args:
+        most_writes: how many writes history keeps.
+        most_bytes: how many bytes of documents history keeps alive.
+
+    Attributes:
+        revision: of the last write.
+        published: of the last write that watchers and readers may see; behind `revision` only while a write waits for
+            its disk.
+        compacted: history starts after this revision.
+        epoch: counts compactions, resets and restores; a watch of an earlier epoch has a gap.
+    """
+
+    def __init__(self, *, most_writes: int = MOST_WRITES, most_bytes: int = MOST_BYTES) -> None:
+        self.revision = 0
+        self.published = 0
+        self.compacted = 0
+        self.epoch = 0
+        self.recorder: Recorder | None = None
+        self._tables: dict[str, Table] = {}
+        self._order: deque[Write] = deque()
+        self._bytes = 0
+        self._most_writes = most_writes
+        self._most_bytes = most_bytes
+        self._listeners: dict[str, dict[int, Callable[[Write], None]]] = {}
+        self._next_listener = 0
+        self._on_gap: dict[int, Callable[[], None]] = {}
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def table(self, name: str) -> Table:
+        """Return a table; it is made when first asked for."""
+        found = self._tables.get(name)
+        if found is None:
+            found = self._tables[name] = Table(name)
+        return found
+
+    def table_names(self) -> list[str]:
+        """Return the names of the tables that hold something, in the order they came."""
+        return [name for name, table in self._tables.items() if len(table)]
+
+    def get(self, table: str, key: Key) -> Item | None:
+        """Return an item, or None."""
+        found = self._tables.get(table)
+        return None if found is None else found.get(key)
+
+    def between(self, table: str, namespace: str = "", *, start: str = "", at: int | None = None) -> list[Item]:
+        """Return items in the order of their keys, as they are now or were at a revision.
+
+        Args:
+            table: name of the table.
+            namespace: or empty for all.
+            start: key to begin with (see `Table.between`).
+            at: a revision; None for now.
+
+        Raises:
+            Compacted: history does not reach back that far.
+        """
+        found = self.table(table)
+        if at is None or at >= self.revision:
+            return found.between(namespace, start)
+        if at < self.compacted:
+            raise Compacted(at, self.compacted)
+        past = Table(table)
+        past.thaw(found.freeze())
+        for write in reversed(found.log):
+            if write.revision <= at:
+                break
+            if write.old is not None:
+                past.put(write.old)
+            else:
+                past.remove(write.new.key)
+        return past.between(namespace, start)
+
+    def since(self, table: str, revision: int) -> list[Write]:
+        """Return the published writes to a table after a revision, oldest first.
+
+        Raises:
+            Compacted: history does not reach back that far.
+        """
+        if revision < self.compacted:
+            raise Compacted(revision, self.compacted)
+        found: list[Write] = []
+        for write in reversed(self.table(table).log):
+            if write.revision <= revision:
+                break
+            if write.revision <= self.published:
+                found.append(write)
+        found.reverse()
+        return found
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def put(self, table: str, item: Item) -> Write:
+        """Store an item whose revision is the next one.
+
+        Raises:
+            InvariantError: it has another revision.
+        """
+        self._check(item)
+        found = self.table(table)
+        old = found.get(item.key)
+        found.put(item)
+        return self._commit(found, Write(ADDED if old is None else MODIFIED, table, item.revision, old, item, {}))
+
+    def remove(self, table: str, last: Item) -> Write:
+        """Remove an item.
+
+        Args:
+            table: name of the table.
+            last: the final document, whose revision is the next one.
+
+        Raises:
+            InvariantError: it is not there, or `last` has another revision.
+        """
+        self._check(last)
+        found = self.table(table)
+        old = found.get(last.key)
+        if old is None:
+            raise InvariantError(f"removal of {table} {last.key}, which is not stored")
+        found.remove(last.key)
+        return self._commit(found, Write(DELETED, table, last.revision, old, last, {}))
+
+    def _check(self, item: Item) -> None:
+        if item.revision != self.revision + 1:
+            raise InvariantError(f"a write of revision {item.revision} after revision {self.revision}")
+
+    def _commit(self, table: Table, write: Write) -> Write:
+        self.revision = write.revision
+        table.log.append(write)
+        self._order.append(write)
+        self._bytes += len(write.new.raw)
+        while len(self._order) > self._most_writes or self._bytes > self._most_bytes:
+            self._forget_oldest()
+        if self.recorder is not None:
+            self.recorder.record(write)
+        else:
+            self.publish(write)
+        return write
+
+    def _forget_oldest(self) -> None:
+        oldest = self._order.popleft()
+        self._tables[oldest.table].log.popleft()
+        self._bytes -= len(oldest.new.raw)
+        self.compacted = oldest.revision
+
+    # --- watching -----------------------------------------------------------------------------------------------------
+
+    def publish(self, write: Write) -> None:
+        """Show a write to watchers. Called in the order of revisions: at once, or when it is durable."""
+        self.published = write.revision
+        listeners = self._listeners.get(write.table)
+        if listeners:
+            for listener in list(listeners.values()):
+                listener(write)
+
+    def listen(self, table: str, listener: Callable[[Write], None], on_gap: Callable[[], None]) -> int:
+        """Call a function for every published write to a table, and another one when history is broken.
+
+        Returns:
+            a token for `unlisten`.
+        """
+        self._next_listener = token = self._next_listener + 1
+        self._listeners.setdefault(table, {})[token] = listener
+        self._on_gap[token] = on_gap
+        return token
+
+    def unlisten(self, table: str, token: int) -> None:
+        """Stop calling."""
+        self._listeners.get(table, {}).pop(token, None)
+        self._on_gap.pop(token, None)
+
+    # --- history and snapshots ----------------------------------------------------------------------------------------
+
+    def compact(self) -> None:
+        """Forget all history: lists and watches of earlier revisions are refused from now on."""
+        self.compacted = self.revision
+        self._order.clear()
+        self._bytes = 0
+        for table in self._tables.values():
+            table.log.clear()
+
+    def snapshot(self) -> Snapshot:
+        """Return the documents as they are now."""
+        return Snapshot(self.revision, {name: table.freeze() for name, table in self._tables.items()})
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to the documents of a snapshot; an empty one is a reset.
+
+        The revision moves on, and watches end: nobody can follow such a step, so clients list again.
+        """
+        for name, table in self._tables.items():
+            table.thaw(snapshot.tables.get(name, ({}, [])))
+        self.revision += 1
+        self.compact()
+        self.epoch += 1
+        if self.recorder is not None:
+            self.recorder.reset(self._tables, self.revision)
+        self.published = self.revision
+        for on_gap in list(self._on_gap.values()):
+            on_gap()
+
+    def load(self, items: Mapping[str, list[Item]], revision: int) -> None:
+        """Fill an empty store with what was durable, in the order of keys or not."""
+        for name, found in items.items():
+            table = self.table(name)
+            for item in sorted(found, key=lambda each: each.key):
+                table.put(item)
+        self.revision = self.published = self.compacted = revision
+
+    def check_invariants(self) -> None:
+        """Compare the tables, the order of writes and the counters with one another.
+
+        Raises:
+            InvariantError: they contradict one another.
+        """
+        for table in self._tables.values():
+            keys = [item.key for item in table.between("", "")]
+            if keys != sorted(set(keys)) or len(keys) != len(table):
+                raise InvariantError(f"the keys of {table.name} are out of order")
+            if any(item.revision > self.revision for item in table.items()):
+                raise InvariantError(f"{table.name} holds a revision that was never given")
+        revisions = [write.revision for write in self._order]
+        if revisions != sorted(set(revisions)) or sum(len(table.log) for table in self._tables.values()) != len(
+            revisions
+        ):
+            raise InvariantError("the log of writes is out of order")

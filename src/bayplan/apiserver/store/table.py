@@ -1,0 +1,94 @@
+"""The documents of one resource, in the order of lists, with the recent writes to them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+from bayplan.apiserver.store.item import Item, Write
+
+Key = tuple[str, str]
+_AFTER = "\U0010ffff"
+
+
+class Table:
+    """Items by key. Copies are taken lazily: `freeze` hands out the maps, and the next write copies them first.
+
+    Attributes:
+        name: of the table, e.g. ``pods`` or ``apps/deployments``.
+        log: recent writes, oldest first.
+    """
+
+    __slots__ = ("_items", "_keys", "_shared", "log", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.log: deque[Write] = deque()
+        self._items: dict[Key, Item] = {}
+        self._keys: list[Key] = []
+        self._shared = False
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get(self, key: Key) -> Item | None:
+        """Return an item, or None."""
+        return self._items.get(key)
+
+    def put(self, item: Item) -> None:
+        """Store a new item or a new revision of one."""
+        self._own()
+        key = (item.namespace, item.name)
+        if key not in self._items:
+            keys = self._keys
+            if keys and key < keys[-1]:
+                insort(keys, key)
+            else:
+                keys.append(key)
+        self._items[key] = item
+
+    def remove(self, key: Key) -> None:
+        """Remove an item that is there."""
+        self._own()
+        del self._items[key]
+        del self._keys[bisect_left(self._keys, key)]
+
+    def between(self, namespace: str, start: str) -> list[Item]:
+        """Return the items of a namespace (all, where it is empty) from a start key on, in order.
+
+        Args:
+            namespace: or an empty string.
+            start: name to begin after; across namespaces ``namespace/name``; empty for the beginning.
+        """
+        keys, items = self._keys, self._items
+        if namespace:
+            first = bisect_left(keys, (namespace, start))
+            last = bisect_left(keys, (namespace, _AFTER), first)
+        elif start:
+            space, _, name = start.rpartition("/")
+            first, last = bisect_left(keys, (space, name)), len(keys)
+        else:
+            return [items[key] for key in keys]
+        return [items[key] for key in keys[first:last]]
+
+    def items(self) -> Iterator[Item]:
+        """Return all items in no particular order."""
+        return iter(self._items.values())
+
+    def freeze(self) -> tuple[Mapping[Key, Item], list[Key]]:
+        """Return the maps as they are now; in constant time. Later writes do not show in them."""
+        self._shared = True
+        return self._items, self._keys
+
+    def thaw(self, frozen: tuple[Mapping[Key, Item], list[Key]]) -> None:
+        """Take over maps that were frozen; in constant time."""
+        items, self._keys = frozen
+        self._items = items  # type: ignore[assignment]  # Shared, so it is copied before the first write.
+        self._shared = True
+
+    def _own(self) -> None:
+        if self._shared:
+            self._items = dict(self._items)
+            self._keys = list(self._keys)
+            self._shared = False

@@ -1,0 +1,1 @@
+"""Tables: what `kubectl get` prints, worked out by the server."""

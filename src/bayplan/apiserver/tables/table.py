@@ -1,0 +1,112 @@
+"""Tables as documents: columns from the table of facts or a custom definition, rows from the cells of a kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bayplan.apiserver.kinds.conversion import to_storage
+from bayplan.apiserver.kinds.strategy import Document, part, parts
+from bayplan.apiserver.schema.facts import ColumnFacts, api_facts
+from bayplan.apiserver.tables.ages import age
+from bayplan.apiserver.tables.cells import CELLS, named_and_aged
+from bayplan.apiserver.tables.pod_cells import pod_conditions
+
+if TYPE_CHECKING:
+    from bayplan.apiserver.rest.resources import Resource
+
+INCLUDE = "Metadata"
+_POLICIES = ("Metadata", "Object", "None")
+_NAME_AND_CREATION = (ColumnFacts("Name", "string", "name"), ColumnFacts("Created At", "date"))
+_NAME_AND_AGE = (ColumnFacts("Name", "string", "name"), ColumnFacts("Age", "date"))
+
+
+def include_policy(text: str | None) -> str:
+    """Return how much of the objects a table holds, or an empty string for what is no policy."""
+    return INCLUDE if not text else text if text in _POLICIES else ""
+
+
+def table_of(
+    resource: Resource, documents: list[Document], metadata: Document, version: str, include: str, now: float
+) -> Document:
+    """Return a table.
+
+    Args:
+        resource: of the documents.
+        documents: in the version of the resource.
+        metadata: of the table.
+        version: of the table's kind.
+        include: how much of the objects rows hold.
+        now: seconds since 1970, for ages.
+    """
+    key = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
+    if resource.kind == "Event":
+        key = "core.Event"
+    columns = _columns(resource, key)
+    head: Document = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+    rows = [_row(resource, key, document, version, include, now) for document in documents]
+    return {**head, "columnDefinitions": [_definition(each) for each in columns], "rows": rows}
+
+
+def _definition(column: ColumnFacts) -> Document:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": "",
+        "priority": column.priority,
+    }
+
+
+def _columns(resource: Resource, key: str) -> tuple[ColumnFacts, ...]:
+    if resource.custom is not None:
+        printed = parts(resource.custom, "additionalPrinterColumns")
+        if not printed:
+            return _NAME_AND_AGE
+        extra = [
+            ColumnFacts(str(each.get("name")), str(each.get("type")), str(each.get("format") or ""), _priority(each))
+            for each in printed
+        ]
+        return (_NAME_AND_AGE[0], *extra)
+    return api_facts().columns[key] if key in CELLS else _NAME_AND_CREATION
+
+
+def _priority(column: Document) -> int:
+    found = column.get("priority")
+    return found if isinstance(found, int) else 0
+
+
+def _cells(resource: Resource, key: str, document: Document, now: float) -> list[object]:
+    metadata = part(document, "metadata")
+    if resource.custom is not None:
+        printed = parts(resource.custom, "additionalPrinterColumns")
+        if printed:
+            return [metadata.get("name"), *(_custom_cell(each, document, now) for each in printed)]
+        return named_and_aged(document, now)
+    cells = CELLS.get(key)
+    if cells is None:
+        return [metadata.get("name"), metadata.get("creationTimestamp")]
+    if resource.table == "events" and resource.group:
+        document = to_storage(resource, document)
+    return cells(document, now)
+
+
+def _custom_cell(column: Document, document: Document, now: float) -> object:
+    value: object = document
+    for name in str(column.get("jsonPath") or "").strip(".").split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return age(value, now) if column.get("type") == "date" and value else value
+
+
+def _row(resource: Resource, key: str, document: Document, version: str, include: str, now: float) -> Document:
+    row: Document = {"cells": _cells(resource, key, document, now)}
+    if key == "core.Pod" and pod_conditions(document):
+        row["conditions"] = pod_conditions(document)
+    metadata = part(document, "metadata")
+    if include == "None":
+        row["object"] = None
+    elif include == "Object":
+        row["object"] = {"kind": resource.kind, "apiVersion": resource.api_version} | document
+    else:
+        kind: Document = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
+        row["object"] = {**kind, "metadata": metadata}
+    return row

@@ -1,0 +1,81 @@
+"""Compare our answer to a recorded HTTP exchange with the recorded one: strictly, but for what differs from run to run.
+
+The recording lists what differed between two runs of the real server (uids, versions, times, generated names). Beside
+that, timestamps of the recording's own day are those of its clock, and the uid in the details of a Status is a uid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import cast
+
+from bayplan.conformance.cases import Json, JsonObject
+
+_ANY = "<varies>"
+_CLOCK = re.compile(r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
+_RECORDED_DAY = "2026-11-21T"
+PARTS = ("status", "headers", "body", "stream", "base64")
+
+
+def comparable_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
+    """Yield the parts of an exchange with what was recorded and what we say, what varies masked on both sides.
+
+    Args:
+        record: the recorded exchange.
+        answer: ours, with a ``response``.
+    """
+    recorded = cast("JsonObject", record["response"])
+    ours = cast("JsonObject", answer.get("response") or {})
+    pointers = [str(each) for each in cast("list[Json]", record.get("variable") or [])]
+    for part in PARTS:
+        if part not in recorded and part not in ours:
+            continue
+        want, got = _copy(recorded.get(part)), _copy(ours.get(part))
+        for pointer in pointers:
+            first, _, rest = pointer[1:].partition("/")
+            if first == part:
+                want, got = _masked(want, got, f"/{rest}" if rest else "")
+        yield part, *_without_clock(want, got, "")
+
+
+def _copy(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: _copy(item) for name, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+def _masked(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
+    """Mask what a pointer points to, where both sides have it."""
+    if not pointer:
+        return (_ANY, _ANY) if type(want) is type(got) else (want, got)
+    token, _, rest = pointer[1:].partition("/")
+    token = token.replace("~1", "/").replace("~0", "~")
+    rest = f"/{rest}" if rest else ""
+    if isinstance(want, dict) and isinstance(got, dict):
+        if token in want and token in got:
+            want[token], got[token] = _masked(want[token], got[token], rest)
+        elif not rest and token in want and len(want) == len(got):
+            # A name that varies can be a key, too: what a generated name stands for in a map.
+            ours = [name for name in got if name not in want]
+            if len(ours) == 1:
+                want[_ANY], got[_ANY] = want.pop(token), got.pop(ours[0])
+    elif isinstance(want, list) and isinstance(got, list) and token.isdigit():
+        index = int(token)
+        if index < len(want) and index < len(got):
+            want[index], got[index] = _masked(want[index], got[index], rest)
+    return want, got
+
+
+def _without_clock(want: Json, got: Json, name: str) -> tuple[Json, Json]:
+    if isinstance(want, dict) and isinstance(got, dict):
+        for key in want.keys() & got.keys():
+            want[key], got[key] = _without_clock(want[key], got[key], key)
+        if name == "details" and "uid" in want and "uid" in got:
+            want["uid"] = got["uid"] = _ANY
+    elif isinstance(want, list) and isinstance(got, list):
+        for index in range(min(len(want), len(got))):
+            want[index], got[index] = _without_clock(want[index], got[index], name)
+    elif isinstance(want, str) and isinstance(got, str) and want.startswith(_RECORDED_DAY) and _CLOCK.match(want):
+        return (_ANY, _ANY) if _CLOCK.match(got) else (want, got)
+    return want, got

@@ -1,0 +1,52 @@
+"""Bodies: JSON with repeated keys, what Go says of broken JSON, YAML as Kubernetes reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize
+
+
+def test_the_last_of_repeated_keys_counts_and_is_told() -> None:
+    parsed = parse_json(b'{"a":{"b":1,"b":2},"c":[{"d":1,"d":{"e":1,"e":2}}]}')
+    assert parsed == Parsed({"a": {"b": 2}, "c": [{"d": {"e": 2}}]}, ["a.b", "c[0].d", "c[0].d.e"])
+    assert isinstance(parsed.value, dict)
+    assert type(parsed.value["a"]) is dict
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("", "unexpected end of JSON input", id="nothing"),
+        pytest.param("{nope", "invalid character 'n' looking for beginning of object key string", id="a bare key"),
+        pytest.param('{"a" 1}', "invalid character '1' after object key", id="no colon"),
+        pytest.param('{"a":1 "b"}', "invalid character '\"' after object key:value pair", id="no comma"),
+        pytest.param("[1 2]", "invalid character '2' after array element", id="no comma in a list"),
+        pytest.param("{} x", "invalid character 'x' after top-level value", id="more after the value"),
+        pytest.param("trux", "invalid character 'x' in literal true (expecting 'e')", id="a broken word"),
+        pytest.param('"\\x"', "invalid character 'x' in string escape code", id="a bad escape"),
+        pytest.param("NaN", "invalid character 'N' looking for beginning of value", id="not a number"),
+        pytest.param('{"a":', "unexpected end of JSON input", id="cut short"),
+    ],
+)
+def test_broken_json_is_told_in_gos_words(text: str, want: str) -> None:
+    with pytest.raises(BodyError) as caught:
+        parse_json(text.encode())
+    assert str(caught.value) == want
+
+
+def test_yaml_keys_become_texts_as_in_version_1_1() -> None:
+    assert parse_yaml(b"{y: 'yes', 1: x}").value == {"true": "yes", "1": "x"}
+
+
+@pytest.mark.parametrize(
+    ("data", "want"),
+    [
+        pytest.param(b"", "<empty>", id="nothing"),
+        pytest.param(b"{nope", "{nope", id="what looks like JSON"),
+        pytest.param(b"\x01\x02", "0102", id="bytes"),
+        pytest.param(b"{" + b"a" * 2000, "{" + "a" * 1023 + " ...", id="a long one"),
+    ],
+)
+def test_refusals_show_the_beginning_of_a_body(data: bytes, want: str) -> None:
+    assert summarize(data) == want

@@ -1,0 +1,132 @@
+"""Protobuf bodies: decoded from the wire, compared with what the real server said in JSON of the same objects."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+
+import msgspec
+import pytest
+
+from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelope, decode_message
+from bayplan.apiserver.codec.shape import shape_of
+from bayplan.apiserver.schema.facts import api_facts
+from tests.shared import shared_path
+
+
+def varint(number: int) -> bytes:
+    number &= (1 << 64) - 1
+    out = b""
+    while number > 0x7F:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(number: int, value: int | bytes | str) -> bytes:
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def envelope(api_version: str, kind: str, message: bytes) -> bytes:
+    return MAGIC + field(1, field(1, api_version) + field(2, kind)) + field(2, message)
+
+
+def test_a_binding_as_the_scheduler_sends_it() -> None:
+    metadata = field(1, "p") + field(2, "") + field(3, "default") + field(5, "uid-1")
+    message = field(1, metadata) + field(2, field(1, "Node") + field(2, "") + field(3, "n1"))
+    api_version, kind, raw = decode_envelope(envelope("v1", "Binding", message))
+    assert (api_version, kind) == ("v1", "Binding")
+    assert decode_message("io.k8s.api.core.v1.Binding", raw) == {
+        "metadata": {"name": "p", "namespace": "default", "uid": "uid-1"},
+        "target": {"kind": "Node", "name": "n1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("type_name", "message", "want"),
+    [
+        pytest.param(
+            "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+            field(1, 0),
+            {"gracePeriodSeconds": 0},
+            id="a pointer to 0 is kept",
+        ),
+        pytest.param(
+            "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+            field(1, -1),
+            {"gracePeriodSeconds": -1},
+            id="a negative number",
+        ),
+        pytest.param(
+            "io.k8s.api.core.v1.ContainerPort",
+            field(1, "") + field(3, 80),
+            {"containerPort": 80},
+            id="an empty value is dropped",
+        ),
+        pytest.param(
+            "io.k8s.api.core.v1.ContainerPort",
+            field(99, "x") + field(3, 80),
+            {"containerPort": 80},
+            id="unknown numbers are skipped",
+        ),
+        pytest.param(
+            "io.k8s.api.core.v1.Volume",
+            field(1, "v") + field(2, field(2, b"")),
+            {"name": "v", "emptyDir": {}},
+            id="an embedded struct is inlined",
+        ),
+        pytest.param(
+            "io.k8s.api.core.v1.ResourceRequirements",
+            field(2, field(1, "cpu") + field(2, field(1, "500m"))),
+            {"requests": {"cpu": "500m"}},
+            id="a map of quantities",
+        ),
+        pytest.param(
+            "io.k8s.api.coordination.v1.LeaseSpec",
+            field(4, field(1, 1767225600) + field(2, 123456000)),
+            {"renewTime": "2026-01-01T00:00:00.123456Z"},
+            id="a time with microseconds",
+        ),
+        pytest.param(
+            "io.k8s.api.policy.v1.PodDisruptionBudgetSpec",
+            field(1, field(1, 1) + field(3, "50%")),
+            {"minAvailable": "50%"},
+            id="a number or a text",
+        ),
+    ],
+)
+def test_messages(type_name: str, message: bytes, want: dict[str, object]) -> None:
+    assert decode_message(type_name, message) == want
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"\x0a\x05ab", id="cut short"),
+        pytest.param(b"\x0b", id="a group"),
+        pytest.param(b"\xff" * 12, id="an endless number"),
+        pytest.param(b"\x08\x01", id="a number where a message belongs"),
+    ],
+)
+def test_broken_messages_are_refused(data: bytes) -> None:
+    with pytest.raises(ProtobufError):
+        decode_message("io.k8s.api.core.v1.Pod", data)
+
+
+def test_a_body_without_envelope_is_refused() -> None:
+    with pytest.raises(ProtobufError, match=r"expected prefix \[107 56 115 0\]"):
+        decode_envelope(b"{}")
+
+
+def test_what_the_real_server_encodes_is_decoded_to_what_it_says_in_json() -> None:
+    path = shared_path("conformance", "api", "content_types.jsonl.gz")
+    exchanges = [msgspec.json.decode(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    by_id = {each["id"]: each["response"] for each in exchanges}
+    body = base64.b64decode(by_id["content_types/002"]["base64"])
+    api_version, kind, raw = decode_envelope(body)
+    type_name = api_facts().kinds[f"{api_version}/{kind}"]
+    decoded = {"apiVersion": api_version, "kind": kind, **decode_message(type_name, raw)}
+    assert shape_of(type_name).read(decoded) == by_id["content_types/006"]["body"]

@@ -1,0 +1,156 @@
+"""A trip through Go's structs: types checked, empty values shown or not, canonical forms, unknown fields."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.shape import shape_of
+
+POD = shape_of("io.k8s.api.core.v1.Pod")
+NODE = shape_of("io.k8s.api.core.v1.Node")
+LEASE = shape_of("io.k8s.api.coordination.v1.Lease")
+DEPLOYMENT = shape_of("io.k8s.api.apps.v1.Deployment")
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param({}, {"metadata": {}, "spec": {"containers": None}, "status": {}}, id="an empty pod"),
+        pytest.param(
+            {"spec": {"containers": [], "nodeName": "", "hostNetwork": False, "volumes": []}},
+            {"metadata": {}, "spec": {"containers": []}, "status": {}},
+            id="empty values are dropped where Go omits them",
+        ),
+        pytest.param(
+            {"spec": {"containers": None, "terminationGracePeriodSeconds": 0, "enableServiceLinks": False}},
+            {
+                "metadata": {},
+                "spec": {"containers": None, "terminationGracePeriodSeconds": 0, "enableServiceLinks": False},
+                "status": {},
+            },
+            id="what a pointer points to is kept",
+        ),
+        pytest.param(
+            {"metadata": {"creationTimestamp": None, "labels": {"a": "b"}, "nope": 1}},
+            {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": None}, "status": {}},
+            id="null and unknown fields go",
+        ),
+        pytest.param(
+            {"status": {"conditions": [{"type": "Ready", "lastTransitionTime": "2026-01-01T02:00:00+02:00"}]}},
+            {
+                "metadata": {},
+                "spec": {"containers": None},
+                "status": {
+                    "conditions": [
+                        {
+                            "type": "Ready",
+                            "status": "",
+                            "lastProbeTime": None,
+                            "lastTransitionTime": "2026-01-01T00:00:00Z",
+                        }
+                    ]
+                },
+            },
+            id="times in UTC, times by value shown as null, required texts shown empty",
+        ),
+    ],
+)
+def test_a_pod_comes_back_as_go_writes_it(value: dict[str, object], want: dict[str, object]) -> None:
+    assert POD.read(value) == want
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        pytest.param("0.5", "500m", id="half a core"),
+        pytest.param("4000m", "4", id="milli"),
+        pytest.param("1048576Ki", "1Gi", id="binary"),
+        pytest.param("15e9", "15e9", id="exponents stay"),
+        pytest.param(2, "2", id="a number"),
+    ],
+)
+def test_quantities_are_canonical(given: object, want: str) -> None:
+    read = NODE.read({"status": {"capacity": {"cpu": given}}})
+    assert isinstance(read, dict)
+    assert read["status"]["capacity"] == {"cpu": want}
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param(
+            {"spec": {"hostNetwork": "yes"}},
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool",
+            id="a text for a boolean",
+        ),
+        pytest.param(
+            {"spec": {"containers": {}}},
+            "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container",
+            id="an object for a list",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"ports": [{"containerPort": 1.5}]}]}},
+            "json: cannot unmarshal number 1.5 into Go struct field "
+            "ContainerPort.spec.containers.ports.containerPort of type int32",
+            id="a fraction for an integer",
+        ),
+        pytest.param(
+            {"spec": {"priority": 2**31}},
+            "json: cannot unmarshal number 2147483648 into Go struct field PodSpec.spec.priority of type int32",
+            id="too large an integer",
+        ),
+        pytest.param(
+            {"metadata": {"labels": {"a": 1}}},
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+            id="a number in a map of texts",
+        ),
+        pytest.param(
+            {"spec": {"overhead": {"cpu": "2 cores"}}},
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            id="a bad quantity",
+        ),
+        pytest.param(
+            {"metadata": {"deletionTimestamp": "2026-13-01T00:00:00Z"}},
+            'parsing time "2026-13-01T00:00:00Z": month out of range',
+            id="a month that there is not",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told_in_gos_words(value: dict[str, object], want: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        POD.read(value)
+    assert str(caught.value) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("2026-01-01T00:00:00.123456Z", "2026-01-01T00:00:00.123456Z", id="six digits"),
+        pytest.param("2026-01-01T01:00:00.000000+01:00", "2026-01-01T00:00:00.000000Z", id="another zone"),
+    ],
+)
+def test_micro_times_keep_their_digits(text: str, want: str) -> None:
+    assert LEASE.read({"spec": {"renewTime": text}}) == {"metadata": {}, "spec": {"renewTime": want}}
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param({"spec": {"containers": [{"name": "c"}]}}, [], id="none"),
+        pytest.param(
+            {"spec": {"containers": [{"nope": 1}], "x": {}}, "y": 1},
+            ["spec.containers[0].nope", "spec.x", "y"],
+            id="three",
+        ),
+        pytest.param({"spec": {"NodeName": "n"}}, ["spec.NodeName"], id="names are case sensitive"),
+    ],
+)
+def test_unknown_fields_are_listed_by_path(value: dict[str, object], want: list[str]) -> None:
+    assert POD.unknown_fields(value) == want
+    assert POD.knows_all(value) is (not want)
+
+
+def test_reading_twice_changes_nothing() -> None:
+    once = DEPLOYMENT.read({"spec": {"template": {"spec": {"containers": [{"name": "c", "env": [{"name": "A"}]}]}}}})
+    assert DEPLOYMENT.read(once) == once

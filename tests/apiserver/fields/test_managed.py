@@ -1,0 +1,110 @@
+"""Managers: who owns what after updates and applies, conflicts, what goes when it is no longer applied."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.field_type import field_type
+from bayplan.apiserver.fields.managed import APPLY, UPDATE, ApplyConflict, Manager, Managers, Request
+
+Document = dict[str, object]
+POD = field_type("io.k8s.api.core.v1.Pod")
+MAP = field_type("io.k8s.api.core.v1.ConfigMap")
+TIME = "2026-01-01T00:00:00Z"
+ZERO: Document = {"metadata": {}}
+
+
+def data(**values: str) -> Document:
+    return {"metadata": {"name": "m"}, "data": values}
+
+
+def apply(
+    live: Document, config: Document, managers: Managers, who: str, *, force: bool = False
+) -> tuple[Document, Managers]:
+    return managed.apply(Request(who, "v1", MAP, TIME), ZERO, live, config, managers, force=force)
+
+
+def owned(managers: Managers) -> dict[str, list[str]]:
+    """Return the data keys that each manager owns."""
+    return {who.name: sorted(each.fields.get("f:data", {})) for who, each in managers.items()}
+
+
+def test_what_is_no_longer_applied_and_owned_by_nobody_goes() -> None:
+    live, managers = apply(ZERO, data(a="1", b="1"), {}, "one")
+    live, managers = apply(live, data(b="1", c="2"), managers, "two")
+    live, managers = apply(live, data(c="2"), managers, "one")
+    assert live["data"] == {"b": "1", "c": "2"}
+    assert owned(managers) == {"one": ["f:c"], "two": ["f:b", "f:c"]}
+    live, managers = apply(live, {"metadata": {"name": "m"}}, managers, "one")
+    assert live["data"] == {"b": "1", "c": "2"}
+    assert owned(managers) == {"two": ["f:b", "f:c"]}
+
+
+def test_another_value_is_a_conflict_unless_it_is_forced() -> None:
+    live, managers = apply(ZERO, data(a="1", b="1"), {}, "one")
+    with pytest.raises(ApplyConflict, match=r'^Apply failed with 1 conflict: conflict with "one": \.data\.a$'):
+        apply(live, data(a="2"), managers, "two")
+    with pytest.raises(ApplyConflict) as caught:
+        apply(live, data(a="2", b="2"), managers, "two")
+    text = 'Apply failed with 2 conflicts: conflicts with "one":\n- .data.a\n- .data.b'
+    assert str(caught.value) == text
+    live, managers = apply(live, data(a="2"), managers, "two", force=True)
+    assert live["data"] == {"a": "2", "b": "1"}
+    assert owned(managers) == {"one": ["f:b"], "two": ["f:a"]}
+
+
+def test_an_update_takes_what_it_changes() -> None:
+    live, managers = apply(ZERO, data(a="1", b="1"), {}, "one")
+    new = data(a="1", b="2")
+    managers = managed.after_update(Request("three", "v1", MAP, TIME), live, new, managers, is_create=False)
+    assert owned(managers) == {"one": ["f:a"], "three": ["f:b"]}
+    with pytest.raises(ApplyConflict, match=r'conflict with "three" using v1: \.data\.b'):
+        apply(new, data(b="1"), managers, "one")
+
+
+def test_an_object_without_managers_is_not_tracked_by_updates_but_by_the_first_apply() -> None:
+    live, new = data(a="1"), data(a="2")
+    request = Request("u", "v1", MAP, TIME)
+    assert managed.after_update(request, live, new, {}, is_create=False) == {}
+    _, managers = apply(live, data(b="1"), {}, "one")
+    assert owned(managers) == {"before-first-apply": [".", "f:a"], "one": ["f:b"]}
+
+
+def test_reset_fields_are_never_owned() -> None:
+    request = Request("u", "v1", POD, TIME, reset_fields={"f:status": {}})
+    new: Document = {"metadata": {"labels": {"a": "b"}}, "status": {"phase": "Running"}}
+    managers = managed.after_update(request, {"metadata": {}}, new, {}, is_create=True)
+    [entry] = managed.encode(managers)
+    assert entry == {
+        "manager": "u",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": TIME,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:a": {}}}},
+    }
+
+
+def test_entries_are_ordered_and_read_back() -> None:
+    managers: Managers = {
+        Manager("b", UPDATE, "v1"): managed.Owned({"f:x": {}}, "v1", TIME),
+        Manager("a", UPDATE, "v1", "status"): managed.Owned({"f:y": {}}, "v1", TIME),
+        Manager("z", APPLY): managed.Owned({"f:z": {}}, "v1", TIME),
+    }
+    entries = managed.encode(managers)
+    assert [each["manager"] for each in entries if isinstance(each, dict)] == ["z", "a", "b"]
+    assert managed.decode(entries) == managers
+
+
+def test_the_oldest_updaters_are_merged() -> None:
+    live: Document = ZERO
+    managers: Managers = {}
+    for number in range(13):
+        new = data(**{f"k{each}": "1" for each in range(number + 1)})
+        request = Request(f"m{number:02}", "v1", MAP, f"2026-01-01T00:00:{number:02}Z")
+        managers = managed.after_update(request, live, new, managers, is_create=number == 0)
+        live = new
+    found = owned(managers)
+    assert len(found) == managed.MOST_UPDATE_MANAGERS
+    assert found["ancient-changes"] == [".", "f:k0", "f:k1", "f:k2", "f:k3"]

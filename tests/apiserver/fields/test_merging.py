@@ -1,0 +1,54 @@
+"""Merging configurations into documents, and taking fields out."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.fields.field_set import Node
+from bayplan.apiserver.fields.field_type import field_type
+from bayplan.apiserver.fields.merging import DuplicateItemError, merge, remove
+
+SPEC = field_type("io.k8s.api.core.v1.PodSpec")
+
+
+def containers(*names: str) -> dict[str, object]:
+    return {"containers": [{"name": name} for name in names]}
+
+
+@pytest.mark.parametrize(
+    ("live", "config", "want"),
+    [
+        pytest.param("abc", "b", "abc", id="items that are not named stay"),
+        pytest.param("abc", "ca", "bca", id="the configuration gives the order"),
+        pytest.param("ab", "xb", "axb", id="a new item comes before the shared one that follows it"),
+        pytest.param("", "ab", "ab", id="nothing there"),
+        pytest.param("ab", "bc", "abc", id="a new one at the end"),
+    ],
+)
+def test_keyed_lists_merge_in_order(live: str, config: str, want: str) -> None:
+    assert merge(SPEC, containers(*live), containers(*config)) == containers(*want)
+
+
+def test_items_merge_field_by_field_and_atomic_values_whole() -> None:
+    live = {"containers": [{"name": "c", "image": "i", "command": ["a", "b"]}], "nodeSelector": {"a": "1", "b": "1"}}
+    config = {"containers": [{"name": "c", "command": ["x"]}], "nodeSelector": {"c": "1"}}
+    assert merge(SPEC, live, config) == {
+        "containers": [{"name": "c", "image": "i", "command": ["x"]}],
+        "nodeSelector": {"c": "1"},
+    }
+
+
+def test_an_item_named_twice_is_refused() -> None:
+    with pytest.raises(DuplicateItemError, match="duplicate entries for key"):
+        merge(SPEC, {}, containers("a", "a"))
+
+
+def test_removed_fields_leave_null_where_nothing_is_left() -> None:
+    value = {"containers": [{"name": "c", "image": "i"}, {"name": "d"}], "hostname": "h"}
+    key = 'k:{"name":"c"}'
+    assert remove(SPEC, value, {"f:containers": {key: {"f:image": {}}}}) == {
+        "containers": [{"name": "c"}, {"name": "d"}],
+        "hostname": "h",
+    }
+    gone: Node = {"f:containers": {key: {}, 'k:{"name":"d"}': {}}, "f:hostname": {}}
+    assert remove(SPEC, value, gone) == {"containers": None}

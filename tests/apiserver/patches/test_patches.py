@@ -1,0 +1,162 @@
+"""JSON patch, merge patch and strategic merge patch."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.patches.json_patch import JsonPatchError, json_patch, merge_patch
+from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
+
+Document = dict[str, object]
+DEPLOYMENT = "io.k8s.api.apps.v1.Deployment"
+
+
+@pytest.mark.parametrize(
+    ("operation", "want"),
+    [
+        pytest.param({"op": "add", "path": "/a/1", "value": 9}, {"a": [1, 9, 2], "b": {"c/d": 3}}, id="into a list"),
+        pytest.param({"op": "add", "path": "/a/-", "value": 9}, {"a": [1, 2, 9], "b": {"c/d": 3}}, id="at the end"),
+        pytest.param({"op": "remove", "path": "/b/c~1d"}, {"a": [1, 2], "b": {}}, id="with an escape"),
+        pytest.param({"op": "replace", "path": "/a/0", "value": 9}, {"a": [9, 2], "b": {"c/d": 3}}, id="replace"),
+        pytest.param({"op": "move", "from": "/a/0", "path": "/x"}, {"a": [2], "b": {"c/d": 3}, "x": 1}, id="move"),
+        pytest.param(
+            {"op": "copy", "from": "/b", "path": "/x"}, {"a": [1, 2], "b": {"c/d": 3}, "x": {"c/d": 3}}, id="copy"
+        ),
+        pytest.param({"op": "test", "path": "/a", "value": [1, 2]}, {"a": [1, 2], "b": {"c/d": 3}}, id="test"),
+    ],
+)
+def test_json_patch(operation: Document, want: Document) -> None:
+    document: Document = {"a": [1, 2], "b": {"c/d": 3}}
+    assert json_patch(document, [operation]) == want
+    assert document == {"a": [1, 2], "b": {"c/d": 3}}
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        pytest.param({"op": "remove", "path": "/nope"}, id="nothing to remove"),
+        pytest.param({"op": "replace", "path": "/nope", "value": 1}, id="nothing to replace"),
+        pytest.param({"op": "test", "path": "/a/0", "value": True}, id="a number is no boolean"),
+        pytest.param({"op": "add", "path": "/a/9", "value": 1}, id="beyond the end"),
+        pytest.param({"op": "frobnicate", "path": "/a"}, id="an unknown operation"),
+        pytest.param({"op": "add", "path": "a", "value": 1}, id="no pointer"),
+    ],
+)
+def test_json_patches_that_are_refused(operation: Document) -> None:
+    with pytest.raises(JsonPatchError):
+        json_patch({"a": [1, 2]}, [operation])
+
+
+def test_merge_patch() -> None:
+    document = {"a": {"b": 1, "c": 2}, "d": [1]}
+    assert merge_patch(document, {"a": {"b": None, "e": {"f": None}}, "d": [2]}) == {"a": {"c": 2, "e": {}}, "d": [2]}
+    assert merge_patch(document, [1]) == [1]
+
+
+def deployment(**spec: object) -> Document:
+    return {"spec": {"template": {"spec": spec}}}
+
+
+ONE: Document = {"name": "one", "image": "i", "env": [{"name": "A", "value": "1"}]}
+TWO: Document = {"name": "two"}
+
+
+@pytest.mark.parametrize(
+    ("old", "patch", "want"),
+    [
+        pytest.param(
+            deployment(containers=[ONE, TWO]),
+            deployment(containers=[{"name": "one", "image": "j"}]),
+            deployment(containers=[{**ONE, "image": "j"}, TWO]),
+            id="an item by its key",
+        ),
+        pytest.param(
+            deployment(containers=[ONE, TWO]),
+            deployment(containers=[{"name": "three"}]),
+            deployment(containers=[{"name": "three"}, ONE, TWO]),
+            id="a new item comes first",
+        ),
+        pytest.param(
+            deployment(containers=[ONE, TWO]),
+            deployment(containers=[{"name": "one", "$patch": "delete"}]),
+            deployment(containers=[TWO]),
+            id="an item is deleted",
+        ),
+        pytest.param(
+            deployment(containers=[ONE, TWO]),
+            deployment(containers=[{"$patch": "replace"}, {"name": "x"}]),
+            deployment(containers=[{"name": "x"}]),
+            id="a list is replaced",
+        ),
+        pytest.param(
+            deployment(containers=[ONE, TWO]),
+            deployment(
+                **{
+                    "$setElementOrder/containers": [{"name": "two"}, {"name": "one"}],
+                    "containers": [{"name": "one", "tty": True}],
+                }
+            ),
+            deployment(containers=[TWO, {**ONE, "tty": True}]),
+            id="items in an order",
+        ),
+        pytest.param(
+            deployment(tolerations=[{"key": "a"}]),
+            deployment(tolerations=[{"key": "b"}]),
+            deployment(tolerations=[{"key": "b"}]),
+            id="an atomic list",
+        ),
+        pytest.param(
+            {"metadata": {"finalizers": ["a", "b"]}},
+            {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}},
+            {"metadata": {"finalizers": ["b"]}},
+            id="out of a list of texts",
+        ),
+        pytest.param(
+            {"metadata": {"finalizers": ["a"]}},
+            {"metadata": {"finalizers": ["b", "a"]}},
+            {"metadata": {"finalizers": ["b", "a"]}},
+            id="into a list of texts",
+        ),
+        pytest.param(
+            {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}},
+            {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}},
+            {"spec": {"strategy": {"type": "Recreate"}}},
+            id="keys that are kept",
+        ),
+        pytest.param(
+            {"metadata": {"labels": {"a": "1"}}},
+            {"metadata": {"labels": {"$patch": "replace", "b": "1"}}},
+            {"metadata": {"labels": {"b": "1"}}},
+            id="a map is replaced",
+        ),
+        pytest.param(
+            {"metadata": {}},
+            {"metadata": {"labels": {"$patch": "replace", "b": "1"}}},
+            {"metadata": {"labels": {}}},
+            id="but not one that is not there",
+        ),
+        pytest.param(
+            {"metadata": {"labels": {"a": "1"}}},
+            {"metadata": {"labels": {"a": None}}},
+            {"metadata": {"labels": {}}},
+            id="null deletes",
+        ),
+    ],
+)
+def test_strategic_merge(old: Document, patch: Document, want: Document) -> None:
+    assert strategic_merge(DEPLOYMENT, old, patch) == want
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        pytest.param({"spec": {"$patch": "explode"}}, id="an unknown directive"),
+        pytest.param(deployment(containers=[{"image": "i"}]), id="an item without its key"),
+        pytest.param(
+            {"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": {}}}}, id="a field that is not kept"
+        ),
+    ],
+)
+def test_strategic_patches_that_are_refused(patch: Document) -> None:
+    with pytest.raises(StrategicPatchError):
+        strategic_merge(DEPLOYMENT, {"spec": {"strategy": {}, **deployment(containers=[ONE])["spec"]}}, patch)  # type: ignore[dict-item]

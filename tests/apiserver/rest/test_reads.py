@@ -1,0 +1,233 @@
+"""Reads through the API: lists, pages, selectors, watches, tables, discovery, custom resources."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bayplan.apiserver.rest.messages import Request, Stream, parse_query
+from tests.apiserver.client import PODS, Client, Document, collect, names, pod
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+@pytest.fixture
+def client() -> Client:
+    made = Client()
+    for number, labels in enumerate(({"app": "x"}, {"app": "y", "tier": "1"}, {})):
+        document = pod(f"p{number}")
+        document["metadata"]["labels"] = labels  # type: ignore[index]
+        made.post(PODS, document)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("query", "want"),
+    [
+        pytest.param("labelSelector=app=x", ["p0"], id="equal"),
+        pytest.param("labelSelector=app!=x", ["p1", "p2"], id="not equal, also without the label"),
+        pytest.param("labelSelector=app in (x,y),!tier", ["p0"], id="in, and without"),
+        pytest.param("labelSelector=app notin (x)", ["p1", "p2"], id="not in"),
+        pytest.param("labelSelector=tier>0", ["p1"], id="greater"),
+        pytest.param("labelSelector=app", ["p0", "p1"], id="exists"),
+        pytest.param("fieldSelector=metadata.name=p1", ["p1"], id="by name"),
+        pytest.param("fieldSelector=metadata.name!=p1", ["p0", "p2"], id="not by name"),
+        pytest.param("fieldSelector=status.phase=Pending,spec.nodeName=", ["p0", "p1", "p2"], id="by fields"),
+        pytest.param("fieldSelector=status.phase!=Pending", [], id="by a field that is not so"),
+        pytest.param("fieldSelector=metadata.namespace=other", [], id="of another namespace"),
+    ],
+)
+def test_selectors(client: Client, query: str, want: list[str]) -> None:
+    assert names(client.get(f"{PODS}?{query.replace('=', '%3D').replace('%3D', '=', 1)}")) == want
+
+
+@pytest.mark.parametrize(
+    ("query", "want"),
+    [
+        pytest.param(
+            "labelSelector=a=b c",
+            "unable to parse requirement: found 'c', expected: ',' or 'end of string'",
+            id="two values",
+        ),
+        pytest.param(
+            "labelSelector=a in x", "unable to parse requirement: found 'x' expected: '('", id="no parenthesis"
+        ),
+        pytest.param(
+            "fieldSelector=spec.image=x", "field label not supported: spec.image", id="a field that is not indexed"
+        ),
+    ],
+)
+def test_selectors_that_are_refused(client: Client, query: str, want: str) -> None:
+    answer = client.get(f"{PODS}?{query}")
+    assert (answer.status, answer.at("message")) == (400, want)
+
+
+def test_pages_are_of_one_revision(client: Client) -> None:
+    first = client.get("/api/v1/pods?limit=2")
+    assert (names(first), first.at("metadata.remainingItemCount")) == (["p0", "p1"], 1)
+    client.post(PODS, pod("p11"))
+    client.delete(f"{PODS}/p2")
+    second = client.get(f"/api/v1/pods?limit=2&continue={first.at('metadata.continue')}")
+    assert names(second) == ["p2"]
+    assert second.at("metadata.resourceVersion") == first.at("metadata.resourceVersion")
+    assert second.at("metadata.continue") is None
+
+
+def test_a_token_that_is_too_old_comes_with_one_that_goes_on(client: Client) -> None:
+    first = client.get(f"{PODS}?limit=1")
+    client.post(PODS, pod("p3"))
+    client.store.compact()
+    refused = client.get(f"{PODS}?limit=1&continue={first.at('metadata.continue')}")
+    assert refused.status == 410
+    assert names(client.get(f"{PODS}?continue={refused.at('metadata.continue')}")) == ["p1", "p2", "p3"]
+
+
+async def _watch(client: Client, query: str, *steps: tuple[str, str, object]) -> list[object]:
+    plain, _, text = query.partition("?")
+    stream = await client.api.handle(Request("GET", plain, parse_query(text)))
+    assert isinstance(stream, Stream)
+    task = asyncio.ensure_future(collect(stream))
+    await asyncio.sleep(0.05)
+    for method, path, body in steps:
+        data = b"" if body is None else __import__("json").dumps(body).encode()
+        content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        await client.api.handle(Request(method, path, {}, {"content-type": content_type}, data))
+    return await task
+
+
+def told(events: list[object]) -> list[tuple[object, object]]:
+    """Return the types of events with the names of their objects."""
+    found = []
+    for event in events:
+        assert isinstance(event, dict)
+        found.append((event["type"], event["object"]["metadata"].get("name")))
+    return found
+
+
+def test_a_watch_tells_who_comes_into_a_selection_and_who_leaves_it(client: Client) -> None:
+    version = client.store.revision
+    query = f"{PODS}?watch=1&resourceVersion={version}&labelSelector=app%3Dx&timeoutSeconds=1"
+    events = asyncio.run(
+        _watch(
+            client,
+            query,
+            ("PATCH", f"{PODS}/p1", {"metadata": {"labels": {"app": "x"}}}),
+            ("PATCH", f"{PODS}/p1", {"metadata": {"labels": {"new": "1"}}}),
+            ("PATCH", f"{PODS}/p0", {"metadata": {"labels": {"app": "z"}}}),
+            ("DELETE", f"{PODS}/p2", None),
+        )
+    )
+    assert told(events) == [("ADDED", "p1"), ("MODIFIED", "p1"), ("DELETED", "p0")]
+    left = events[2]
+    assert isinstance(left, dict)
+    assert left["object"]["metadata"]["labels"] == {"app": "x"}
+    assert left["object"]["metadata"]["resourceVersion"] == str(version + 3)
+
+
+def test_initial_events_end_with_a_bookmark(client: Client) -> None:
+    query = (
+        "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1"
+    )
+    events = asyncio.run(_watch(client, PODS + query, ("POST", PODS, pod("p9"))))
+    assert [each for each, _ in told(events)] == ["ADDED", "ADDED", "ADDED", "BOOKMARK", "ADDED"]
+    bookmark = events[3]
+    assert isinstance(bookmark, dict)
+    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+def test_a_watch_of_what_is_forgotten_is_one_error(client: Client) -> None:
+    client.store.compact()
+    events = asyncio.run(_watch(client, f"{PODS}?watch=1&resourceVersion=1&timeoutSeconds=1"))
+    [event] = events
+    assert isinstance(event, dict)
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+
+
+def test_a_restored_snapshot_ends_watches(client: Client) -> None:
+    snapshot = client.store.snapshot()
+
+    async def run() -> list[object]:
+        stream = await client.api.handle(
+            Request("GET", PODS, {"watch": "1", "resourceVersion": str(client.store.revision)})
+        )
+        assert isinstance(stream, Stream)
+        task = asyncio.ensure_future(collect(stream))
+        await asyncio.sleep(0.05)
+        client.store.restore(snapshot)
+        return await task
+
+    [event] = asyncio.run(run())
+    assert isinstance(event, dict)
+    assert event["object"]["reason"] == "Expired"
+
+
+def test_tables_have_the_columns_and_cells_of_kubectl(client: Client) -> None:
+    client.seconds += 125
+    table = client.get(PODS, TABLE)
+    columns = table.document["columnDefinitions"]
+    assert isinstance(columns, list)
+    assert [each["name"] for each in columns if each["priority"] == 0] == ["Name", "Ready", "Status", "Restarts", "Age"]
+    assert table.at("rows.0.cells") == ["p0", "0/1", "Pending", "0", "2m5s", "<none>", "<none>", "<none>", "<none>"]
+    assert table.at("rows.0.object.kind") == "PartialObjectMetadata"
+
+
+def test_discovery_names_every_resource_and_openapi_its_types(client: Client) -> None:
+    apps = client.get("/apis/apps/v1").document
+    resources = apps["resources"]
+    assert isinstance(resources, list)
+    assert "deployments/scale" in [each["name"] for each in resources]
+    document = client.get("/openapi/v3/apis/apps/v1")
+    assert document.at("components.schemas") is not None
+    schemas = document.document["components"]["schemas"]  # type: ignore[index]
+    assert schemas["io.k8s.api.apps.v1.DeploymentSpec"]["required"] == ["selector", "template"]
+    assert client.get("/openapi/v2").at("swagger") == "2.0"
+
+
+CRD: Document = {
+    "metadata": {"name": "boxes.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "boxes", "singular": "box", "kind": "Box", "shortNames": ["bx"]},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}},
+                            "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def test_custom_resources_are_served_pruned_defaulted_and_gone_with_their_definition(client: Client) -> None:
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    boxes = "/apis/example.com/v1/namespaces/default/boxes"
+    assert client.get(boxes).status == 404
+    assert client.post(definitions, CRD).status == 201
+    body: Document = {"metadata": {"name": "b"}, "spec": {"nope": 1}, "status": {"phase": "Full"}}
+    created = client.post(boxes, body)
+    assert created.status == 201
+    assert (created.at("spec"), created.at("status")) == ({"size": 3}, None)
+    assert client.patch(f"{boxes}/b/status", {"status": {"phase": "Full"}}).at("status.phase") == "Full"
+    assert client.patch(f"{boxes}/b", {"spec": {"size": 5}}).at("metadata.generation") == 2
+    listed = client.get(boxes)
+    assert listed.at("items.0.kind") == "Box"
+    assert client.get(boxes, TABLE).at("rows.0.cells") == ["b", 5]
+    assert client.get("/apis/example.com/v1").at("resources.1.name") == "boxes/status"
+    strategic = client.patch(f"{boxes}/b", {"spec": {"size": 6}}, "application/strategic-merge-patch+json")
+    assert strategic.status == 415
+    client.delete(f"{definitions}/boxes.example.com")
+    assert client.get(boxes).status == 404

@@ -1,0 +1,207 @@
+"""Writes through the API: creates, updates, patches, deletions, admission; what a client sees of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.client import APPLY, JSON_PATCH, PODS, STRATEGIC, Client, Document, names, pod
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+DEPLOYMENT: Document = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "d"},
+    "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    },
+}
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+def test_a_pod_is_created_with_defaults_and_read_back_byte_for_byte(client: Client) -> None:
+    created = client.post(PODS, pod("p"))
+    assert created.status == 201
+    assert created.at("spec.restartPolicy") == "Always"
+    assert created.at("spec.priority") == 0
+    assert created.at("status") == {"phase": "Pending", "qosClass": "BestEffort"}
+    assert client.get(f"{PODS}/p").body == created.body
+    assert client.get(PODS).at("items.0.metadata") == created.at("metadata")
+
+
+def test_an_update_with_an_old_version_is_a_conflict_and_one_without_is_not(client: Client) -> None:
+    old = client.post(PODS, pod("p")).document
+    changed = client.patch(f"{PODS}/p", {"metadata": {"labels": {"a": "1"}}})
+    assert changed.status == 200
+    assert client.put(f"{PODS}/p", old).at("reason") == "Conflict"
+    metadata = old["metadata"]
+    assert isinstance(metadata, dict)
+    del metadata["resourceVersion"]
+    assert client.put(f"{PODS}/p", old).at("metadata.labels") is None
+
+
+def test_a_change_of_nothing_has_no_new_version(client: Client) -> None:
+    first = client.post(DEPLOYMENTS, DEPLOYMENT).document
+    again = client.put(f"{DEPLOYMENTS}/d", first)
+    assert again.at("metadata.resourceVersion") == first["metadata"]["resourceVersion"]  # type: ignore[index]
+    scaled = client.patch(f"{DEPLOYMENTS}/d", {"spec": {"replicas": 3}})
+    assert scaled.at("metadata.generation") == 2
+
+
+def test_server_side_apply_creates_changes_and_prunes(client: Client) -> None:
+    path = "/api/v1/namespaces/default/configmaps/m"
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
+    created = client.patch(f"{path}?fieldManager=one", {**config, "data": {"a": "1", "b": "1"}}, APPLY)
+    assert (created.status, created.at("data")) == (201, {"a": "1", "b": "1"})
+    same = client.patch(f"{path}?fieldManager=one", {**config, "data": {"a": "1", "b": "1"}}, APPLY)
+    assert same.body == created.body
+    pruned = client.patch(f"{path}?fieldManager=one", {**config, "data": {"b": "1"}}, APPLY)
+    assert pruned.at("data") == {"b": "1"}
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "want"),
+    [
+        pytest.param({"spec": {"containers": [{"name": "c", "image": "new"}]}}, STRATEGIC, "new", id="strategic"),
+        pytest.param(
+            [{"op": "replace", "path": "/spec/containers/0/image", "value": "new"}], JSON_PATCH, "new", id="JSON"
+        ),
+    ],
+)
+def test_an_image_may_be_patched_and_counts_as_a_generation(
+    client: Client, body: object, content_type: str, want: str
+) -> None:
+    client.post(PODS, pod("p"))
+    answer = client.patch(f"{PODS}/p", body, content_type)
+    assert (answer.at("spec.containers.0.image"), answer.at("metadata.generation")) == (want, 2)
+
+
+def test_a_dry_run_answers_and_stores_nothing(client: Client) -> None:
+    revision = client.store.revision
+    assert client.post(f"{PODS}?dryRun=All", pod("p")).status == 201
+    assert client.post(PODS, pod("q")).status == 201
+    assert client.patch(f"{PODS}/q?dryRun=All", {"metadata": {"labels": {"a": "1"}}}).at("metadata.labels") == {
+        "a": "1"
+    }
+    assert client.call("DELETE", f"{PODS}/q?dryRun=All").status == 200
+    assert names(client.get(PODS)) == ["q"]
+    assert client.store.revision == revision + 1
+
+
+def bound(document: Document) -> None:
+    document["spec"]["nodeName"] = "n"  # type: ignore[index]
+
+
+def test_a_bound_pod_waits_for_its_grace_and_goes_with_zero(client: Client) -> None:
+    client.post(PODS, pod("p", bound))
+    marked = client.delete(f"{PODS}/p")
+    assert marked.at("metadata.deletionGracePeriodSeconds") == 30
+    assert marked.at("metadata.generation") == 2
+    again = client.delete(f"{PODS}/p")
+    assert again.body == marked.body
+    client.delete(f"{PODS}/p", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+    assert client.get(f"{PODS}/p").status == 404
+
+
+def test_finalizers_hold_an_object_and_the_last_one_lets_it_go(client: Client) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    document = {"metadata": {"name": "m", "finalizers": ["example.com/a", "example.com/b"]}}
+    client.post(path, document)
+    assert client.delete(f"{path}/m").at("metadata.deletionTimestamp") is not None
+    client.patch(f"{path}/m", {"metadata": {"finalizers": ["example.com/b"]}})
+    assert client.get(f"{path}/m").status == 200
+    assert client.patch(f"{path}/m", {"metadata": {"finalizers": None}}).status == 200
+    assert client.get(f"{path}/m").status == 404
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        pytest.param({"preconditions": {"uid": "other"}}, 409, id="another uid"),
+        pytest.param({"preconditions": {"resourceVersion": "1"}}, 409, id="another version"),
+        pytest.param({"propagationPolicy": "Orphan"}, 200, id="a policy that adds a finalizer"),
+        pytest.param({"propagationPolicy": "Whatever"}, 422, id="no policy"),
+    ],
+)
+def test_options_of_deletions(client: Client, options: Document, want: int) -> None:
+    client.post(DEPLOYMENTS, DEPLOYMENT)
+    answer = client.delete(f"{DEPLOYMENTS}/d", {"kind": "DeleteOptions", "apiVersion": "v1", **options})
+    assert answer.status == want
+    held = client.get(f"{DEPLOYMENTS}/d")
+    assert held.at("metadata.finalizers") == (["orphan"] if want == 200 else None)
+
+
+def test_priority_comes_from_the_class_and_a_missing_class_is_forbidden(client: Client) -> None:
+    def with_class(name: str) -> Document:
+        return pod("p", lambda each: each["spec"].update(priorityClassName=name))  # type: ignore[attr-defined]
+
+    assert client.post(PODS, with_class("nope")).at("reason") == "Forbidden"
+    created = client.post(PODS, with_class("system-node-critical"))
+    assert created.at("spec.priority") == 2_000_001_000
+
+
+def test_a_namespace_terminates_refuses_content_and_goes_when_finalized(client: Client) -> None:
+    client.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
+    pods = "/api/v1/namespaces/team/pods"
+    assert client.post(pods, pod("p")).status == 201
+    assert client.delete("/api/v1/namespaces/team").at("status.phase") == "Terminating"
+    assert client.post(pods, pod("q")).status == 403
+    client.put("/api/v1/namespaces/team/finalize", {"metadata": {"name": "team"}, "spec": {"finalizers": []}})
+    assert client.get("/api/v1/namespaces/team").status == 404
+    assert client.post(pods, pod("q")).status == 404
+
+
+def test_binding_sets_condition_labels_and_clears_the_nomination(client: Client) -> None:
+    client.post("/api/v1/nodes", {"metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "z", "x": "y"}}})
+    client.post(PODS, pod("p"))
+    client.patch(f"{PODS}/p/status", {"status": {"nominatedNodeName": "n"}})
+    body = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+    assert client.post(f"{PODS}/p/binding", body).status == 201
+    found = client.get(f"{PODS}/p")
+    assert found.at("spec.nodeName") == "n"
+    assert found.at("status.nominatedNodeName") is None
+    assert found.at("metadata.labels") == {"topology.kubernetes.io/zone": "z"}
+    assert found.at("status.conditions.0.status") == "True"
+    assert client.post(f"{PODS}/p/binding", body).status == 409
+
+
+def test_scale_reads_and_changes_replicas(client: Client) -> None:
+    client.post(DEPLOYMENTS, DEPLOYMENT)
+    before = client.get(f"{DEPLOYMENTS}/d/scale")
+    assert (before.at("spec.replicas"), before.at("status.selector")) == (1, "a=b")
+    assert client.patch(f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 4}}).at("spec.replicas") == 4
+    assert client.get(f"{DEPLOYMENTS}/d").at("spec.replicas") == 4
+
+
+def test_events_are_the_same_objects_in_both_groups(client: Client) -> None:
+    new = "/apis/events.k8s.io/v1/namespaces/default/events"
+    event = {
+        "metadata": {"name": "e"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "s",
+        "reportingInstance": "s-1",
+        "action": "Binding",
+        "reason": "Scheduled",
+        "regarding": {"kind": "Pod", "namespace": "default", "name": "p"},
+        "note": "done",
+        "type": "Normal",
+    }
+    assert client.post(new, event).status == 201
+    old = client.get("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=p,reason=Scheduled")
+    assert old.at("items.0.message") == "done"
+    assert client.get(f"{new}/e").at("regarding.name") == "p"
+
+
+def test_unknown_fields_warn_and_strict_refuses(client: Client) -> None:
+    body = {**pod("p"), "nope": 1}
+    warned = client.post(PODS, body)
+    assert ("warning", '299 - "unknown field \\"nope\\""') in warned.headers
+    refused = client.post(f"{PODS}?fieldValidation=Strict", {**pod("q"), "nope": 1})
+    assert (
+        refused.at("message")
+        == 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "nope"'
+    )

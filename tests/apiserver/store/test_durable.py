@@ -1,0 +1,129 @@
+"""Durability: what was acknowledged is there after a restart, also when the process was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayplan.apiserver.store.durable import DurableRecorder
+from bayplan.apiserver.store.item import Item
+from bayplan.apiserver.store.store import Store
+from bayplan.base.errors import InputError
+
+
+def fail(problem: Exception) -> None:
+    raise AssertionError(problem)
+
+
+def put(store: Store, name: str, raw: bytes = b"{}") -> None:
+    store.put("pods", Item(raw, store.revision + 1, "a", name, "u", {"app": "x"}, {"spec.nodeName": "n"}))
+
+
+def reopened(path: Path) -> Store:
+    store = Store()
+    DurableRecorder(path, store, on_failure=fail).close()
+    return store
+
+
+def test_documents_labels_fields_and_the_counter_come_back(tmp_path: Path) -> None:
+    path, store = tmp_path / "store", Store()
+    recorder = DurableRecorder(path, store, on_failure=fail)
+    put(store, "x", b'{"a":1}')
+    put(store, "y")
+    found = store.get("pods", ("a", "y"))
+    assert found is not None
+    store.remove("pods", Item(found.raw, 3, "a", "y", "u", {}, {}))
+    recorder.close()
+    again = reopened(path)
+    assert again.between("pods") == [Item(b'{"a":1}', 1, "a", "x", "u", {"app": "x"}, {"spec.nodeName": "n"})]
+    assert (again.revision, again.published, again.compacted) == (3, 3, 3)
+
+
+def test_writes_are_published_when_they_are_on_disk_and_many_in_one_batch(tmp_path: Path) -> None:
+    async def run() -> None:
+        store = Store()
+        recorder = DurableRecorder(tmp_path / "store", store, on_failure=fail)
+        seen: list[int] = []
+        store.listen("pods", lambda write: seen.append(write.revision), lambda: None)
+        for number in range(50):
+            put(store, f"p{number}")
+        assert store.published == 0
+        assert seen == []
+        waiting = recorder.settled(50)
+        assert waiting is not None
+        await waiting
+        assert seen == list(range(1, 51))
+        assert recorder.settled(50) is None
+        recorder.close()
+
+    asyncio.run(run())
+    assert len(reopened(tmp_path / "store").between("pods")) == 50
+
+
+def test_a_restored_snapshot_is_durable(tmp_path: Path) -> None:
+    store = Store()
+    recorder = DurableRecorder(tmp_path / "store", store, on_failure=fail)
+    put(store, "x")
+    recorder.flush()
+    snapshot = store.snapshot()
+    put(store, "y")
+    store.restore(snapshot)
+    recorder.close()
+    assert [each.name for each in reopened(tmp_path / "store").between("pods")] == ["x"]
+
+
+def test_a_file_of_another_program_and_one_in_use_are_refused(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "other")
+    other.execute("CREATE TABLE t (x)")
+    other.close()
+    with pytest.raises(InputError, match="another program's database"):
+        DurableRecorder(tmp_path / "other", Store(), on_failure=fail)
+    recorder = DurableRecorder(tmp_path / "mine", Store(), on_failure=fail)
+    with pytest.raises(InputError, match="no other process uses"):
+        DurableRecorder(tmp_path / "mine", Store(), on_failure=fail)
+    recorder.close()
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from bayplan.apiserver.store.durable import DurableRecorder
+from bayplan.apiserver.store.item import Item
+from bayplan.apiserver.store.store import Store
+
+async def main():
+    store = Store()
+    recorder = DurableRecorder(Path(sys.argv[1]), store, on_failure=print)
+    number = 0
+    while True:
+        for _ in range(7):
+            store.put("pods", Item(b"{}" * 200, store.revision + 1, "a", f"p{number % 500}", "u", {}, {}))
+            number += 1
+        await recorder.settled(store.revision)
+        print(store.revision, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    last = 0
+    for lines in (3, 40, 11):
+        with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            acknowledged = [int(process.stdout.readline()) for _ in range(lines)]
+            os.kill(process.pid, signal.SIGKILL)
+        assert acknowledged[0] > last
+        store = reopened(path)
+        assert store.revision >= acknowledged[-1]
+        assert max(each.revision for each in store.between("pods")) == store.revision
+        last = store.revision
+        store.check_invariants()

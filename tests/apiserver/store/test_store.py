@@ -1,0 +1,117 @@
+"""The store: revisions, history, snapshots, and a random comparison with a naive list of versions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.apiserver.store.item import Item, Write
+from bayplan.apiserver.store.store import Compacted, Store
+from bayplan.base.errors import InvariantError
+
+
+def item(store: Store, name: str, namespace: str = "a", body: bytes = b"{}") -> Item:
+    return Item(body, store.revision + 1, namespace, name, "u", {}, {})
+
+
+def put(store: Store, name: str, namespace: str = "a", body: bytes = b"{}") -> Item:
+    made = item(store, name, namespace, body)
+    store.put("pods", made)
+    return made
+
+
+def test_lists_are_in_the_order_of_keys_and_can_begin_anywhere() -> None:
+    store = Store()
+    for namespace, name in (("b", "x"), ("a", "z"), ("a", "m"), ("a-b", "y")):
+        put(store, name, namespace)
+    assert [each.key for each in store.between("pods")] == [("a", "m"), ("a", "z"), ("a-b", "y"), ("b", "x")]
+    assert [each.name for each in store.between("pods", "a")] == ["m", "z"]
+    assert [each.name for each in store.between("pods", "a", start="m\0")] == ["z"]
+    assert [each.name for each in store.between("pods", start="a/z\0")] == ["y", "x"]
+
+
+def test_a_write_has_the_next_revision_or_is_refused() -> None:
+    store = Store()
+    first = put(store, "x")
+    with pytest.raises(InvariantError, match="revision 1 after revision 1"):
+        store.put("pods", first)
+    with pytest.raises(InvariantError, match="not stored"):
+        store.remove("pods", item(store, "y"))
+
+
+def test_history_ends_where_it_is_compacted() -> None:
+    store = Store()
+    for name in "xyz":
+        put(store, name)
+    assert [each.revision for each in store.since("pods", 1)] == [2, 3]
+    store.compact()
+    put(store, "w")
+    assert [each.revision for each in store.since("pods", 3)] == [4]
+    for ask in (lambda: store.since("pods", 2), lambda: store.between("pods", at=2)):
+        with pytest.raises(Compacted) as caught:
+            ask()
+        assert caught.value.oldest == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        pytest.param({"most_writes": 3}, 7, id="by number"),
+        pytest.param({"most_bytes": 25}, 8, id="by bytes"),
+    ],
+)
+def test_history_is_bounded(options: dict[str, int], want: int) -> None:
+    store = Store(**options)
+    for number in range(10):
+        put(store, f"p{number}", body=b"0123456789")
+    assert store.compacted == want
+    store.check_invariants()
+
+
+def test_a_snapshot_is_restored_as_it_was_and_watches_are_told() -> None:
+    store = Store()
+    put(store, "x")
+    gaps: list[str] = []
+    writes: list[Write] = []
+    token = store.listen("pods", writes.append, lambda: gaps.append("gap"))
+    snapshot = store.snapshot()
+    put(store, "y")
+    changed = put(store, "x", body=b'{"new":1}')
+    assert store.get("pods", ("a", "x")) == changed
+    store.restore(snapshot)
+    assert [each.name for each in store.between("pods")] == ["x"]
+    assert store.get("pods", ("a", "x")) != changed
+    assert gaps == ["gap"]
+    assert [each.revision for each in writes] == [2, 3]
+    put(store, "z")
+    store.unlisten("pods", token)
+    put(store, "w")
+    assert [each.revision for each in writes] == [2, 3, 5]
+    store.check_invariants()
+    store.restore(snapshot)
+    assert [each.name for each in store.between("pods")] == ["x"]
+
+
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["put", "remove"]), st.sampled_from("abc"), st.sampled_from("xyz")), max_size=40
+)
+
+
+@given(OPERATIONS)
+def test_every_revision_can_be_listed_as_it_was(operations: list[tuple[str, str, str]]) -> None:
+    store = Store()
+    versions: dict[int, dict[tuple[str, str], int]] = {0: {}}
+    now: dict[tuple[str, str], int] = {}
+    for kind, namespace, name in operations:
+        if kind == "put":
+            now[(namespace, name)] = put(store, name, namespace).revision
+        elif (namespace, name) in now:
+            store.remove("pods", item(store, name, namespace))
+            del now[(namespace, name)]
+        versions[store.revision] = dict(now)
+    store.check_invariants()
+    for revision, expected in versions.items():
+        found = {each.key: each.revision for each in store.between("pods", at=revision)}
+        assert found == expected
+        assert list(found) == sorted(expected)

@@ -1,0 +1,62 @@
+"""Recorded exchanges: replayed as scenarios in virtual time, and compared but for what varies."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from bayplan.conformance.api import at_pointer, replay
+from bayplan.conformance.cases import Json, JsonObject
+from bayplan.conformance.exchanges import comparable_parts
+
+PODS = "/api/v1/namespaces/t/pods"
+
+
+def exchange(number: int, method: str, path: str, body: Json = None, **more: Json) -> JsonObject:
+    return {"id": f"x/{number}", "request": {"method": method, "path": path, "headers": {}, "body": body}, **more}
+
+
+def test_a_scenario_runs_in_order_with_values_of_earlier_answers_and_without_waiting() -> None:
+    pod: Json = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    watch = f"{PODS}?watch=1&timeoutSeconds=600&resourceVersion="
+    scenario = [
+        exchange(
+            0, "POST", "/api/v1/namespaces", {"metadata": {"name": "t"}}, captures={"v": "/metadata/resourceVersion"}
+        ),
+        exchange(1, "GET", f"{watch}1", background=True, template={"path": f"{watch}${{v}}", "body": None}),
+        exchange(2, "POST", PODS, pod),
+        exchange(3, "GET", f"{PODS}/p?resourceVersion=1", note="(etcd was compacted and the apiserver restarted)"),
+        exchange(4, "GET", f"{watch}1"),
+    ]
+    begun = time.monotonic()
+    answers = replay(scenario)
+    assert time.monotonic() - begun < 60
+    responses = {name: answer["response"] for name, answer in answers.items()}
+    assert at_pointer(responses["x/1"], "/stream/0/object/metadata/name") == "p"
+    assert at_pointer(responses["x/3"], "/body/metadata/name") == "p"
+    assert at_pointer(responses["x/4"], "/stream/0/object/code") == 410
+
+
+@pytest.mark.parametrize(
+    ("recorded", "ours", "variable", "want"),
+    [
+        pytest.param({"a": "1"}, {"a": "2"}, [], False, id="another value"),
+        pytest.param({"a": "1"}, {"a": "2"}, ["/body/a"], True, id="a value that varies"),
+        pytest.param({"a": "1"}, {}, ["/body/a"], False, id="one that varies and is missing"),
+        pytest.param({"a": "1"}, {"a": 1}, ["/body/a"], False, id="one that varies and is no text"),
+        pytest.param({"a": "2026-11-21T09:00:00Z"}, {"a": "2026-01-01T00:00:00Z"}, [], True, id="the clock"),
+        pytest.param(
+            {"a": "2026-01-02T09:00:00Z"}, {"a": "2026-01-01T00:00:00Z"}, [], False, id="a time that was sent"
+        ),
+        pytest.param({"details": {"uid": "1"}}, {"details": {"uid": "2"}}, [], True, id="the uid of a Status"),
+        pytest.param([{"a": 1}, {"b": "x"}], [{"a": 1}, {"b": "y"}], ["/body/1/b"], True, id="in a list"),
+    ],
+)
+def test_what_varies_is_masked_on_both_sides(recorded: Json, ours: Json, variable: list[Json], want: bool) -> None:
+    record: JsonObject = {"response": {"status": 200, "body": recorded}, "variable": variable}
+    parts = {
+        name: left == right
+        for name, left, right in comparable_parts(record, {"response": {"status": 200, "body": ours}})
+    }
+    assert parts == {"status": True, "body": want}
