@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from bayplan.analysis.export import is_result
-from bayplan.analysis.result_layout import DECISIONS, RECORDS, SUMMARY, TABLES
+from bayplan.analysis.result_layout import DECISIONS, OPTIONAL_TABLES, RECORDS, SUMMARY, TABLES
 from bayplan.analysis.run_facts import FORMAT, RunFacts
 from bayplan.analysis.stored_records import StoredRecords, read_table
 from bayplan.base.errors import InputError
@@ -89,12 +89,14 @@ class ResultDirectory:
         return self.facts.start_ns
 
     def table(self, name: str) -> Any:
-        """Return a table as ``pyarrow.Table``: decisions, pods, templates, nodes, usage or events.
+        """Return a table as ``pyarrow.Table``: decisions, pods, templates, nodes, usage or events; timeline where there is one.
 
         Raises:
             InputError: there is no table of that name.
         """
-        if name not in TABLES:
+        if name in OPTIONAL_TABLES and not (self.path / f"{name}.parquet").exists():
+            raise InputError("table", where=str(self.path), got=f"no {name}", hint=f"bayplan simulate --{name} --out")
+        if name not in TABLES and name not in OPTIONAL_TABLES:
             raise InputError("table", got=f"'{name}'", wanted=f"one of {', '.join(TABLES)}")
         return read_table(self.path / f"{name}.parquet")
 

@@ -7,6 +7,7 @@ release of PyArrow). Times are nanoseconds of virtual time since 1970; amounts a
 - ``decisions.parquet``: one row a cycle, in order.
 - ``pods.parquet``, ``templates.parquet``: time lines of pods; the specs they were made from, as JSON, each once.
 - ``nodes.parquet``, ``usage.parquet``, ``events.parquet``: nodes, usage by resource and zone, Kubernetes events.
+- ``timeline.parquet``: each pod's way through the scheduling queue (`bayplan.sim.traced_queue.QueueMove`), where it was noted.
 - ``records/``: full records, where there are any. A keyframe is all that the plugins of a plan said about all rows (nodes);
   rows that changed later follow it (see `bayplan.engine.keyframe`). Reasons stand there as texts and normalised scores as
   tables from raw ones, so that no plugin is needed to read them:
@@ -171,6 +172,21 @@ NORMALIZATIONS = pa.schema([("normalization", pa.int32()), ("raw", _NUMBERS), ("
 
 NODE_SETS = pa.schema([("node_set", pa.int32()), ("row", pa.int32()), ("node", pa.string()), ("visit", pa.int32())])
 
+TIMELINE = pa.schema(
+    [
+        ("time_ns", pa.int64()),
+        ("pod", pa.string()),
+        ("uid", pa.string()),
+        ("source", pa.string()),
+        ("target", pa.string()),
+        ("attempt", pa.int32()),
+        ("cause", pa.string()),
+        ("plugins", _TEXTS),
+        ("backoff_end_ns", pa.int64()),
+        ("note", pa.string()),
+    ]
+)
+
 TABLES = {
     "decisions": DECISIONS,
     "pods": PODS,
@@ -180,6 +196,9 @@ TABLES = {
     "events": EVENTS,
 }
 """Tables of every result, by the name of their file."""
+
+OPTIONAL_TABLES = {"timeline": TIMELINE}
+"""Tables that only some results have."""
 
 RECORD_TABLES = {
     "frames": FRAMES,

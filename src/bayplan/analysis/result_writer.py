@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.pending import waiting_message
 from bayplan.analysis.record_writer import write_records
-from bayplan.analysis.result_layout import RECORDS, SUMMARY, TABLES
+from bayplan.analysis.result_layout import RECORDS, SUMMARY, TABLES, TIMELINE
 from bayplan.analysis.run_facts import RunFacts
 from bayplan.analysis.table_writer import TableWriter
 from bayplan.analysis.utilisation import utilisation
@@ -43,6 +44,9 @@ def write_result(result: SimulationResult, directory: Path, facts: RunFacts) -> 
     for name, schema in TABLES.items():
         with TableWriter(directory / f"{name}.parquet", schema) as writer:
             writer.add_all(rows[name])
+    if result.moves is not None:
+        with TableWriter(directory / "timeline.parquet", TIMELINE) as writer:
+            writer.add_all(astuple(move) for move in result.moves)
     if result.records.level is RecordLevel.FULL:
         (directory / RECORDS).mkdir()
         write_records(result.records, directory / RECORDS)

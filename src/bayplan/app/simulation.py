@@ -31,6 +31,7 @@ from bayplan.plugins.registry import in_tree_registry
 from bayplan.sim import arrivals
 from bayplan.sim.result import InputSummary, SimulationResult, WallClock
 from bayplan.sim.simulator import Progress, Simulator
+from bayplan.sim.traced_queue import TracedQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class SimulationOptions:
         record_level: how much of every decision is kept.
         until_ns: when to end, in nanoseconds since the start; None: when everything has come to rest.
         creation_times: let objects of manifests arrive at their creationTimestamp, not all at the start.
+        timeline: note each pod's way through the scheduling queue, which then is upstream's with all its timers.
         strict: refuse what is otherwise a warning.
         check: check all invariants after every event.
     """
@@ -62,6 +64,7 @@ class SimulationOptions:
     record_level: RecordLevel = RecordLevel.SUMMARY
     until_ns: int | None = None
     creation_times: bool = False
+    timeline: bool = False
     strict: bool = False
     check: bool = False
 
@@ -178,7 +181,7 @@ def _assembly(options: SimulationOptions) -> _Assembly:
             seed=options.seed,
             start_ns=start_ns,
             record_level=options.record_level,
-            queue_type=EventDrivenQueue,
+            queue_type=TracedQueue if options.timeline else EventDrivenQueue,
             extenders=connections.extenders,
         )
 
@@ -186,6 +189,10 @@ def _assembly(options: SimulationOptions) -> _Assembly:
 
 
 def _classic_assembly(options: SimulationOptions) -> _Assembly:
+    if options.timeline:
+        raise InputError(
+            "--timeline", got="--mode classic", wanted="the queue of the current scheduler", hint="without it"
+        )
     configuration = classic_mode.classic_configuration(
         options.algorithm_provider, options.config, options.feature_gates
     )

@@ -37,7 +37,7 @@ def config(
     plugin: Plugins = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
-    """Check a scheduler configuration, or convert one of an older release.
+    """Check a scheduler configuration, or convert an older one.
 
     check takes a configuration as kube-scheduler does. What is wrong is printed one thing a line, with line, column and
     path, in upstream's words; of a good one the effective configuration is printed, with all defaults.

@@ -36,7 +36,7 @@ class Verb(NamedTuple):
 VERBS = (
     Verb("simulate", "Schedule workloads on a cluster in virtual time, and report."),
     Verb("explain", "Show why a pod was placed where it is, or why it waits."),
-    Verb("config", "Check a scheduler configuration, or convert one of an older release."),
+    Verb("config", "Check a scheduler configuration, or convert an older one."),
     Verb("conformance", "Compare our answers with recorded answers of a real scheduler."),
     Verb("extender", "Serve plugins of ours as an HTTP extender for a stock kube-scheduler."),
     Verb("example", "Print where the bundled example lies, or copy it."),

@@ -8,6 +8,7 @@ import typer
 
 from bayplan.analysis.export import check_destination, export
 from bayplan.analysis.report import print_report
+from bayplan.analysis.timeline_text import print_timeline
 from bayplan.analysis.run_facts import run_facts
 from bayplan.app.classic_mode import Mode
 from bayplan.app.simulation import SimulationOptions
@@ -64,6 +65,9 @@ def simulate(
             help="How much of each decision is kept. [default: full with --out, else summary]", show_default=False
         ),
     ] = None,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", help="Print each pod's way through the scheduling queue, to the nanosecond.")
+    ] = False,
     strict: Strict = False,
     check: Annotated[bool, typer.Option("--check", help="Check all invariants after every event; slow.")] = False,
     once: Annotated[
@@ -91,11 +95,14 @@ def simulate(
         record_level=level.record_level,
         until_ns=parse_duration(until) if until else None,
         creation_times=creation_times,
+        timeline=timeline,
         strict=strict,
         check=check,
     )
     result = run(options)
     facts = run_facts(result)
     print_report(result, facts=facts)
+    if timeline:
+        print_timeline(result)
     if out is not None:
         export(result, out, facts=facts)

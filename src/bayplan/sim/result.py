@@ -16,6 +16,7 @@ from bayplan.engine.records import Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.formats.manifest import LoadWarning
 from bayplan.objects.pod import Pod
+from bayplan.sim.traced_queue import QueueMove
 from bayplan.state.cluster_state import ClusterState
 
 
@@ -226,6 +227,7 @@ class SimulationResult:
         usage: of every resource that some node has or some pod asks for: the whole cluster first, then zones by name.
         counters: how much happened.
         events: Kubernetes events about pods, in the order in which they came first.
+        moves: each pod's way through the scheduling queue, where it was noted.
         failures: what controllers could not do, by ``Kind key``.
         input: what was read.
         wall: real time.
@@ -244,6 +246,7 @@ class SimulationResult:
     counters: Counters
     events: list[SimulatedEvent]
     failures: dict[str, str]
+    moves: list[QueueMove] | None = None
     input: InputSummary = field(default_factory=InputSummary)
     wall: WallClock = field(default_factory=WallClock)
 

@@ -19,7 +19,7 @@ from bayplan.cluster.store import ChangeEvent
 from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, SetCondition, Update
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.outlook import Outlook
-from bayplan.engine.queued_pod import key_of
+from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.meta import KubernetesObject
@@ -31,6 +31,7 @@ from bayplan.sim.perpetual import perpetual_workloads
 from bayplan.sim.priority_census import PriorityCensus
 from bayplan.sim.result import Counters, InputSummary, SimulationResult
 from bayplan.sim.timelines import Timelines
+from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.usage import UsageMeter
 from bayplan.sim.watched_kinds import WATCHED_KINDS
 
@@ -108,6 +109,8 @@ class Simulator:
         self._census = PriorityCensus()
         if isinstance(scheduler.queue, EventDrivenQueue):
             scheduler.queue.outlook = Outlook(scheduler, self._census.lowest)
+        if isinstance(scheduler.queue, TracedQueue):
+            scheduler.queue.clock = lambda: self.now_ns
         self._stopped = ""
         self._progress: Callable[[Progress], None] | None = None
         self._progress_due = 0
@@ -166,6 +169,7 @@ class Simulator:
             usage=self._usage.usages(self.now_ns),
             counters=self.counters,
             events=self._events.all(),
+            moves=scheduler.queue.moves if isinstance(scheduler.queue, TracedQueue) else None,
             failures=failures,
             input=given or InputSummary(),
         )
@@ -338,6 +342,8 @@ class Simulator:
         timeline = self._timelines.of_pod(key)
         if timeline is not None:
             timeline.attempts += 1
+        if isinstance(self.scheduler.queue, TracedQueue):
+            self._trace(self.scheduler.queue, report)
         if outcome is Outcome.SCHEDULED:
             counters.scheduled += 1
             self._tried.pop(key, None)
@@ -349,6 +355,11 @@ class Simulator:
             counters.errors += 1
         else:
             counters.skipped += 1
+
+    def _trace(self, queue: TracedQueue, report: CycleReport) -> None:
+        waiting = self.scheduler.waiting_pods.get(key_of(report.pod))
+        if waiting is not None and report.outcome is Outcome.SCHEDULED:
+            queue.wait_for_permit(waiting.queued, waiting.node_name)
 
     def _carry_out(self, actions: Iterable[Action], now_ns: int) -> None:
         cluster = self.cluster
@@ -371,6 +382,8 @@ class Simulator:
                 timeline = self._timelines.of_pod(key)
                 if timeline is not None:
                     timeline.message, timeline.last_failure_ns = action.message, now_ns
+                if isinstance(self.scheduler.queue, TracedQueue):
+                    self.scheduler.queue.tell(uid_of(action.pod), action.message)
                 changes = cluster.set_unschedulable(key, action.reason, action.message, now_ns)
             elif isinstance(action, Nominate):
                 changes = cluster.set_nominated(key, action.node_name, now_ns)

@@ -14,6 +14,7 @@ from bayplan.framework.configuration import (
     load_configuration,
     load_configuration_mapping,
 )
+from bayplan.framework.configuration.go_text import json_text
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.feature_gates import FeatureGates
 from tests.framework.configuration.configurations import HEADER
@@ -155,3 +156,20 @@ def test_recorded_cases_are_answered_as_recorded(parts: tuple[str, ...]) -> None
             if answer_config_case(recorded["case"]) != recorded["want"]:
                 differing.append(recorded["case"]["id"])
     assert differing == []
+
+
+@pytest.mark.parametrize(
+    ("written", "want"),
+    [
+        pytest.param("50", "50", id="a whole number"),
+        pytest.param("50.5", "50.5", id="a fraction"),
+        pytest.param("1e20", "100000000000000000000", id="below 1e21 as a whole number"),
+        pytest.param(
+            "1.1e19", "11000000000000000000", id="with the digits of the float32, not of the number behind them"
+        ),
+        pytest.param("1e22", "1e+22", id="above with an exponent"),
+    ],
+)
+def test_numbers_are_written_as_go_writes_them(written: str, want: str) -> None:
+    document = declared_document(load_configuration(HEADER + f"clientConnection: {{qps: {written}}}\n").declared)
+    assert json_text(document["clientConnection"]).split('"qps":')[1].split(",")[0] == want

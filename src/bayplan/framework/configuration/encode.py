@@ -3,7 +3,7 @@
 import base64
 
 from bayplan.framework.configuration.document import RawArguments
-from bayplan.framework.configuration.go_text import format_duration
+from bayplan.framework.configuration.go_text import format_duration, json_float
 from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.schema import (
     EMPTY_LIST,
@@ -87,4 +87,10 @@ def _encode(value: object, go_type: GoType, names: str) -> JsonValue:
             return encode_arguments(value)
         case _:
             assert isinstance(value, bool | int | float | str)
-            return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
+            return _whole(value) if isinstance(value, float) else value
+
+
+def _whole(value: float) -> int | float:
+    """Return a number as Go writes it: whole ones below 1e21 without point and exponent."""
+    text = json_float(value)
+    return value if "." in text or "e" in text else int(text)

@@ -1,0 +1,208 @@
+"""A scheduling queue that notes each pod's way through its tiers, to the nanosecond: what ``bayplan simulate --timeline`` shows.
+
+It is upstream's queue with all its timers, unlike the one that simulations have otherwise
+(`bayplan.engine.event_driven_queue`), which leaves out attempts that could only fail again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bayplan.engine.nominator import NominatingInfo, PodLister
+from bayplan.engine.queue import Requeue, SchedulingQueue
+from bayplan.engine.queue_options import DEFAULT_OPTIONS, QueueOptions
+from bayplan.engine.queue_tiers import PreEnqueue
+from bayplan.engine.queued_pod import (
+    ACTIVE,
+    BACKOFF,
+    ERROR_BACKOFF,
+    NO_PLUGINS,
+    UNSCHEDULABLE,
+    KeyFunction,
+    QueuedPod,
+    key_of,
+    priority_sort,
+)
+from bayplan.framework.events import HintTable
+from bayplan.objects.pod import Pod
+
+NEW = ""
+IN_FLIGHT = "in flight"
+GATED = "gated"
+BOUND = "bound"
+GONE = "gone"
+PERMIT = "permit"
+
+
+@dataclass(slots=True)
+class QueueMove:
+    """A pod went from one place to another.
+
+    Attributes:
+        time_ns: when. pod, uid: which one.
+        source, target: tiers: ``active``, ``backoff``, ``error backoff``, ``unschedulable``, ``gated``, ``in flight``, ``permit``
+            (it waits on its node); "" before the pod came; ``bound`` and ``gone`` are the ends.
+        attempt: how often the pod had been popped.
+        cause: the event that moved it, by upstream's label (``BackoffComplete``, ``AssignedPodDelete``, ...), or what happened.
+        plugins: those that rejected its last attempt, or hold it back.
+        backoff_end_ns: to a backoff tier: the end of the backoff; it is free from the next tick of its timer on.
+        note: the message of an attempt that failed, or the node that it was bound to.
+    """
+
+    time_ns: int
+    pod: str
+    uid: str
+    source: str
+    target: str
+    attempt: int
+    cause: str
+    plugins: tuple[str, ...] = ()
+    backoff_end_ns: int | None = None
+    note: str = ""
+
+
+class TracedQueue(SchedulingQueue):
+    """A `SchedulingQueue` that keeps a list of moves. Arguments as there.
+
+    Attributes:
+        moves: in the order in which they happened.
+        clock: tells virtual time; set by the simulator.
+    """
+
+    def __init__(
+        self,
+        hints: HintTable,
+        pre_enqueue: Mapping[str, Sequence[tuple[str, PreEnqueue]]],
+        pod_lister: PodLister,
+        *,
+        sort_key: KeyFunction = priority_sort,
+        options: QueueOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        super().__init__(hints, pre_enqueue, pod_lister, sort_key=sort_key, options=options)
+        self.moves: list[QueueMove] = []
+        self.clock: Callable[[], int] = lambda: options.start_ns
+        # Where each pod was seen last, by uid.
+        self._seen: dict[str, str] = {}
+        self._last: dict[str, QueueMove] = {}
+
+    # What is noted.
+
+    def _note(self, queued: QueuedPod, target: str, cause: str, note: str = "") -> None:
+        source = self._seen.get(queued.uid, NEW)
+        if source == target:
+            return
+        backs_off = target in ("backoff", "error backoff")
+        move = QueueMove(
+            self.clock(),
+            queued.key,
+            queued.uid,
+            source,
+            target,
+            queued.attempts,
+            cause,
+            (*sorted(queued.unschedulable_plugins | queued.pending_plugins),),
+            queued.backoff_expiry_ns if backs_off else None,
+            note,
+        )
+        self.moves.append(move)
+        self._last[queued.uid] = move
+        if target in (BOUND, GONE):
+            del self._last[queued.uid]
+            self._seen.pop(queued.uid, None)
+        else:
+            self._seen[queued.uid] = target
+
+    def tell(self, uid: str, message: str) -> None:
+        """Add the message of an attempt to the move that it ended with."""
+        last = self._last.get(uid)
+        if last is not None and not last.note:
+            last.note = message
+
+    def wait_for_permit(self, queued: QueuedPod, node_name: str) -> None:
+        """Note that a pod waits on its node."""
+        self._note(queued, PERMIT, "Wait", node_name)
+
+    # Where it happens.
+
+    def _to_active(self, queued: QueuedPod, now_ns: int, label: str, *, from_backoff: bool = False) -> bool:
+        moved = super()._to_active(queued, now_ns, label, from_backoff=from_backoff)
+        if moved:
+            self._note(queued, "active", label)
+        return moved
+
+    def _to_backoff(self, queued: QueuedPod, label: str) -> None:
+        super()._to_backoff(queued, label)
+        if queued.tier & (BACKOFF | ERROR_BACKOFF):
+            self._note(queued, tier_of(queued), label)
+
+    def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
+        super()._to_unschedulable(queued, label)
+        self._note(queued, tier_of(queued), label)
+
+    def pop(self) -> QueuedPod | None:
+        """Return the next pod, which is in flight from now on; see `SchedulingQueue.pop`."""
+        queued = super().pop()
+        if queued is not None:
+            early = self._seen.get(queued.uid) == "backoff"
+            self._note(queued, IN_FLIGHT, "PopFromBackoffQ" if early else "Pop")
+        return queued
+
+    def pop_specific(self, pod: Pod, now_ns: int) -> QueuedPod | None:
+        """Activate a pod and pop it out of turn; see `SchedulingQueue.pop_specific`."""
+        queued = super().pop_specific(pod, now_ns)
+        if queued is not None:
+            self._note(queued, IN_FLIGHT, "PopSpecificPod")
+        return queued
+
+    def fail(
+        self,
+        queued: QueuedPod,
+        now_ns: int,
+        *,
+        unschedulable_plugins: frozenset[str] = NO_PLUGINS,
+        pending_plugins: frozenset[str] = NO_PLUGINS,
+        nominating: NominatingInfo | None = None,
+    ) -> Requeue:
+        """Take back a popped pod whose attempt failed; see `SchedulingQueue.fail`."""
+        outcome = super().fail(
+            queued,
+            now_ns,
+            unschedulable_plugins=unschedulable_plugins,
+            pending_plugins=pending_plugins,
+            nominating=nominating,
+        )
+        if not outcome.requeued and self._seen.get(queued.uid) in (IN_FLIGHT, PERMIT):
+            self._note(queued, GONE, "Done")
+        return outcome
+
+    def delete(self, pod: Pod) -> None:
+        """Forget a pod that was deleted, or bound; see `SchedulingQueue.delete`."""
+        key = key_of(pod)
+        queued = self.get(key)
+        super().delete(pod)
+        known = self._pod_lister(key)
+        record = (
+            queued if queued is not None else QueuedPod(pod, key, pod.metadata.uid or key, 0, 0, self._attempts(pod))
+        )
+        if known is not None and known.spec.node_name:
+            self._note(record, BOUND, "Bind", known.spec.node_name)
+        elif record.uid in self._seen:
+            self._note(record, GONE, "UnschedulablePodDelete")
+
+    def _attempts(self, pod: Pod) -> int:
+        last = self._last.get(pod.metadata.uid or key_of(pod))
+        return last.attempt if last is not None else 0
+
+
+def tier_of(queued: QueuedPod) -> str:
+    """Return the name of the tier in which a record stands."""
+    if queued.tier & ACTIVE:
+        return "active"
+    if queued.tier & BACKOFF:
+        return "backoff"
+    if queued.tier & ERROR_BACKOFF:
+        return "error backoff"
+    if queued.tier & UNSCHEDULABLE:
+        return GATED if queued.gating_plugin else "unschedulable"
+    return IN_FLIGHT
