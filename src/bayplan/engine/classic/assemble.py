@@ -65,7 +65,7 @@ def assemble_classic_scheduler(
     # Where upstream draws lots, among equally good nodes, so do we.
     streams = RandomStreams(seed)
     settings = CycleSettings(
-        pick if pick is not None else _reservoir(streams, "select_host"),
+        pick if pick is not None else seeded_pick(streams, "select_host"),
         configuration.always_check_all_predicates,
         NodeSampling(configuration.percentage_of_nodes_to_score) if sampling else None,
     )
@@ -75,7 +75,7 @@ def assemble_classic_scheduler(
         queue,
         pods,
         settings=settings,
-        pick_node=pick if pick is not None else _reservoir(streams, "preemption_node"),
+        pick_node=pick if pick is not None else seeded_pick(streams, "preemption_node"),
         non_preempting=configuration.gates.non_preempting_priority,
         disable_preemption=configuration.disable_preemption,
         extenders=extenders,
@@ -88,7 +88,8 @@ def classic_state(configuration: ClassicConfiguration) -> ClusterState:
     return ClusterState(account=classic_accounting(pod_overhead=configuration.gates.pod_overhead))
 
 
-def _reservoir(streams: RandomStreams, name: str) -> Pick:
+def seeded_pick(streams: RandomStreams, name: str) -> Pick:
+    """Return a choice by reservoir that draws from one of the streams of a run."""
     random = streams.stream(name).random
     return reservoir_pick(lambda count: int(random() * count))
 

@@ -121,7 +121,7 @@ def policy_from_mapping(document: Mapping[str, object], *, where: str = "") -> P
     policy = Policy(
         predicates,
         priorities,
-        tuple(reader.extender(item) for item in reader.mappings(document, "extenders", "v1.Policy.extenders")),
+        tuple(reader.extender(item) for item in reader.mappings(document, "extenders", "v1.Policy")),
         reader.integer(document, "hardPodAffinitySymmetricWeight", "v1.Policy", largest=MAX_INT32),
         reader.boolean(document, "alwaysCheckAllPredicates", "v1.Policy"),
     )
@@ -174,7 +174,7 @@ class _Reader:
     def rules(self, document: Mapping[str, object], name: str) -> tuple[PolicyRule, ...] | None:
         if document.get(name) is None:
             return None
-        return tuple(self.rule(item) for item in self.mappings(document, name, f"v1.Policy.{name}"))
+        return tuple(self.rule(item) for item in self.mappings(document, name, "v1.Policy"))
 
     def rule(self, item: Mapping[str, object]) -> PolicyRule:
         path = "v1.PolicyRule"

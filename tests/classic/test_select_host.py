@@ -1,0 +1,112 @@
+"""The host among equals: by reservoir over the list of priorities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from bayplan.base.random_streams import RandomStreams
+from bayplan.engine.classic.assemble import assemble_classic_scheduler, seeded_pick
+from bayplan.engine.classic.select_host import EMPTY_PRIORITY_LIST, reservoir_pick, select_host
+from bayplan.engine.select_host import first_by_name
+from bayplan.framework.status import Code, Status
+from bayplan.state.cluster_state import ClusterState
+from bayplan.testing.builders import make_pod
+from tests.classic.worlds import configured, node
+
+SEEDS = 10_000
+CRITICAL = {2: 10.83, 3: 13.82, 7: 22.46, 100: 148.23}
+"""What chi-square exceeds with a probability of 0.001, by the number of equals."""
+
+
+@pytest.mark.parametrize("equals", CRITICAL)
+def test_every_equal_is_as_likely_over_the_seeds(equals: int) -> None:
+    state, rows = ClusterState(), list(range(equals))
+    counts: Counter[int] = Counter()
+    for seed in range(SEEDS):
+        counts[seeded_pick(RandomStreams(seed), "select_host")(state, rows)] += 1
+    expected = SEEDS / equals
+    assert sum((counts[row] - expected) ** 2 / expected for row in rows) < CRITICAL[equals]
+
+
+@pytest.mark.parametrize("equals", CRITICAL)
+def test_every_equal_is_as_likely_in_one_stream(equals: int) -> None:
+    state, rows = ClusterState(), list(range(equals))
+    pick = seeded_pick(RandomStreams(7), "select_host")
+    counts = Counter(pick(state, rows) for _ in range(SEEDS))
+    expected = SEEDS / equals
+    assert sum((counts[row] - expected) ** 2 / expected for row in rows) < CRITICAL[equals]
+
+
+def _draws(*numbers: int) -> Iterator[int]:
+    yield from numbers
+
+
+@pytest.mark.parametrize(
+    ("drawn", "want"),
+    [
+        pytest.param((1, 1, 1), 4, id="the first stays unless 0 is drawn"),
+        pytest.param((0, 1, 1), 5, id="the second takes its place"),
+        pytest.param((0, 0, 1), 6, id="the third takes the place of the second"),
+        pytest.param((1, 1, 0), 7, id="the last one"),
+    ],
+)
+def test_the_list_is_walked_and_the_nth_equal_replaces_with_one_nth(drawn: tuple[int, ...], want: int) -> None:
+    numbers, limits = _draws(*drawn), list[int]()
+
+    def draw(limit: int) -> int:
+        limits.append(limit)
+        return next(numbers)
+
+    assert reservoir_pick(draw)(ClusterState(), [4, 5, 6, 7]) == want
+    assert limits == [2, 3, 4]
+
+
+def test_one_node_is_no_choice() -> None:
+    def draw(limit: int) -> int:
+        raise AssertionError("nothing is drawn")
+
+    assert reservoir_pick(draw)(ClusterState(), [3]) == 3
+
+
+def test_an_empty_list_is_an_error() -> None:
+    found = select_host(ClusterState(), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.intp), first_by_name)
+    assert isinstance(found, Status)
+    assert (found.code, found.message) == (Code.ERROR, EMPTY_PRIORITY_LIST)
+    assert EMPTY_PRIORITY_LIST == "empty priorityList"
+
+
+def test_only_the_best_are_equals_and_they_come_in_the_order_of_the_list() -> None:
+    seen: list[list[int]] = []
+
+    def pick(state: ClusterState, rows: object) -> int:
+        assert isinstance(rows, np.ndarray)
+        seen.append(rows.tolist())
+        return int(rows[-1])
+
+    total = np.array([5, 9, 2, 9], dtype=np.int64)
+    found = select_host(ClusterState(), total, np.array([3, 2, 1, 0], dtype=np.intp), pick)
+    assert not isinstance(found, Status)
+    row, highest, ties = found
+    assert (row, highest, ties.tolist(), seen) == (1, 9, [3, 1], [[3, 1]])
+
+
+def test_a_seed_decides_and_another_one_decides_otherwise() -> None:
+    def chosen(seed: int) -> list[str]:
+        scheduler = assemble_classic_scheduler(configured(), seed=seed)
+        for number in range(8):
+            scheduler.handle(None, node(f"n{number}").obj(), 0)
+        names = []
+        for number in range(12):
+            pod = make_pod(f"p{number}").req(cpu="0", memory="0").obj()
+            scheduler.handle(None, pod, 0)
+            report = scheduler.schedule_one(0)
+            assert report is not None
+            names.append(report.node_name)
+        return names
+
+    assert chosen(1) == chosen(1)
+    assert chosen(1) != chosen(2)
