@@ -41,8 +41,7 @@ def pod_to_schedule(draws: Draws, name: str) -> JsonObject:
         spec["schedulingGates"] = [{"name": "wait"}]
     if draws.has("odd", 0.03):
         spec["schedulerName"] = draws.one(("other", "default-scheduler"))
-    # A pod with a node is nobody's nominee: the real queue would not keep the nomination, the recording program does.
-    if draws.has("odd", 0.05) and "status" not in pod:
+    if draws.has("odd", 0.05):
         spec["nodeName"] = f"n{draws.randint(1, 6)}"
     if draws.has("odd", 0.03):
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"

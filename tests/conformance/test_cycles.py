@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bayplan.conformance.cases import JsonObject
+from bayplan.conformance.cluster_objects import read_objects
 from bayplan.conformance.cycles import answer_cycle_case
 from tests.conformance.recorded import at
+from tests.conformance.semantics import scenes
 
 
 def cycle_of(nominated_node: str, *, cpu: str = "1") -> JsonObject:
@@ -38,3 +40,22 @@ def cycle_of(nominated_node: str, *, cpu: str = "1") -> JsonObject:
 )
 def test_the_trial_of_the_nominated_node_is_told(nominated_node: str, cpu: str, want: JsonObject | None) -> None:
     assert cycle_of(nominated_node, cpu=cpu).get("nominated") == want
+
+
+def test_a_pod_with_a_node_of_its_own_keeps_that_in_its_cycle_and_can_be_nominated() -> None:
+    """The program that made the recordings holds such a pod for a waiting one: it takes room where it is nominated."""
+    victim = scenes.pod("r", scenes.cpu("3"), on="n1", priority=0)
+    pods = [scenes.pod("p", scenes.cpu("2"), on="n1", priority=5), scenes.pod("q", scenes.cpu("1"), priority=0)]
+    answer = answer_cycle_case(
+        {"id": "x", "objects": [scenes.node("n1"), scenes.node("n2", {"cpu": "2"}), victim], "pods": [*pods]}
+    )
+    assert at(answer, "cycles", 0, "filterAll", "NodeName", "n2", "code") == "UnschedulableAndUnresolvable"
+    assert at(answer, "cycles", 0, "preemption", "nominatedNode") == "n1"
+    assert at(answer, "cycles", 1, "filter", "n1", "reasons") == ["Insufficient cpu"]
+    assert at(answer, "cycles", 1, "chosen") == "n2"
+
+
+def test_objects_come_as_an_api_server_lists_them_and_nodes_as_they_stand() -> None:
+    documents = [scenes.node("n2"), scenes.device_class("b"), scenes.node("n1"), scenes.device_class("a")]
+    objects = read_objects({"id": "x", "objects": [*documents], "pods": []})
+    assert [item.metadata.name for item in objects.others] == ["n2", "n1", "a", "b"]

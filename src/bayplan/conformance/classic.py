@@ -70,7 +70,7 @@ class ClassicRun:
         return [self._cycle(key) for key in self.objects.pods_to_schedule]
 
     def _cycle(self, key: str) -> JsonObject:
-        pod = self.scheduler.pods[key]
+        pod = self.objects.as_given(self.scheduler.pods[key])
         answer = _empty(key)
         profile = self.scheduler.profiles.get(pod.spec.scheduler_name)
         if profile is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.engine.queued_pod import key_of
@@ -28,12 +30,20 @@ class ClusterObjects:
         bound: pods on nodes.
         pending: pods without a node: those of `objects`, then those to schedule.
         pods_to_schedule: keys, in order.
+        given_nodes: the node that a pod to schedule has in its spec, by key. It is left out of `pending`: for others such a pod
+            waits, and can be nominated, like any; in its own cycle it has the node (see `as_given`).
     """
 
     others: list[KubernetesObject] = field(default_factory=list)
     bound: list[Pod] = field(default_factory=list)
     pending: list[Pod] = field(default_factory=list)
     pods_to_schedule: list[str] = field(default_factory=list)
+    given_nodes: dict[str, str] = field(default_factory=dict)
+
+    def as_given(self, pod: Pod) -> Pod:
+        """Return a pod to schedule with the node that its spec names."""
+        node_name = self.given_nodes.get(key_of(pod), "")
+        return replace(pod, spec=replace(pod.spec, node_name=node_name)) if node_name else pod
 
 
 def read_objects(case: JsonObject) -> ClusterObjects:
@@ -59,15 +69,21 @@ def read_objects(case: JsonObject) -> ClusterObjects:
         if not isinstance(item, Pod):
             raise InputError("$.pods", wanted="pods", got=type(item).__name__)
         pod = classes.resolve(item)
+        key = key_of(pod)
+        found.pods_to_schedule.append(key)
+        if pod.spec.node_name:
+            found.given_nodes[key] = pod.spec.node_name
+            pod = replace(pod, spec=replace(pod.spec, node_name=""))
         found.pending.append(pod)
-        found.pods_to_schedule.append(key_of(pod))
     for item in (*cluster, *to_schedule):
         name = item.metadata.namespace
         if name and name not in namespaces:
             namespaces[name] = None
             found.others.append(default_namespace(Namespace(metadata=ObjectMeta(name=name))))
     # Nodes come in the order of the case, everything else as an API server lists it.
-    found.others.sort(key=lambda item: ("", "") if isinstance(item, Node) else (item.metadata.namespace, item.metadata.name))
+    found.others.sort(
+        key=lambda item: ("", "") if isinstance(item, Node) else (item.metadata.namespace, item.metadata.name)
+    )
     _refuse_doubles([*found.others, *found.bound, *found.pending])
     return found
 

@@ -84,7 +84,7 @@ def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Schedul
 
 def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonObject:
     """Run one pod's cycle, apply what it decided as the recording does, and return it in the recorded format."""
-    pod = scheduler.pods[key]
+    pod = objects.as_given(scheduler.pods[key])
     answer = _empty(key)
     profile = scheduler.profiles.get(pod.spec.scheduler_name)
     if profile is None:
@@ -227,8 +227,8 @@ def _tell_preemption(
         }
         answer["preemption"] = preemption
         if node is not None:
-            scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, node))
-            scheduler.pods[key] = _nominated(pod, node)
+            scheduler.queue.nominate(scheduler.pods[key], NominatingInfo(NominatingMode.OVERRIDE, node))
+            scheduler.pods[key] = _nominated(scheduler.pods[key], node)
             for other in found.nominations_to_clear if found is not None else ():
                 cleared = scheduler.pods.get(other)
                 if cleared is not None:

@@ -13,10 +13,12 @@ from bayplan.base.errors import BayplanError
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cycles import make_scheduler
 from bayplan.engine.cycle import schedule_pod
+from bayplan.engine.queued_pod import key_of
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import Pick, first_by_name
 from bayplan.engine.tie_set import BestRows
 from bayplan.framework.cycle_state import CycleState
+from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 
 
@@ -32,13 +34,14 @@ def answer_sampled_case(case: JsonObject) -> JsonObject:
     follow = [*written] if isinstance(written, list) else []
     follow += [None] * (len(objects.pods_to_schedule) - len(follow))
     answer["sampled"] = [
-        _schedule(scheduler, key, host) for key, host in zip(objects.pods_to_schedule, follow, strict=False)
+        _schedule(scheduler, objects.as_given(scheduler.pods[key]), host)
+        for key, host in zip(objects.pods_to_schedule, follow, strict=False)
     ]
     return answer
 
 
-def _schedule(scheduler: Scheduler, key: str, host: Json) -> JsonObject:
-    pod = scheduler.pods[key]
+def _schedule(scheduler: Scheduler, pod: Pod, host: Json) -> JsonObject:
+    key = key_of(pod)
     profile = scheduler.profiles[pod.spec.scheduler_name]
     plan = scheduler.plans.plan_for(profile, pod)
     result = schedule_pod(plan, pod, CycleState(), scheduler.nominated_pods, _take(host), scheduler.sampling)

@@ -1,0 +1,110 @@
+"""Sampled cases: how many nodes were looked at, and which of the best nodes is taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.conformance.answers import Answer, answer
+from bayplan.conformance.cases import Json, JsonObject, RecordedCase, kind_of
+from bayplan.conformance.comparer import compare
+from bayplan.conformance.sampled import answer_sampled_case
+from tests.conformance.recorded import at, put
+from tests.conformance.semantics import scenes
+
+NAMES = [f"n{number:03d}" for number in range(120)]
+
+
+def case_of(*pods: JsonObject, percentage: int = 0, follow: list[Json] | None = None) -> JsonObject:
+    case: JsonObject = {
+        "id": "sampled/x",
+        "sampled": True,
+        "objects": [scenes.node(name) for name in NAMES],
+        "pods": [*pods],
+    }
+    config: JsonObject = {"apiVersion": scenes.API_VERSION, "kind": "KubeSchedulerConfiguration"}
+    if percentage:
+        config["percentageOfNodesToScore"] = percentage
+    case["config"] = config
+    if follow is not None:
+        case["follow"] = follow
+    return case
+
+
+def told(case: JsonObject, part: str) -> list[Json]:
+    sampled = answer_sampled_case(case)["sampled"]
+    assert isinstance(sampled, list)
+    return [at(pod, part) for pod in sampled]
+
+
+@pytest.mark.parametrize(
+    ("percentage", "want"),
+    [
+        pytest.param(0, [100, 100], id="adaptive: never fewer than 100 feasible nodes"),
+        pytest.param(90, [108, 108], id="as many as configured"),
+        pytest.param(100, [120, 120], id="all"),
+    ],
+)
+def test_how_many_nodes_are_looked_at(percentage: int, want: list[int]) -> None:
+    case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")), percentage=percentage)
+    assert told(case, "evaluated") == want
+    assert told(case, "feasible") == want
+
+
+def test_the_search_goes_on_where_the_one_before_ended() -> None:
+    case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")))
+    first, second = told(case, "hosts")
+    assert first == NAMES[:100]
+    # The node that p took is not as good as the others now.
+    assert second == sorted(NAMES[100:] + NAMES[1:80])
+
+
+def test_the_node_that_the_case_names_is_taken_where_it_is_among_the_best() -> None:
+    pods = [scenes.pod("p", scenes.cpu("4")), scenes.pod("q", nodeName="n042"), scenes.pod("s", scenes.cpu("1"))]
+    assert told(case_of(*pods), "host") == ["n000", "n042", "n001"]
+    assert told(case_of(*pods, follow=["n042", None, "n042"]), "host") == ["n042", "n042", "n000"]
+
+
+def test_a_pod_that_fits_nowhere_is_told_so() -> None:
+    case = case_of(scenes.pod("p", scenes.cpu("9")))
+    assert told(case, "message") == ["0/120 nodes are available: 120 Insufficient cpu."]
+    assert (told(case, "host"), told(case, "evaluated"), told(case, "feasible")) == ([None], [0], [0])
+
+
+def recorded() -> RecordedCase:
+    case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")), follow=["n007", "n008"])
+    pods: list[Json] = [
+        {"pod": f"default/{name}", "host": host, "evaluated": 100, "feasible": 100, "message": None}
+        for name, host in (("p", "n007"), ("q", "n008"))
+    ]
+    want: JsonObject = {"id": "sampled/x", "kubernetes": "v1.36.3", "error": None, "cycles": None, "sampled": pods}
+    assert kind_of({"case": case, "want": want}) == "sampled"
+    return RecordedCase("sampled", "sampled/x", "sampled", "", "f:1", case, want)
+
+
+def test_any_of_the_best_nodes_agrees_and_nothing_else() -> None:
+    case = recorded()
+    ours = answer(case)
+    assert not ours.failure
+    assert compare(case, ours).differences == []
+    put(ours.body, ("sampled", 0, "hosts"), ["n001", "n002"])
+    assert [each.part for each in compare(case, ours).differences] == ["host"]
+
+
+@pytest.mark.parametrize(
+    ("part", "new"), [("pod", "default/x"), ("evaluated", 99), ("feasible", 101), ("message", "x")]
+)
+def test_another_count_or_text_is_a_difference(part: str, new: Json) -> None:
+    case = recorded()
+    ours = answer(case)
+    put(ours.body, ("sampled", 1, part), new)
+    assert [each.part for each in compare(case, ours).differences] == [part]
+
+
+def test_pods_after_another_choice_are_not_compared() -> None:
+    case = recorded()
+    ours = answer(case)
+    put(ours.body, ("sampled", 0, "host"), "n009")
+    put(ours.body, ("sampled", 1, "evaluated"), 5)
+    comparison = compare(case, Answer(ours.body))
+    assert comparison.differences == []
+    assert (comparison.parts["followed"].checks, comparison.parts["followed"].agreed) == (2, 1)
