@@ -131,7 +131,7 @@ def random_classic_case(seed: int, number: int) -> JsonObject:
 
 
 def _running(draws: Draws, nodes: list[str], count: int) -> list[JsonObject]:
-    """Return pods on nodes. Go sorts up to twelve equals in their order; where there may be more, every start time is another one."""
+    """Return pods on nodes. Go sorts up to twelve equals in their order; where there may be more, every start time is its own."""
     pods = [running_pod(draws, f"r{place}", draws.one(nodes)) for place in range(count)]
     if count > STABLY_SORTED:
         for place, pod in enumerate(draws.some(pods, count, count)):
