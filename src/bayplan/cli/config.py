@@ -12,6 +12,7 @@ import yaml
 from bayplan.app.custom_plugins import load_custom_plugins
 from bayplan.base.errors import ConfigurationError
 from bayplan.cli.simulation_options import FeatureGates, Plugins
+from bayplan.extender.tls_check import check_extender_tls
 from bayplan.framework import feature_gates as gates
 from bayplan.framework.configuration import Examination, effective_document, examine_configuration
 from bayplan.framework.configuration.convert import convert_text
@@ -67,7 +68,10 @@ def _read(file: str) -> tuple[str, str]:
 
 def _examine(text: str, chosen: gates.FeatureGates, registry: Registry) -> Examination:
     return examine_configuration(
-        text, feature_gates=chosen, extension_points_of=registry.extension_points_for_configuration
+        text,
+        feature_gates=chosen,
+        extension_points_of=registry.extension_points_for_configuration,
+        check_tls=check_extender_tls,
     )
 
 
