@@ -399,7 +399,8 @@ class Simulator:
             changes = cluster.bind(key, action.node_name, now_ns)
             if not changes:
                 plugin = "" if action.extender else "DefaultBinder"
-                return scheduler.binding_failed(key, binding_refusal(cluster.store, key), now_ns, plugin=plugin)
+                refusal = binding_refusal(cluster.store, key) or "the cluster refused it"
+                return scheduler.binding_failed(key, refusal, now_ns, plugin=plugin)
         else:
             changes = cluster.write_volume(action.item, action.node_name, now_ns)
             if not changes and (refusal := update_refusal(cluster.store, action.item)):

@@ -1,0 +1,81 @@
+"""Bindings that the cluster refuses: the pod gives its node back, backs off as after any error, and is tried again."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.binding_refusal import binding_refusal, update_refusal
+from bayplan.cluster.store import ChangeEvent, ObjectStore
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.testing import make_pod
+from tests.sim.worlds import MINUTE, SECOND, node, pod, simulator, story
+
+
+@pytest.mark.parametrize(
+    ("change", "want"),
+    [
+        pytest.param("none", "", id="nothing stands against it"),
+        pytest.param("gone", 'pods "p" not found', id="it is gone"),
+        pytest.param(
+            "bound",
+            'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n"',
+            id="somebody else was faster",
+        ),
+        pytest.param(
+            "deleting",
+            'Operation cannot be fulfilled on pods/binding "p": pod p is being deleted, cannot be assigned to a host',
+            id="it is on its way out",
+        ),
+        pytest.param(
+            "finished", 'Operation cannot be fulfilled on pods/binding "p": pod p has finished', id="it has finished"
+        ),
+    ],
+)
+def test_why_a_binding_is_refused(change: str, want: str) -> None:
+    store = ObjectStore(RandomStreams(0).stream("uids"))
+    made = make_pod("p").obj()
+    match change:
+        case "bound":
+            made = replace(made, spec=replace(made.spec, node_name="n"))
+        case "deleting":
+            made = replace(made, metadata=replace(made.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+        case "finished":
+            made = replace(made, status=replace(made.status, phase="Succeeded"))
+    if change != "gone":
+        store.add(made, 0)
+    assert binding_refusal(store, "default/p") == want
+
+
+def test_why_an_update_is_refused() -> None:
+    store = ObjectStore(RandomStreams(0).stream("uids"))
+    volume = PersistentVolume(metadata=ObjectMeta(name="pv"))
+    claim = PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="default"))
+    assert update_refusal(store, volume) == 'persistentvolumes "pv" not found'
+    assert update_refusal(store, claim) == 'persistentvolumeclaims "c" not found'
+    store.add(volume, 0)
+    assert update_refusal(store, volume) == ""
+
+
+def test_a_pod_whose_binding_was_refused_comes_back_after_its_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = simulator((0, node("n")), (0, pod("p", "3")), (500_000_000, pod("q", "3")))
+    bind, refused = made.cluster.bind, list[str]()
+
+    def refuse_once(pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
+        if not refused:
+            refused.append(pod_key)
+            return []
+        return bind(pod_key, node_name, now_ns)
+
+    monkeypatch.setattr(made.cluster, "bind", refuse_once)
+    made.run(until_ns=made.start_ns + MINUTE)
+    result = made.result()
+    assert refused == ["default/p"]
+    # While p backs off its room is free for others.
+    assert [line[:4] for line in story(result)] == [("p", "", 0, None), ("q", "n", 500_000_000, 500_000_000)]
+    said = [(event.pod, event.reason, event.first_ns - made.start_ns) for event in result.events]
+    assert said[0] == ("default/p", "FailedScheduling", 0)
+    assert ("default/p", "FailedScheduling", 2 * SECOND) in said
+    assert result.events[0].note == 'running Bind plugin "DefaultBinder": the cluster refused it'
