@@ -13,7 +13,7 @@ from bayplan.contrib.gang import GROUP_LABEL, SIZE_LABEL, Gang, GangArgs, read_a
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
-from bayplan.testing import make_node, make_pod
+from bayplan.testing import check_plugin, make_node, make_pod
 from tests.engine.recorders import SECOND, confirm, make_scheduler, on_nodes, small_node, told, waits
 
 
@@ -220,3 +220,7 @@ def test_a_node_that_goes_has_no_room() -> None:
     scheduler.handle(small_node("n1"), None, 0)
     actions = arrive(scheduler, *[member(name, "g", 3) for name in "abc"])
     assert "there is room for 2" in conditions(actions)["a"]
+
+
+def test_it_keeps_the_contract_of_plugins() -> None:
+    check_plugin(Gang, labels={GROUP_LABEL: ("red", "blue"), SIZE_LABEL: ("1", "2", "3")}, clusters=25)
