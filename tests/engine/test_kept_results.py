@@ -99,6 +99,19 @@ def plain_pod(random: Random, name: str) -> Pod:
     return builder.obj()
 
 
+def pod_with_other_requests(random: Random, name: str) -> Pod:
+    """Return a pod of one of a few kinds, mostly with requests that no pod had before."""
+    number = random.randrange(3)
+    amounts = {"cpu": f"{random.randrange(2000)}m", "memory": f"{random.randrange(900)}Mi"}
+    for key in list(amounts):
+        if random.random() < 0.1:
+            del amounts[key]
+    if random.random() < 0.1:
+        amounts["example.com/gpu"] = str(random.randrange(3))
+    builder = make_pod(name).label(app=str(number)).req(amounts)
+    return builder.node_selector(disk="ssd").obj() if number == 2 else builder.obj()
+
+
 @pytest.mark.parametrize("form", [0, 2], indirect=True)
 @pytest.mark.parametrize("level", list(RecordLevel), ids=lambda level: level.name.lower())
 @pytest.mark.parametrize("seed", range(3))
@@ -119,6 +132,20 @@ def test_plans_that_go_together_equal_a_full_pass_while_nodes_fill_up(
         check_against_full_pass(scheduler, plain_pod(random, "probe"))
         together += max((len(it) for it in convoys_of(scheduler)), default=0) > 1
     assert together > 50
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_plans_made_from_one_with_other_requests_equal_a_full_pass(seed: int) -> None:
+    random = Random(seed)
+    scheduler = make(RecordLevel.FULL if seed % 2 else RecordLevel.OFF)
+    for number in range(random.choice((5, 40))):
+        scheduler.handle(None, random_node(random, f"n{number:02}"), 0)
+    for step in range(100):
+        scheduler.handle(None, pod_with_other_requests(random, f"p{step}"), step)
+        scheduler.schedule_one(step)
+        if random.random() < 0.2:
+            change_something(random, scheduler, step)
+        check_against_full_pass(scheduler, pod_with_other_requests(random, "probe"))
 
 
 def convoys_of(scheduler: Scheduler) -> list[convoy.Convoy]:

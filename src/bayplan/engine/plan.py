@@ -16,10 +16,7 @@ from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan_scores import PlanScores, united
 from bayplan.engine.pre_filters import PreFilterOutcome, PreFilters
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import (
-    Params,
-    PreFilterPlugin,
-)
+from bayplan.framework.plugin import Params, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import ERROR_BIT, Status, error, verdict_code
 from bayplan.objects.pod import Pod
@@ -51,10 +48,54 @@ class Plan(PlanScores):
         self._narrowed_to: frozenset[str] | None = None
         self._filter_parts: list[FilterPart] = []
         self.history: object | None = None
-        self._has_errors = False
+        self._has_errors = self._has_static_errors = False
+        self._static_stamp: object = None
         self._node_position = -1
         self._ports_position = -1
         self._filter_epochs: list[int] = []
+
+    def with_other_requests(self, pod: Pod) -> Plan | None:
+        """Return the plan of a pod that differs from this plan's in what containers request, and in nothing else.
+
+        It shares with this plan whatever does not depend on requests, as it is now. None where this plan has not come so far as to
+        score, or where a plugin that looks at requests would answer otherwise before it comes to filter or score.
+        """
+        if (
+            self._pre_score_seen is None
+            or self.pre is not self._pre_seen
+            or self.failure is not None
+            or self._has_errors
+        ):
+            return None
+        state, changed = self.state, dict[str, Any]()
+        feasible = self.feasible[: state.nodes.count]
+        for plugin in self.profile.compiling_requests:
+            spec: Any = plugin.compile(pod, state)
+            if spec.key == self.specs[plugin.name].key:
+                continue
+            if isinstance(plugin, PreFilterPlugin) and not self._pre_filters.answers_alike(plugin, spec):
+                return None
+            if isinstance(plugin, PreScorePlugin) and not self._pre_scores.answers_alike(plugin, spec, feasible):
+                return None
+            if isinstance(plugin, ScorePlugin) and plugin.score_error(spec, ()):
+                return None
+            changed[plugin.name] = spec
+        other = Plan.__new__(Plan)
+        other.__dict__.update(self.__dict__)
+        other.pod = pod
+        other.footprint = state.footprint(pod)
+        other.history = None
+        other._ports_position = -1
+        other._begin_with(changed)
+        numbered = list(enumerate(self._filter_parts))
+        other._filter_parts = [
+            FilterPart(part.plugin, changed[part.name], state) if part.name in changed else part for _, part in numbered
+        ]
+        other.dynamic_filters = [(number, part) for number, part in enumerate(other._filter_parts) if not part.static]
+        other._filter_epochs = [
+            -1 if part.name in changed else self._filter_epochs[number] for number, part in numbered
+        ]
+        return other
 
     def take_changes(self) -> list[int] | None:
         """Return the rows whose verdicts or scores may have changed since the last call, or None for all; for records."""
@@ -90,7 +131,7 @@ class Plan(PlanScores):
         if self.pre.node_names != self._narrowed_to:
             self._narrowed_to = self.pre.node_names
             rows = None
-        self._choose_whether_to_keep(again=rows is None and self._pre_seen is not None)
+        self._choose_whether_to_keep(again=rows is None and len(self.total) > 0)
         changes = None if rows is None else Changes(state, rows, self.usage_position, self._ports_position)
         self._changes = changes
         if self._refresh_filter_parts(changes) or changes is None:
@@ -129,14 +170,19 @@ class Plan(PlanScores):
         """Bring the filter parts up to date; return whether they must be fused anew as a whole."""
         pre = self.pre
         # Where no PreFilter answered otherwise and no node changed, only usage and ports can have changed verdicts.
-        only_dynamic = pre is self._pre_seen and changes is not None
+        same_answers = pre is self._pre_seen
+        only_dynamic = same_answers and changes is not None
         whole = False
         if not only_dynamic and pre.skipped != self._filters_skipped:
             self._choose_filters()
             whole = True
         self._pre_seen = pre
+        same_nodes = same_answers and self._node_position == self.state.node_log.end
         for number, part in self.dynamic_filters if only_dynamic else enumerate(self._filter_parts):
-            if only_dynamic and changes is not None and part.epoch == self._filter_epochs[number]:
+            same = same_answers and part.epoch == self._filter_epochs[number]
+            if same and same_nodes and part.static:
+                continue
+            if same and changes is not None:
                 if part.loose and not self._keeping:
                     continue
                 if part.follow(changes, part.epoch, self._row_view):
@@ -163,20 +209,32 @@ class Plan(PlanScores):
 
     def _fuse_filters(self) -> None:
         self.leave_convoy()
-        state, static = self.state, self.examined().copy()
-        for part in self._filter_parts:
-            if part.static:
-                static &= part.values == 0
-        feasible = static.copy()
-        self._has_errors = any(part.static and bool((part.values >= ERROR_BIT).any()) for part in self._filter_parts)
+        state = self.state
+        count = state.nodes.count
+        self._fuse_static_filters()
+        self._has_errors = self._has_static_errors
+        feasible = self.static_feasible.copy()
         for _, part in self.dynamic_filters:
             verdicts = part.all_values(state)
             if np.count_nonzero(verdicts):
                 self._has_errors |= bool((verdicts >= ERROR_BIT).any())
-                feasible[: state.nodes.count] &= verdicts == 0
-        self.static_feasible = self._parts.interned(static)
+                feasible[:count] &= verdicts == 0
         self.feasible = feasible
         self.feasible_count = int(np.count_nonzero(feasible))
+
+    def _fuse_static_filters(self) -> None:
+        """Fuse the filters that placements leave alone, where that has changed."""
+        parts = [part for part in self._filter_parts if part.static]
+        stamp = (self.state.node_log.end, self.pre.node_names, [(part, part.epoch) for part in parts])
+        if stamp == self._static_stamp:
+            return
+        self._static_stamp, self._has_static_errors = stamp, False
+        static = self.examined().copy()
+        for part in parts:
+            if np.count_nonzero(part.values):
+                self._has_static_errors |= bool((part.values >= ERROR_BIT).any())
+                static &= part.values == 0
+        self.static_feasible = self._parts.interned(static)
 
     def _fuse_filter_rows(self, changes: Changes) -> bool:
         """Fuse just these rows; return whether any became or stopped being feasible."""

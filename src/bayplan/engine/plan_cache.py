@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from weakref import WeakValueDictionary
 
 import msgspec
+from msgspec import structs
 
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import Profile
 from bayplan.objects.meta import OwnerReference
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from bayplan.state.cluster_state import ClusterState
 
 BYTES_PER_ROW = 48
@@ -29,6 +31,9 @@ IDENTITIES = 4096
 
 RECENT_SPECS = 256
 """A spec that comes again before so many others is one that pods share: it is worth knowing by its identity."""
+
+
+NO_RESOURCES = ResourceRequirements()
 
 
 class PlanCache:
@@ -49,6 +54,8 @@ class PlanCache:
         self._identities: dict[tuple[int, int, int, str, str], tuple[object, object, object, Plan, bytes]] = {}
         # By identity; the specs are held, so that no address is used again while it is a key here.
         self._recent_specs: dict[int, object] = {}
+        # By what its pod is beside requests the last plan that is still kept: the next one is made from it.
+        self._kinds: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()
         self._encode = msgspec.msgpack.Encoder().encode
         self._signing: dict[str, list[Plugin[object]]] = {}
 
@@ -99,7 +106,7 @@ class PlanCache:
             return plan
         plan = self._probation.pop(signature, None)
         if plan is None:
-            plan = Plan(profile, pod, self._state, self._parts)
+            plan = self._compile(profile, pod)
             if signature not in self._remembered:
                 self._remembered[signature] = None
                 if len(self._remembered) > REMEMBERED:
@@ -112,6 +119,19 @@ class PlanCache:
         room = max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
         while len(self._plans) > room:
             self._forget(self._plans.popitem(last=False)[1])
+        return plan
+
+    def _compile(self, profile: Profile, pod: Pod) -> Plan:
+        metadata = pod.metadata
+        controller = _controller_of(metadata.owner_references)
+        kind = self._encode(
+            (profile.scheduler_name, metadata.namespace, metadata.labels, controller, _without_requests(pod.spec))
+        )
+        akin = self._kinds.get(kind)
+        plan = akin.with_other_requests(pod) if akin is not None else None
+        if plan is None:
+            plan = Plan(profile, pod, self._state, self._parts)
+        self._kinds[kind] = plan
         return plan
 
     def _forget(self, plan: Plan) -> None:
@@ -130,3 +150,13 @@ def _controller_of(owners: tuple[OwnerReference, ...]) -> tuple[str, str, str] |
         if owner.controller:
             return (owner.api_version, owner.kind, owner.name)
     return None
+
+
+def _without_requests(spec: PodSpec) -> PodSpec:
+    """Return a spec whose containers request nothing; those that use claims are left as they are."""
+
+    def bare(container: Container) -> Container:
+        return container if container.resources.claims else structs.replace(container, resources=NO_RESOURCES)
+
+    containers, init_containers = tuple(map(bare, spec.containers)), tuple(map(bare, spec.init_containers))
+    return structs.replace(spec, containers=containers, init_containers=init_containers)

@@ -5,7 +5,7 @@ The half of `bayplan.engine.plan` that comes after filtering; what is feasible i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,11 +88,34 @@ class PlanScores:
         self._weighted: dict[int, Ints] = {}
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
         self._ties = TieSet()
+        self._static_score_stamp: object = None
         self._has_custom_scores = False
         self.classed_scores = ClassedScores(state)
         self.dynamic_scores: list[tuple[int, ScorePart]] = []
         self._dynamic_scales: list[int] = []
         self._score_epochs: list[int] = []
+
+    def _begin_with(self, changed: Mapping[str, Any]) -> None:
+        """Make of a copy of a plan one with other specs for some plugins, that has not been asked yet."""
+        self.specs = {**self.specs, **changed}
+        self._keeping = self._asked = False
+        self._keeping_for = 0
+        self._changes = self._missed = None
+        self._stale_rows = self._recorded_rows = None
+        self.usage_position = -1
+        self.convoy, self.place = None, -1
+        self.scales = list(self.scales)
+        self.classed_scores = ClassedScores(self.state)
+        self.total = np.zeros(0, dtype=np.int64)
+        self._weighted = {}
+        self._ties = TieSet()
+        numbered = list(enumerate(self._score_parts))
+        self._score_parts = [
+            ScorePart(part.plugin, changed[part.name], self.state) if part.name in changed else part
+            for _, part in numbered
+        ]
+        self.dynamic_scores = [(number, part) for number, part in enumerate(self._score_parts) if not part.static]
+        self._score_epochs = [-1 if part.name in changed else self._score_epochs[number] for number, part in numbered]
 
     @property
     def score_parts(self) -> list[ScorePart]:
@@ -122,10 +145,10 @@ class PlanScores:
         rows, self._stale_rows = self._stale_rows, []
         outcome = self._pre_scores.run(self.feasible[: state.nodes.count])
         self.failure = outcome.failure
-        # Where nothing else happened, those parts are looked at that placements change, or that PreScore has renewed.
-        renewals = outcome.renewed_since(self._pre_score_seen) if rows is not None else None
-        if renewals != NOBODY and self.failure is None:
-            self._choose_scores(outcome, renewals)
+        # What PreScore has renewed since this plan was last scored; None: who is asked may be others, too.
+        answered = outcome.renewed_since(self._pre_score_seen)
+        if answered != NOBODY and self.failure is None:
+            self._choose_scores(outcome, answered)
         if self.failure is not None:
             self._stale_rows = None
             return
@@ -145,7 +168,7 @@ class PlanScores:
         elif moved:
             # All totals are summed up anew: nobody need follow single ones.
             self._ties.forget()
-        renewed = self._refresh_score_parts(renewals)
+        renewed = self._refresh_score_parts(answered, whole=rows is None)
         many = self._changes is not None and not self._changes.few
         if rows is None:
             self._fuse_scores()
@@ -158,28 +181,29 @@ class PlanScores:
                 self._fuse_renewed_scores(renewed)
             elif moved:
                 self._sum_up()
-            elif many and renewals == NOBODY and self.convoy is None and not len(classed):
+            elif many and answered == NOBODY and self.convoy is None and not len(classed):
                 self._join_convoy()
         if renewed:
             self._recorded_rows = None
         if self._has_custom_scores or not state.small:
             self._check_scores()
 
-    def _refresh_score_parts(self, renewals: frozenset[str] | None) -> list[int]:
+    def _refresh_score_parts(self, answered: frozenset[str] | None, *, whole: bool) -> list[int]:
         """Bring the parts that are kept up to date; return the numbers of all parts that must be fused anew over all rows.
 
-        `renewals`: the plugins whose PreScore said otherwise than before, None: all may have.
+        Args:
+            answered: the plugins whose PreScore said otherwise than before, None: all may have.
+            whole: whether more than rows that changed must be looked at.
         """
         renewed, parts = [], self.dynamic_scores
-        if renewals != NOBODY:
-            parts = [
-                (number, part)
-                for number, part in enumerate(self._score_parts)
-                if number not in self.classed_scores and (renewals is None or not part.static or part.name in renewals)
-            ]
-        changes = self._changes if renewals is not None else None
+        changes = None if whole else self._changes
+        if whole or answered != NOBODY:
+            parts = [entry for entry in enumerate(self._score_parts) if entry[0] not in self.classed_scores]
         for number, part in parts:
-            if changes is not None and part.epoch == self._score_epochs[number] and part.name not in (renewals or ()):
+            same = answered is not None and part.epoch == self._score_epochs[number] and part.name not in answered
+            if same and part.static and part.is_up_to_date():
+                continue
+            if same and changes is not None:
                 if part.loose and not self._keeping:
                     continue
                 if part.follow(changes, part.epoch, self._row_view):
@@ -281,6 +305,7 @@ class PlanScores:
             self.weights = [entry.weight for entry in chosen]
             self._score_epochs = [-1] * len(chosen)
             self.scales = [None] * len(chosen)
+            self._static_score_stamp = None
             self._has_custom_scores = any(not type(entry.plugin).__module__.startswith("bayplan.") for entry in chosen)
         before, self._pre_score_seen = self._pre_score_seen, outcome
         for part in self._score_parts:
@@ -368,14 +393,28 @@ class PlanScores:
         self._sum_up()
 
     def _fuse_static_scores(self) -> None:
+        """Fuse the scores that placements leave alone, where they or what they are normalised by has changed."""
+        numbers = [item for item, part in enumerate(self._score_parts) if part.static and item not in self.classed_scores]
+        parts = [self._score_parts[number] for number in numbers]
+        stamp = (self.state.node_log.end, [(part, part.epoch) for part in parts])
+        same = stamp == self._static_score_stamp
+        moved = [number for number in numbers if not (same and self._is_uniform(number)) and self._rescale(number)]
+        if same and not moved:
+            return
+        self._static_score_stamp = stamp
         sums: Ints = np.zeros(self.state.nodes.capacity, dtype=np.int64)
         if not self.profile.score:
             sums[:] = 1
-        for number, part in enumerate(self._score_parts):
-            if part.static and number not in self.classed_scores:
-                scale = self.scales[number] = self.scale_of(number, self.feasible)
-                sums[: self.state.nodes.count] += self.weights[number] * self.normalized(number, scale)
+        for number in numbers:
+            sums[: self.state.nodes.count] += self.weights[number] * self.normalized(number, self.scales[number])
         self.static_sum = self._parts.interned(sums)
+
+    def _rescale(self, number: int) -> bool:
+        """Find what a part is normalised by over the nodes that are feasible now; return whether that moved."""
+        scale = self.scale_of(number, self.feasible)
+        moved = scale != self.scales[number]
+        self.scales[number] = scale
+        return moved
 
     def _weigh(self, number: int, part: ScorePart) -> None:
         """Normalise a part that placements change over the nodes that are feasible now, if it has a NormalizeScore."""

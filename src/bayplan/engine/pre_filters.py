@@ -49,6 +49,15 @@ class PreFilters:
             cycle_state.unreached_pre_filters = tuple(plugin.name for plugin, _ in self._plugins[self._asked :])
         return outcome
 
+    def answers_alike(self, plugin: PreFilterPlugin[Any], spec: Any) -> bool:
+        """Return whether a plugin answers whatever the cluster is, and as it did, for another spec of its own."""
+        for number, (known, known_spec) in enumerate(self._plugins):
+            if known is plugin:
+                if not (plugin.pre_filter_reads(spec) is plugin.pre_filter_reads(known_spec) is Reads.NOTHING):
+                    return False
+                return self._answers[number] == plugin.pre_filter(spec, self._state, CycleState())
+        return True
+
     def _bring_up_to_date(self, cycle_state: CycleState) -> PreFilterOutcome:
         position = self._state.node_log.end
         if position != self._node_position:

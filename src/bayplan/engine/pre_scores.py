@@ -7,7 +7,7 @@ from typing import Any
 
 from bayplan.base.errors import PluginError
 from bayplan.engine.pre_filters import is_static
-from bayplan.framework.plugin import Params, PreScorePlugin
+from bayplan.framework.plugin import Params, PreScorePlugin, Reads
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error
 from bayplan.state.arrays import Bools
@@ -85,6 +85,15 @@ class PreScores:
             self._outcome = self._renewed(outcome, changed)
         assert self._outcome is not None
         return self._outcome
+
+    def answers_alike(self, plugin: PreScorePlugin[Any], spec: Any, feasible: Bools) -> bool:
+        """Return whether a plugin answers whatever the cluster is, and as it did, for another spec of its own."""
+        for number, (known, known_spec) in enumerate(self._plugins):
+            if known is plugin:
+                if not (plugin.pre_score_reads(spec) is plugin.pre_score_reads(known_spec) is Reads.NOTHING):
+                    return False
+                return self._answers[number] == plugin.pre_score(spec, self._state, feasible)
+        return True
 
     def _renewed(self, before: PreScoreOutcome, changed: Sequence[int]) -> PreScoreOutcome:
         """Return an outcome with other params of some plugins."""

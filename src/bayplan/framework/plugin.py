@@ -89,6 +89,8 @@ class Plugin(Generic[S]):
         name: how configurations and messages call it.
         reads: what `filter` and `score` read; see `Reads`.
         pre_reads: what `pre_filter` and `pre_score` read. NOTHING: asked once for each spec, not each cycle.
+        compiles_requests: whether `compile` looks at what single containers request; what it makes of two pods that differ in
+            nothing else is the same where it does not.
         scalar: whether its rules can run on plain Python numbers (`bayplan.state.views.Row`).
         partial: whether it does only a part of what upstream's plugin of that name does; reports then name it.
     """
@@ -96,6 +98,7 @@ class Plugin(Generic[S]):
     name: ClassVar[str] = ""
     reads: ClassVar[Reads] = Reads.EVERYTHING
     pre_reads: ClassVar[Reads] = Reads.EVERYTHING
+    compiles_requests: ClassVar[bool] = True
     scalar: ClassVar[bool] = False
     partial: ClassVar[bool] = False
 

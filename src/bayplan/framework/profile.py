@@ -41,7 +41,7 @@ class Profile:
         percentage_of_nodes_to_score: the profile's own setting, or None.
 
     Attributes:
-        compiling: the plugins whose specs a plan holds.
+        compiling: the plugins whose specs a plan holds. compiling_requests: those of them that look at requests for it.
         pre_filter_names, pre_score_names: whose PreFilter, or PreScore, is run.
 
     Raises:
@@ -83,6 +83,7 @@ class Profile:
         self.pre_score_names = frozenset(plugin.name for plugin in self.pre_score)
         compiling = (*self.pre_filter, *self.filter, *self.pre_score, *score)
         self.compiling: tuple[Plugin[object], ...] = tuple({plugin.name: plugin for plugin in compiling}.values())
+        self.compiling_requests = tuple(plugin for plugin in self.compiling if plugin.compiles_requests)
         self.reserve = self._at("reserve", ReservePlugin)
         self.permit = self._at("permit", PermitPlugin)
         self.pre_bind = self._at("pre_bind", PreBindPlugin)

@@ -17,6 +17,7 @@ k8s.io/component-helpers/resource v0.36.3 and k8s.io/kubernetes/pkg/scheduler/fr
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 from bayplan.objects.pod import Container, ContainerStatus, Pod, ResourceRequirements
@@ -127,23 +128,34 @@ def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
 
 def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> AccountedRequests:
     """Return what a pod takes from the node it runs on (or is assumed or nominated to run on)."""
-    options = RequestOptions(
-        use_status_resources=gates.in_place_pod_vertical_scaling,
-        pod_level_vertical_scaling=gates.in_place_pod_level_resources_vertical_scaling,
-        skip_pod_level_resources=not gates.pod_level_resources,
-        use_node_allocatable_claims=gates.dra_node_allocatable_resources,
-    )
+    options = _accounting(gates)
     amounts = pod_amounts(pod, options)
-    missing = _NON_ZERO
     if gates.pod_level_resources and has_pod_level_requests(pod):
         missing = {name: quantity for name, quantity in _NON_ZERO.items() if name not in amounts}
-    non_zero = pod_amounts(pod, replace(options, missing_requests=missing)) if missing else amounts
+        non_zero = pod_amounts(pod, replace(options, missing_requests=missing)) if missing else amounts
+    else:
+        non_zero = pod_amounts(pod, _accounting_non_zero(gates))
     requests = {
         name: amount
         for name, amount in amounts.items()
         if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or (name != PODS and is_scalar(name))
     }
     return AccountedRequests(requests, non_zero.get(CPU, 0), non_zero.get(MEMORY, 0))
+
+
+@cache
+def _accounting(gates: RequestGates) -> RequestOptions:
+    return RequestOptions(
+        use_status_resources=gates.in_place_pod_vertical_scaling,
+        pod_level_vertical_scaling=gates.in_place_pod_level_resources_vertical_scaling,
+        skip_pod_level_resources=not gates.pod_level_resources,
+        use_node_allocatable_claims=gates.dra_node_allocatable_resources,
+    )
+
+
+@cache
+def _accounting_non_zero(gates: RequestGates) -> RequestOptions:
+    return replace(_accounting(gates), missing_requests=_NON_ZERO)
 
 
 def node_amounts(resources: Quantities) -> Amounts:
@@ -178,7 +190,9 @@ def pod_amounts(pod: Pod, options: RequestOptions) -> Amounts:
     depends on how it keeps numbers, and the sums are made again with quantities that do the same.
     """
     amounts: Amounts = {}
-    for name, nanos in _sum_requests(pod, options, nano_value).items():
+    simple = None if options.skip_container_level_resources else _SIMPLE_SUMS.of(pod)
+    sums = simple.with_missing(options.missing_requests) if simple else _sum_requests(pod, options, nano_value)
+    for name, nanos in sums.items():
         amount = -(-nanos // (1_000_000 if name == CPU else 1_000_000_000))
         if nanos < 0 or amount > _MAX_INT64:
             return {
@@ -187,6 +201,65 @@ def pod_amounts(pod: Pod, options: RequestOptions) -> Amounts:
             }
         amounts[name] = amount
     return amounts
+
+
+class _SimpleSum(NamedTuple):
+    """What the containers of a pod request together, where nothing but its containers says anything about it.
+
+    Attributes:
+        nanos: by resource the sum. silent: how many containers say nothing about CPU, and about memory.
+    """
+
+    nanos: dict[str, int]
+    silent: dict[str, int]
+
+    def with_missing(self, missing: Quantities | None) -> dict[str, int]:
+        """Return the sums with what silent containers count with (of CPU and memory)."""
+        if not missing or not any(map(self.silent.get, missing)):
+            return self.nanos
+        sums = dict(self.nanos)
+        for name, quantity in missing.items():
+            if self.silent[name]:
+                sums[name] = sums.get(name, 0) + self.silent[name] * nano_value(quantity)
+        return sums
+
+
+class _SimpleSums:
+    """Remembers the sum of the pod that was asked about last: several rules ask about the same pod, one after the other."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: tuple[object, object, _SimpleSum | None] = (None, None, None)
+
+    def of(self, pod: Pod) -> _SimpleSum | None:
+        """Return the sum of a pod, None where it is not as simple as that."""
+        spec, known = pod.spec, self._known
+        if known[0] is not spec or known[1] is not pod.status:
+            known = self._known = (spec, pod.status, self._make(pod))
+        return known[2]
+
+    def _make(self, pod: Pod) -> _SimpleSum | None:
+        spec, status = pod.spec, pod.status
+        if spec.init_containers or spec.resources is not None or spec.overhead:
+            return None
+        if (
+            status.container_statuses
+            or status.init_container_statuses
+            or status.node_allocatable_resource_claim_statuses
+        ):
+            return None
+        nanos: dict[str, int] = {}
+        silent = {CPU: 0, MEMORY: 0}
+        for container in spec.containers:
+            requests = container.resources.requests
+            _add(nanos, requests, nano_value)
+            for name in silent:
+                silent[name] += name not in requests
+        return _SimpleSum(nanos, silent)
+
+
+_SIMPLE_SUMS = _SimpleSums()
 
 
 def pod_requests(pod: Pod, options: RequestOptions) -> dict[str, Quantity]:

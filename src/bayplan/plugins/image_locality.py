@@ -41,6 +41,7 @@ class ImageLocality(ScorePlugin[ImageLocalitySpec]):
     name = "ImageLocality"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
+    compiles_requests = False
     scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> ImageLocalitySpec:

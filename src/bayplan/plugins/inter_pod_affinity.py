@@ -106,6 +106,7 @@ class InterPodAffinity(
     name = "InterPodAffinity"
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
+    compiles_requests = False
     scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:

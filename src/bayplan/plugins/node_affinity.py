@@ -81,6 +81,7 @@ class NodeAffinity(
     name = "NodeAffinity"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
+    compiles_requests = False
     scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:

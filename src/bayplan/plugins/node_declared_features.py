@@ -48,6 +48,7 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
     name = "NodeDeclaredFeatures"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
+    compiles_requests = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

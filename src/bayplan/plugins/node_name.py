@@ -30,6 +30,7 @@ class NodeName(FilterPlugin[NodeNameSpec]):
     name = "NodeName"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
+    compiles_requests = False
     scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeNameSpec:

@@ -43,6 +43,7 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
     name = "NodePorts"
     reads = Reads.PORTS
     pre_reads = Reads.NOTHING
+    compiles_requests = False
     scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodePortsSpec:

@@ -188,8 +188,8 @@ def _evenness_of_two(rows: Rows, cpu: Ints, cpu_all: Floats, memory: Ints, memor
 
 def _evenness_of_columns(used: Floats, offered: Floats) -> Floats:
     """Return the same for columns: float64[..., 2, rows] of cpu and memory, of which `used` is written over."""
+    np.minimum(used, offered, out=used)
     used /= offered
-    np.minimum(used, 1.0, out=used)
     evenness: Floats = used[..., 0, :]
     evenness -= used[..., 1, :]
     np.abs(evenness, out=evenness)
@@ -230,5 +230,5 @@ class CurrentEvenness:
 
 def _current_evenness(rows: Rows) -> Floats:
     if not rows.scalar:
-        return _evenness_of_columns(rows.cpu_memory_requested(), rows.cpu_memory_divisors())
+        return _evenness_of_columns(rows.cpu_memory_requested().copy(), rows.cpu_memory_divisors())
     return _evenness_of_two(rows, rows.requested(CPU), rows.divisor(CPU), rows.requested(MEMORY), rows.divisor(MEMORY))

@@ -33,6 +33,7 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
     name = "NodeUnschedulable"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
+    compiles_requests = False
     scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:

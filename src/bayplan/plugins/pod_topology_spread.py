@@ -123,6 +123,7 @@ class PodTopologySpread(
     name = "PodTopologySpread"
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
+    compiles_requests = False
     scalar = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:

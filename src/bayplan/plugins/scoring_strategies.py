@@ -111,8 +111,10 @@ def least_allocated_cpu_memory(resources: Sequence[ScoredResource], shape: Shape
 def least_allocated_of_columns(requests: Floats, rows: Rows) -> Ints:
     """Return int64[..., rows], `least_allocated_cpu_memory` for requests of float64[..., 2, 1]."""
     offered = rows.cpu_memory_divisors()
-    free: Floats = offered - rows.cpu_memory_non_zero_requested() - requests
-    np.maximum(free, 0.0, out=free)
+    # Up to what there is; what is above that leaves nothing free. All numbers are whole and exact up to the division.
+    free: Floats = rows.cpu_memory_non_zero_requested() + requests
+    np.minimum(free, offered, out=free)
+    np.subtract(offered, free, out=free)
     free *= 100.0
     free /= offered
     np.trunc(free, out=free)

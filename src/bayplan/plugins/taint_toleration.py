@@ -71,6 +71,7 @@ class TaintToleration(
     name = "TaintToleration"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
+    compiles_requests = False
     scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:

@@ -53,6 +53,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     name = "VolumeRestrictions"
     reads = Reads.USAGE
     pre_reads = Reads.OBJECTS
+    compiles_requests = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

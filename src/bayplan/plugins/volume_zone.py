@@ -43,6 +43,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     name = "VolumeZone"
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
+    compiles_requests = False
     scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:

@@ -29,7 +29,7 @@ SMALL = 1 << 46
 
 def largest_amount(amounts: Ints) -> int:
     """Return the largest of some amounts, at least `SMALL` where one is negative: such amounts are not small either."""
-    floats = amounts.astype(np.float64)
-    if len(floats) == 0:
+    if len(amounts) == 0:
         return 0
-    return int(floats.max()) if floats.min() >= 0 else max(SMALL, int(floats.max()))
+    low, high = int(amounts.min()), int(amounts.max())
+    return high if low >= 0 else max(SMALL, high)

@@ -41,6 +41,7 @@ from bayplan.state.pod_info import (
     PodInfo,
 )
 from bayplan.state.row_log import RowLog
+from bayplan.state.usage_floats import UsageFloats
 
 LARGEST_SAFE_REQUEST = 1 << 62
 """A pod may ask for less than this without any sum leaving int64, as long as all else is small."""
@@ -63,6 +64,7 @@ class ClusterState:
         pods_on: per row its pods, by key, in the order in which they came.
         counters: how many pods per row match a selector, or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
+        usage_floats: `usage` as floats.
         usage_log: rows whose usage changed. node_log: rows whose node changed, came or went.
         ports_log: rows whose ports in use changed.
         pod_log: rows where pods were renewed that take the same as before (`renew_pod`).
@@ -82,6 +84,7 @@ class ClusterState:
         self.catalog = ObjectCatalog()
         self.counters = Counters(self.nodes.capacity)
         self.usage_log = RowLog()
+        self.usage_floats = UsageFloats(self)
         self.node_log = RowLog()
         self.ports_log = RowLog()
         self.pod_log = RowLog()
@@ -302,8 +305,10 @@ class ClusterState:
 
     def register_resource(self, name: str) -> int:
         """Return the number of a resource; a new one gets its row in every matrix."""
-        number = self.nodes.register_resource(name)
-        self._fit_usage()
+        number = self.nodes.resources.find(name)
+        if number is None:
+            number = self.nodes.register_resource(name)
+            self._fit_usage()
         return number
 
     def _fit_usage(self) -> None:

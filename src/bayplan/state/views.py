@@ -72,16 +72,16 @@ class Rows:
         return self.state.usage[NON_ZERO_CPU + resource, self._all]
 
     def cpu_memory_divisors(self) -> Floats:
-        """Return float64[2, rows], `divisor` of cpu and memory. Arrays only, as the next two."""
+        """Return float64[2, rows], `divisor` of cpu and memory. Arrays only, as the next two, and not to be written to."""
         return self.state.nodes.divisors[CPU_MEMORY, self._all]
 
     def cpu_memory_requested(self) -> Floats:
         """Return float64[2, rows], `requested` of cpu and memory, exact while ``small``."""
-        return self.state.usage[REQUESTED_CPU_MEMORY, self._all].astype(np.float64)
+        return self.state.usage_floats.now()[REQUESTED_CPU_MEMORY, self._all]
 
     def cpu_memory_non_zero_requested(self) -> Floats:
         """Return float64[2, rows], `non_zero_requested` of cpu and memory, exact while ``small``."""
-        return self.state.usage[NON_ZERO_CPU_MEMORY, self._all].astype(np.float64)
+        return self.state.usage_floats.now()[NON_ZERO_CPU_MEMORY, self._all]
 
     def pod_count(self) -> Ints:
         """Return the number of pods on each node."""

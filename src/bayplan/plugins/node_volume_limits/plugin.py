@@ -46,6 +46,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     name = "NodeVolumeLimits"
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
+    compiles_requests = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

@@ -76,6 +76,7 @@ class VolumeBinding(
     name = "VolumeBinding"
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
+    compiles_requests = False
     migration: ClassVar[bool] = True
     """Whether nodes may know in-tree volumes by their CSI drivers."""
 
