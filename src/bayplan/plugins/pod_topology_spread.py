@@ -246,6 +246,19 @@ class PodTopologySpread(
                 found.append((key, worth.tobytes()))
         return tuple(found)
 
+    def params_on_bare_nodes(
+        self, spec: PodTopologySpreadSpec, params: Params | None, cluster: ClusterState
+    ) -> Params | None:
+        """Return params with which pods per node count nothing; those in other domains were counted before.
+
+        Asked after an extender has answered with nodes (`bayplan.engine.full_pass.score_over`); recorded cases
+        ``extenders/bare-spread-*`` are about it.
+        """
+        if params is None:
+            return None
+        items = [item for item in params if isinstance(item, tuple)]
+        return tuple((*item[:2], 0.0, item[3]) if item[0] == HOSTNAME else item for item in items)
+
     def _sizes(
         self, spec: PodTopologySpreadSpec, tables: SpreadTables, cluster: ClusterState, feasible: Bools
     ) -> tuple[int, ...]:
