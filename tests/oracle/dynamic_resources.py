@@ -1,6 +1,7 @@
 """Choose devices the slow way: write down every choice in the order of preference, take the first that holds.
 
-Knows exact requests, all devices, alternatives, attributes that match or differ per request, admins, and devices in use.
+Knows exact requests, all devices, alternatives, attributes that match or differ per request, admins, devices in use, taints,
+and counters from which devices draw.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ class NaiveWish:
     count: int | None
     indexes: tuple[int, ...]
     admin: bool = False
+    tolerates: bool = False
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,14 @@ class NaiveClaim:
 
 @dataclass(frozen=True)
 class NaiveDevice:
-    """A device: its place in the order, attributes, and whether it is in use."""
+    """A device: its place in the order, attributes, whether it is in use or tainted, and what it draws from the one counter."""
 
     name: str
     index: int
     group: int
     used: bool = field(default=False)
+    tainted: bool = field(default=False)
+    units: int = field(default=0)
 
 
 Choice = tuple[tuple[int, tuple[str, ...]], ...]
@@ -45,16 +49,20 @@ def choices_of(wish: NaiveWish, devices: Sequence[NaiveDevice]) -> Iterator[tupl
     """Yield every set of devices that would serve a wish alone."""
     fitting = [device for device in devices if device.index in wish.indexes]
     if wish.count is None:
-        if fitting:
+        # All means all: one that is tainted and not tolerated leaves no choice.
+        if fitting and (wish.tolerates or not any(device.tainted for device in fitting)):
             yield tuple(fitting)
         return
-    yield from combinations(fitting, wish.count)
+    yield from combinations((device for device in fitting if wish.tolerates or not device.tainted), wish.count)
 
 
-def allocate(claims: Sequence[NaiveClaim], devices: Sequence[NaiveDevice]) -> list[Choice] | None:
-    """Return the first choice for all claims in the order of preference, or None."""
+def allocate(
+    claims: Sequence[NaiveClaim], devices: Sequence[NaiveDevice], units: int | None = None
+) -> list[Choice] | None:
+    """Return the first choice for all claims in the order of preference, or None. `units`: what the counter of the devices has."""
+    drawn = sum(device.units for device in devices if device.used)
     for solution in _solutions(list(claims), devices):
-        if _holds(claims, solution):
+        if _holds(claims, solution) and (units is None or drawn + _drawn(solution) <= units):
             return [
                 tuple((number, tuple(device.name for device in chosen)) for number, chosen in choice)
                 for choice in solution
@@ -84,6 +92,10 @@ def _claim_choices(
         for chosen in choices_of(wish, devices):
             for rest in _claim_choices(requests[1:], devices):
                 yield [(number, chosen), *rest]
+
+
+def _drawn(solution: Solution) -> int:
+    return sum(device.units for choice in solution for _, chosen in choice for device in chosen)
 
 
 def _holds(claims: Sequence[NaiveClaim], solution: Solution) -> bool:

@@ -1,7 +1,12 @@
-"""The volume plugins against naive rules, on random clusters, over all rows and row by row, and after pods came and left."""
+"""The volume plugins against naive rules: on random clusters, over all rows and row by row, after pods came and left.
 
+Small clusters are enumerated: every one of two nodes, up to two volumes and up to two claims.
+"""
+
+from itertools import product
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from bayplan.framework.cycle_state import CycleState
@@ -16,9 +21,9 @@ from bayplan.plugins.volume_zone import VolumeZone
 from bayplan.state.cluster_state import ClusterState
 from tests.oracle import volume_rules as oracle
 from tests.oracle.volume_rules import World
-from tests.plugins.builders import make_plugin
+from tests.plugins.builders import make_node, make_plugin
 from tests.plugins.forms import Verdict, filters, pre_filter
-from tests.plugins.volume_worlds import state_of, worlds
+from tests.plugins.volume_worlds import make_claim, make_class, make_volume, state_of, using, worlds
 
 IN_USE = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
@@ -92,6 +97,11 @@ def test_node_volume_limits(world: World) -> None:
 @settings(max_examples=300, deadline=None)
 @given(worlds())
 def test_volume_binding(world: World) -> None:
+    check_volume_binding(world)
+
+
+def check_volume_binding(world: World) -> None:
+    """Let both bind the claims of a pod, and compare."""
     state = state_of(world)
     plugin = make_plugin(VolumeBinding, state)
     found = verdicts(plugin, world.pod, state)
@@ -132,3 +142,23 @@ def test_kept_columns_follow_what_is_written(world: World) -> None:
     for plugin in grown:
         fresh = make_plugin(type(plugin), state)
         assert verdicts(plugin, world.pod, state) == verdicts(fresh, world.pod, state)
+
+
+SMALL_VOLUMES = [*product(("1Gi", "2Gi"), ((), ("n0",), ("n1",)))]
+SMALL_CLAIMS = [*product(("1Gi", "2Gi"), ("", "pv0"))]
+NODES = [make_node(name, labels={"host": name}) for name in ("n0", "n1")]
+
+
+@pytest.mark.parametrize("first", [None, *SMALL_VOLUMES], ids=str)
+def test_every_two_volumes_and_two_claims(first: tuple[str, tuple[str, ...]] | None) -> None:
+    for second, claims in product((None, *SMALL_VOLUMES), (*product(SMALL_CLAIMS), *product(SMALL_CLAIMS, repeat=2))):
+        volumes = [
+            make_volume(f"pv{number}", size, storage_class="local", nodes=nodes)
+            for number, (size, nodes) in enumerate(item for item in (first, second) if item is not None)
+        ]
+        wanted = [
+            make_claim(f"c{number}", size, storage_class="local", volume=volume)
+            for number, (size, volume) in enumerate(claims)
+        ]
+        objects = [make_class("local", "kubernetes.io/no-provisioner"), *volumes, *wanted]
+        check_volume_binding(World(NODES, (), objects, using(*(f"c{number}" for number in range(len(claims))))))

@@ -1,7 +1,10 @@
-"""The allocator chooses what enumerating every choice gives."""
+"""The allocator chooses what enumerating every choice gives: in random small clusters, and in all of the smallest."""
 
+from collections.abc import Sequence
+from itertools import combinations_with_replacement, product
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +43,8 @@ def written(number: int, alternatives: tuple[NaiveWish, ...]) -> dict[str, Any]:
         expression = f'device.attributes["{DRIVER}"].index in {list(wish.indexes)}'
         mode = {"allocationMode": "All"} if wish.count is None else {}
         admin = {"adminAccess": True} if wish.admin else {}
-        found: dict[str, Any] = request("", wish.count or 1, expression, **mode, **admin)["exactly"]
+        tolerations = {"tolerations": [{"operator": "Exists"}]} if wish.tolerates else {}
+        found: dict[str, Any] = request("", wish.count or 1, expression, **mode, **admin, **tolerations)["exactly"]
         return found
 
     if len(alternatives) == 1:
@@ -49,31 +53,86 @@ def written(number: int, alternatives: tuple[NaiveWish, ...]) -> dict[str, Any]:
     return {"name": f"r{number}", "firstAvailable": listed}
 
 
-@given(claims=CLAIMS, kinds=DEVICES)
-@settings(max_examples=150, deadline=None)
-def test_first_of_all_choices_is_taken(claims: list[NaiveClaim], kinds: list[tuple[int, int, bool]]) -> None:
-    naive = [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)]
-    # All devices of a claim with a constraint can be an error, which is not a choice.
-    assume(not any(item.match and wish.count is None for item in claims for wishes in item.requests for wish in wishes))
-    devices = [device(item.name, item.index, attributes={"group": {"int": item.group}}) for item in naive]
-    objects: list[Any] = [device_class(), device_slice("n1", devices)]
-    for number, item in enumerate(claims):
-        constraints = [{"matchAttribute": f"{DRIVER}/group"}] if item.match else []
-        requests = [written(place, wishes) for place, wishes in enumerate(item.requests)]
+def check(claims: Sequence[NaiveClaim], naive: Sequence[NaiveDevice], units: int | None = None) -> None:
+    """Let both allocate, and compare."""
+    devices = []
+    for item in naive:
+        more: dict[str, Any] = {"attributes": {"group": {"int": item.group}}}
+        if item.tainted:
+            more["taints"] = [{"key": "k", "effect": "NoSchedule"}]
+        if units is not None:
+            more["consumesCounters"] = [{"counterSet": "s", "counters": {"units": {"value": str(item.units)}}}]
+        devices.append(device(item.name, item.index, **more))
+    slices = [device_slice("n1", devices, count=1 if units is None else 2)]
+    if units is not None:
+        counters = [{"name": "s", "counters": {"units": {"value": str(units)}}}]
+        slices.append(device_slice("n1", [], name="counters", count=2, sharedCounters=counters))
+    objects: list[Any] = [device_class(), *slices]
+    for number, asked in enumerate(claims):
+        constraints = [{"matchAttribute": f"{DRIVER}/group"}] if asked.match else []
+        requests = [written(place, wishes) for place, wishes in enumerate(asked.requests)]
         objects.append(claim(f"c{number}", *requests, constraints=constraints))
     used = [("n1", item.name) for item in naive if item.used]
     if used:
         objects.append(claim("used", request(), status={"allocation": allocation(*used)}))
     world = World(["n1"], objects)
     pod = claiming(*(f"c{number}" for number in range(len(claims))))
-    wanted = allocate(claims, naive)
+    wanted = allocate(claims, naive, units)
     if wanted is None:
-        assert "n1" in world.filter(pod)
+        assert "n1" in world.filter(pod), (claims, naive, units)
         return
     found = [item.split("=n1/") for item in world.reserve(pod)]
     expected = []
-    for item, choice in zip(claims, wanted, strict=True):
-        for number, (wishes, (place, names)) in enumerate(zip(item.requests, choice, strict=True)):
+    for asked, choice in zip(claims, wanted, strict=True):
+        for number, (wishes, (place, names)) in enumerate(zip(asked.requests, choice, strict=True)):
             name = f"r{number}" if len(wishes) == 1 else f"r{number}/a{place}"
             expected += [[name, device_name] for device_name in names]
-    assert found == expected
+    assert found == expected, (claims, naive, units)
+
+
+@given(claims=CLAIMS, kinds=DEVICES)
+@settings(max_examples=150, deadline=None)
+def test_first_of_all_choices_is_taken(claims: list[NaiveClaim], kinds: list[tuple[int, int, bool]]) -> None:
+    # All devices of a claim with a constraint can be an error, which is not a choice.
+    assume(not any(item.match and wish.count is None for item in claims for wishes in item.requests for wish in wishes))
+    check(claims, [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)])
+
+
+TOLERANT = st.builds(
+    NaiveWish,
+    count=st.sampled_from((1, 1, 2, None)),
+    indexes=st.sampled_from(((0, 1, 2), (0,), (1, 2))),
+    tolerates=st.booleans(),
+)
+DRAWING = st.lists(
+    st.builds(NaiveClaim, requests=st.lists(TOLERANT.map(lambda wish: (wish,)), min_size=1, max_size=2).map(tuple)),
+    min_size=1,
+    max_size=2,
+)
+KINDS = st.lists(
+    st.tuples(st.integers(0, 2), st.just(0), st.booleans(), st.booleans(), st.integers(0, 2)), min_size=1, max_size=5
+)
+
+
+@given(claims=DRAWING, kinds=KINDS, units=st.integers(0, 6) | st.none())
+@settings(max_examples=150, deadline=None)
+def test_taints_and_counters_leave_the_first_choice_that_is_left(
+    claims: list[NaiveClaim], kinds: list[tuple[int, int, bool, bool, int]], units: int | None
+) -> None:
+    naive = [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)]
+    # What is in use was allocated once, so that the counter can't be overdrawn.
+    assume(units is None or sum(item.units for item in naive if item.used) <= units)
+    check(claims, naive, units)
+
+
+SMALL_WISHES = [NaiveWish(count, indexes) for count, indexes in product((1, 2, None), ((0,), (0, 1)))]
+SMALL_KINDS = [*product((0, 1), (0,), (False, True))]
+SMALL_DEVICES = [kinds for count in (1, 2, 3) for kinds in combinations_with_replacement(SMALL_KINDS, count)]
+
+
+@pytest.mark.parametrize("first", SMALL_WISHES, ids=lambda wish: f"{wish.count or 'all'} of {wish.indexes}")
+def test_every_claim_of_up_to_two_requests_on_every_node_of_up_to_three_devices(first: NaiveWish) -> None:
+    for second in (None, *SMALL_WISHES):
+        requests = ((first,),) if second is None else ((first,), (second,))
+        for kinds in SMALL_DEVICES:
+            check([NaiveClaim(requests)], [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)])
