@@ -126,6 +126,20 @@ def test_a_pod_that_time_alone_would_try_again_keeps_its_place_in_the_queue() ->
     ]
 
 
+def test_a_pod_that_waits_while_no_node_is_there_comes_back_like_one_that_met_an_error() -> None:
+    """Time finds it without nodes, so it is tried every eleven seconds from then on, not when the next node comes."""
+    tainted = make_node("n").capacity(cpu="4", memory="8Gi").taint("dedicated", "gpu").obj()
+    operations: list[tuple[int, Operation]] = [
+        (0, Apply(tainted)),
+        (150 * SECOND, pod("p", runs="7s")),
+        (250 * SECOND, Delete(Node, "n")),
+        (800 * SECOND, node("m")),
+    ]
+    ours, upstream = compare(operations)
+    assert ours.counters.decisions < 10 < upstream.counters.decisions
+    assert [(name, bound) for name, _, _, bound, _ in story(ours)] == [("p", 807 * SECOND)]
+
+
 def test_a_pod_whose_reasons_change_is_woken_by_what_helps_against_the_new_ones() -> None:
     """Room comes free on a node that is tainted: only its taint keeps the pods away after that."""
     tainted = make_node("n").capacity(cpu="2", memory="8Gi").taint("dedicated", "gpu")

@@ -7,7 +7,8 @@ there is to do.
 
 So they are not made, but counted: when a pod leaves the unschedulable pods at last, its number of attempts, its backoff and the
 time of its last failure, by which pods of equal priority are ordered, are what they would be after them. Two kinds of pods are
-still brought back by time: those that no plugin rejected, and those rejected by a plugin that names no events.
+still brought back by time: those that no plugin rejected, and those rejected by a plugin that names no events. So is every pod
+when the last node has gone, because an attempt then ends with an error, from which pods come back in another way.
 
 Events are dealt with in the same spirit. Most that wake a pod don't help it: room came free, but not enough, or on the wrong
 node. With an outlook (`bayplan.engine.outlook`) a flock of pods that are alike is woken by sending one of them ahead, and only
@@ -305,15 +306,12 @@ class EventDrivenQueue(SchedulingQueue):
         return self._move(movers, UNSCHEDULABLE_TIMEOUT, None, None, now_ns) if movers else 0
 
     def _timed(self) -> Iterator[QueuedPod]:
-        """Yield the pods that time brings back."""
+        """Yield the pods that time brings back: all of them where they would fail in another way than before."""
+        everybody = self.timed_retries or (self.outlook is not None and self.outlook.has_no_nodes)
         for group in self._unschedulable.groups:
-            if (
-                group.members
-                and not group.gating_plugin
-                and (self.timed_retries or not self._is_trusted(group.rejection))
-            ):
+            if group.members and not group.gating_plugin and (everybody or not self._is_trusted(group.rejection)):
                 yield from group.members
-        if self.timed_retries:
+        if everybody:
             yield from self._waiting.flock_of
 
     def _is_trusted(self, rejection: Rejection) -> bool:

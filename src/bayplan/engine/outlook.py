@@ -46,14 +46,18 @@ class Outlook:
         plan = self._scheduler.plans.plan_for(self._scheduler.profiles[name], pod)
         return plan if _judges_nodes_one_by_one(plan) else None
 
+    @property
+    def has_no_nodes(self) -> bool:
+        """Return whether there is no node: then nobody rejects a pod, and upstream takes its failure for an error."""
+        return not len(self._scheduler.state.nodes)
+
     def is_hopeless(self, plan: Plan, rejecting: frozenset[str], now_ns: int) -> bool:
         """Return whether a pod that these plugins rejected would be rejected by just these again."""
         scheduler = self._scheduler
         # Pods that failed without a nomination are filed under the node "".
         if any(scheduler.queue.nominator) or len(scheduler.waiting_pods) or self._may_preempt(plan):
             return False
-        # Without any node nobody rejects the pod: upstream takes that for an error.
-        if not len(plan.state.nodes):
+        if self.has_no_nodes:
             return False
         pre = plan.run_pre_filter_plugins(CycleState(now_ns))
         if pre.status is not None:
