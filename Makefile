@@ -75,6 +75,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (once) ..." >&2
 	@$(PIP) hatchling
 	@$(PIP) --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready
