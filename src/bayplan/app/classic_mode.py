@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 
 from bayplan.base.errors import ConfigurationError, InputError
@@ -19,13 +18,6 @@ from bayplan.plugins.classic.configuration import ClassicConfiguration
 from bayplan.plugins.classic.extender import ClassicExtender
 from bayplan.plugins.classic.gates import ClassicGates
 from bayplan.plugins.classic.policy import load_policy
-
-
-class Mode(StrEnum):
-    """Which scheduler decides: today's, or that of 2017 to 2019."""
-
-    CURRENT = "current"
-    CLASSIC = "classic"
 
 
 def classic_configuration(provider: str, policy: Path | None, feature_gates: str) -> ClassicConfiguration:

@@ -8,9 +8,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import BinaryIO
 
-from bayplan.app import classic_mode
-from bayplan.app.classic_mode import Mode
 from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
+from bayplan.app.mode import Mode
 from bayplan.base.errors import ConfigurationError, InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
@@ -193,6 +192,9 @@ def _classic_assembly(options: SimulationOptions) -> _Assembly:
         raise InputError(
             "--timeline", got="--mode classic", wanted="the queue of the current scheduler", hint="without it"
         )
+    # A second scheduler, which most runs need not import.
+    from bayplan.app import classic_mode
+
     configuration = classic_mode.classic_configuration(
         options.algorithm_provider, options.config, options.feature_gates
     )

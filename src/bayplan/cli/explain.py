@@ -14,7 +14,7 @@ from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.report import print_parts, report_console
 from bayplan.analysis.run_source import RunSource, SimulationSource
 from bayplan.analysis.waits import WAITING
-from bayplan.app.classic_mode import Mode
+from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
 from bayplan.base.errors import InputError
 from bayplan.cli.simulation_options import (

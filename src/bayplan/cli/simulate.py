@@ -8,9 +8,9 @@ import typer
 
 from bayplan.analysis.export import check_destination, export
 from bayplan.analysis.report import print_report
-from bayplan.analysis.timeline_text import print_timeline
 from bayplan.analysis.run_facts import run_facts
-from bayplan.app.classic_mode import Mode
+from bayplan.analysis.timeline_text import print_timeline
+from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
 from bayplan.cli.simulation_options import (
     INPUT_HELP,

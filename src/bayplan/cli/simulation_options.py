@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bayplan.analysis.units import format_duration
-from bayplan.app.classic_mode import Mode
+from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions, prepare_simulation
 from bayplan.base.errors import InputError
 from bayplan.cluster.go_duration import parse_go_duration
