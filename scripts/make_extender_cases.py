@@ -1,11 +1,14 @@
 """Write the cases with HTTP extenders that the oracle is asked (``oracle/current``, cmd/cycle), one JSON line a case.
 
-Usage: ``python scripts/make_extender_cases.py > cases.jsonl``. How answers are kept: ``conformance/extenders/README.md``.
+Usage: ``python scripts/make_extender_cases.py > cases.jsonl``, then with the answers of the oracle
+``python scripts/make_extender_cases.py cases.jsonl answers.jsonl extenders.jsonl.gz``. See ``conformance/extenders/README.md``.
 """
 
+import gzip
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 ADDRESS = "127.0.0.1:18891"
@@ -46,7 +49,7 @@ def case(
     """Return a case; responses: path to a list of responses."""
     header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     return {
-        "id": f"extenders/{number}",
+        "id": f"extenders/{number.replace('-', '/', 1)}",
         "family": "extenders",
         "note": note,
         "config": header | {"extenders": extenders} | config,
@@ -107,7 +110,7 @@ def filters() -> Iterator[Json]:
         says({"NodeNames": [], "FailedNodes": {"n0": "a", "ghost": "boo"}}),
     )
     yield one("names-for-nodes", "names where nodes are wanted", says({"NodeNames": NAMES}), nodeCacheCapable=False)
-    items = {"Nodes": {"items": [node(name) for name in NAMES[:2]]}}
+    items = {"Nodes": {"items": NODES[:2]}}
     yield one("nodes-for-names", "nodes where names are wanted", says(items))
     yield one("case", "names of fields in another case", says({"nodenames": ["n2"], "FAILEDNODES": {"n0": "a"}}))
     yield one(
@@ -435,8 +438,29 @@ def samples() -> Iterator[Json]:
     )
 
 
+def pair(cases: str, answers: str, out: str) -> None:
+    """Write cases with their answers, as far as they are compared: names instead of objects, what is left open in one order."""
+    from bayplan.conformance.extenders import as_compared, names_of
+
+    records = []
+    questions, told = Path(cases).read_text().splitlines(), Path(answers).read_text().splitlines()
+    for question, answer in zip(questions, told, strict=True):
+        asked, want = json.loads(question), json.loads(answer)
+        for pod in want["extended"]:
+            for exchange in pod["exchanges"]:
+                exchange["request"] = names_of(exchange["request"])
+        asked["follow"] = [pod["host"] for pod in want["extended"]]
+        want["extended"] = [as_compared(pod) for pod in want["extended"]]
+        records.append(json.dumps({"case": asked, "want": want}, separators=(",", ":")) + "\n")
+    with Path(out).open("wb") as file, gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
+        packed.write("".join(records).encode())
+
+
 def main() -> None:
-    """Write all cases."""
+    """Write all cases, or pair them with their answers."""
+    if len(sys.argv) > 1:
+        pair(*sys.argv[1:])
+        return
     for family in (filters, failures, orders, priorities, bare_nodes, nominations, preemptions, bindings, samples):
         for each in family():
             json.dump(each, sys.stdout, separators=(",", ":"))

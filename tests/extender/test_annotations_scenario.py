@@ -8,15 +8,19 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bayplan.app.extender_service import ExtenderOptions, make_extender
 from bayplan.app.notebook import Cluster
+from bayplan.conformance.scripted_server import Response, scripted
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.pod import Pod
-from tests.extender.servers import Json, says, scripted
+from tests.extender.servers import says
+
+Json = dict[str, Any]
 
 FILE = Path(__file__).resolve().parents[2] / "conformance" / "extenders" / "annotations-extender.json.gz"
 SCENARIO: Json = json.loads(gzip.decompress(FILE.read_bytes()))
@@ -39,7 +43,7 @@ class Fixed(PerNodePlugin):
 
 
 def test_our_scheduler_asks_and_decides_as_the_recorded_one() -> None:
-    responses: dict[str, list[Json]] = {}
+    responses: dict[str, list[Response]] = {}
     for exchange in EXCHANGES:
         responses.setdefault(exchange["path"], []).append(says(exchange["response"]))
     with scripted(responses) as server:
@@ -54,9 +58,11 @@ def test_our_scheduler_asks_and_decides_as_the_recorded_one() -> None:
                     nodes[item.metadata.name] = cluster.node_of(item.key)
                 else:
                     cluster.add(item)
-        asked = [(path, request["Pod"]["metadata"]["name"], request["NodeNames"]) for path, request in server.take()]
+        asked: list[tuple[str, Any]] = list(server.take())
         cluster._connections.close()
-    assert asked == [(each["path"], each["pod"], each["nodeNames"]) for each in EXCHANGES]
+    assert [(path, request["Pod"]["metadata"]["name"], request["NodeNames"]) for path, request in asked] == [
+        (each["path"], each["pod"], each["nodeNames"]) for each in EXCHANGES
+    ]
     assert nodes == SCENARIO["nodeName"]
     for decision in decisions:
         annotations = SCENARIO["annotations"][decision.record.pod.partition("/")[2]]

@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.conformance.scripted_server import scripted
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.conversation import Conversation
 from bayplan.framework.configuration.document import Extender, ExtenderTLSConfig
 from bayplan.framework.extender import ExtenderFailure
 from bayplan.testing.builders import make_pod
-from tests.extender.servers import says, scripted
+from tests.extender.servers import says
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 CERTIFICATE, KEY = CERTIFICATES / "certificate.pem", CERTIFICATES / "key.pem"
@@ -172,7 +174,8 @@ def test_what_is_sent_is_json_of_typed_objects() -> None:
         conversation = Conversation(extender(f"http://{server.address}"))
         conversation.send("filter", {"Pod": make_pod("p").req(cpu="1").obj(), "NodeNames": None})
         conversation.close()
-        ((_, request),) = server.take()
+        ((_, asked),) = server.take()
+    request: Any = asked
     assert request["Pod"]["metadata"]["name"] == "p"
     assert request["Pod"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1"}
     assert json.dumps(request["NodeNames"]) == "null"

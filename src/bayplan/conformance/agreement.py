@@ -60,8 +60,7 @@ class AgreementTable(msgspec.Struct, frozen=True):
 def recorded_files(folder: Path) -> list[str]:
     """Return the files of recorded cases in the subfolders of a folder that are named after kinds, as paths within it, sorted.
 
-    Recordings of exchanges with other programs (extenders, annotations) are no questions to the engine alone: they have tests of
-    their own.
+    Recordings of exchanges with other programs (annotations) are no questions to the engine alone: they have tests of their own.
     """
     files = (path for path in folder.glob("*/*.jsonl.gz") if path.parent.name in ANSWERERS)
     return sorted(path.relative_to(folder).as_posix() for path in files)

@@ -19,6 +19,7 @@ from bayplan.conformance.cases import JsonObject, RecordedCase
 ANSWERERS: dict[str, tuple[str, str]] = {
     "cycles": ("bayplan.conformance.cycles", "answer_cycle_case"),
     "sampled": ("bayplan.conformance.sampled", "answer_sampled_case"),
+    "extenders": ("bayplan.conformance.extenders", "answer_extender_case"),
     "queue": ("bayplan.conformance.queue", "answer_queue_case"),
     "config": ("bayplan.conformance.config", "answer_config_case"),
     "classic": ("bayplan.conformance.classic", "answer_classic_case"),

@@ -114,6 +114,8 @@ def _kind_of_pair(case: JsonObject, want: JsonObject) -> str:
     classic = isinstance(release, str) and release.startswith(("v1.16.", "1.16."))
     if "sampled" in want and "pods" in case:
         return "sampled"
+    if "extended" in want and "pods" in case:
+        return "extenders"
     if "cycles" in want and "pods" in case:
         return "classic" if classic or "policy" in case or "provider" in case else "cycles"
     if "steps" in want and "ops" in case:

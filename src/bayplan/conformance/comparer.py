@@ -34,6 +34,9 @@ ABSENT = "<absent>"
 FOLLOWED = "followed"
 """Not a part of an answer: how many of the recorded cycles or steps could be compared."""
 
+SCHEDULED_PODS = {"sampled": "sampled", "extenders": "extended"}
+"""Kinds whose answers tell what became of one pod after the other, and where they do."""
+
 _BY_PLUGIN = frozenset({"filterAll", "scores", "predicates", "priorities"})
 _UNORDERED_REASONS = frozenset({"filterAll", "filter", "predicates"})
 _CARRIED = ("chosen", "reserve", "permit", "reserved", "preEnqueue")
@@ -96,8 +99,9 @@ def compare(case: RecordedCase, answer: Answer) -> Comparison:
             comparison.count("error", True)
         else:
             _compare_cycles(comparison, case, _objects(want.get("cycles")), _objects(got.get("cycles")))
-    elif case.kind == "sampled" and not want.get("error"):
-        _compare_sampled(comparison, _objects(want.get("sampled")), _objects(got.get("sampled")))
+    elif case.kind in SCHEDULED_PODS and not want.get("error"):
+        key = SCHEDULED_PODS[case.kind]
+        _compare_scheduled(comparison, key, _objects(want.get(key)), _objects(got.get(key)))
     elif case.kind == "api":
         for part, theirs, ours in comparable_parts(want, got):
             comparison.record(part, differ(part, theirs, ours))
@@ -266,10 +270,10 @@ def _is_ambiguous(cycle: JsonObject) -> bool:
     return any(_object(candidate).get("ambiguous") for candidate in candidates.values())
 
 
-def _compare_sampled(comparison: Comparison, want: list[JsonObject], got: list[JsonObject]) -> None:
+def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject], got: list[JsonObject]) -> None:
     """Compare pod by pod, up to the first that went to another of the best nodes: all later ones stand on it."""
     if len(want) != len(got):
-        comparison.record("sampled", [Difference("sampled", "length", len(want), len(got))])
+        comparison.record(key, [Difference(key, "length", len(want), len(got))])
     followed = True
     for number, left in enumerate(want):
         if not followed or number >= len(got):
@@ -277,7 +281,7 @@ def _compare_sampled(comparison: Comparison, want: list[JsonObject], got: list[J
             continue
         comparison.count(FOLLOWED, True)
         right, at = got[number], f"pod {number} {left.get('pod', '')}".strip()
-        for part in ("pod", "evaluated", "feasible", "message"):
+        for part in sorted((left.keys() | right.keys()) - {"host", "hosts"}):
             comparison.record(part, differ(part, left.get(part, ABSENT), right.get(part, ABSENT)), at=at)
         host, hosts = left.get("host"), right.get("hosts")
         is_right = host in hosts if isinstance(hosts, list) and hosts else host is None
@@ -372,8 +376,8 @@ def _recorded_parts(case: RecordedCase) -> Iterator[tuple[str, Json]]:
         for cycle in _objects(case.want.get("cycles")):
             yield FOLLOWED, None
             yield from cycle.items()
-    elif case.kind == "sampled":
-        for pod in _objects(case.want.get("sampled")):
+    elif case.kind in SCHEDULED_PODS:
+        for pod in _objects(case.want.get(SCHEDULED_PODS[case.kind])):
             yield FOLLOWED, None
             yield from pod.items()
     elif case.kind in ("queue", "classic-queue"):

@@ -68,6 +68,9 @@ def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Schedul
         sampling=sampling,
     )
     _look_at_all_candidates(scheduler, written)
+    for found in scheduler.profiles.values():
+        # The program that made the recordings asks every filter alone as well, after a PreFilter of its own.
+        found.count_request_sums(pre_filter_runs=1 if sampling else 2)
     objects = read_objects(case)
     for item in objects.others:
         scheduler.handle(None, item, 0)

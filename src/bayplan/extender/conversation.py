@@ -10,6 +10,7 @@ import errno
 import ipaddress
 import ssl
 from collections.abc import Mapping
+from functools import cache
 from time import monotonic
 
 import httpx
@@ -93,7 +94,8 @@ class Conversation:
         if self._client is None:
             url = httpx.URL(self._configuration.url_prefix)
             self._client = httpx.Client(
-                verify=tls_context(self._configuration) if url.scheme == "https" else True,
+                # Making a context reads all authorities of the machine: those that may never be needed share one.
+                verify=tls_context(self._configuration) if url.scheme == "https" else _usual_context(),
                 timeout=self._timeout_seconds,
                 follow_redirects=True,
                 max_redirects=MAX_REDIRECTS,
@@ -127,6 +129,11 @@ class Conversation:
         if isinstance(problem, httpx.TooManyRedirects):
             return f"stopped after {MAX_REDIRECTS} redirects"
         return str(problem)
+
+
+@cache
+def _usual_context() -> ssl.SSLContext:
+    return ssl.create_default_context()
 
 
 class _BodyTimeout(Exception):
