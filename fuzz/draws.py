@@ -23,9 +23,6 @@ DEVICE_CLASSES = ("gpu", "fast", "any")
 
 CPU = ("0", "1m", "100m", "250m", "0.5", "500m", "1", "1500m", "2", "0.1", "1e0", "3")
 MEMORY = ("0", "1", "64Mi", "100M", "256Mi", "0.5Gi", "1Gi", "1G", "1536Mi", "2Gi", "1.5e9", "128974848", "123456789k")
-WRITTEN = {"0.5Gi": "512Mi"}
-"""Amounts of memory that an API server writes in another way."""
-
 NODE_CPU = ("1", "2", "3500m", "4", "8", "8", "16", "3920m")
 NODE_MEMORY = ("1Gi", "2Gi", "4Gi", "8Gi", "16Gi", "7500Mi", "3G", "15872Ki")
 

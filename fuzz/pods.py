@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.conformance.cases import Json, JsonObject
 from fuzz.claims import pod_claims
-from fuzz.draws import CPU, EXTENDED, IMAGES, MEMORY, NAMESPACES, PRIORITIES, WRITTEN, Draws
+from fuzz.draws import CPU, EXTENDED, IMAGES, MEMORY, NAMESPACES, PRIORITIES, Draws
 from fuzz.selectors import (
     NODE_LABELS,
     node_selector_term,
@@ -183,23 +183,6 @@ def _add_uncommon_requests(draws: Draws, spec: JsonObject) -> None:
         if draws.chance(0.1):
             level["requests"] = {**_object_of(level.get("requests")), "hugepages-2Mi": "4Mi"}
         spec["resources"] = level
-        if "overhead" in spec:
-            _write_amounts(spec)
-
-
-def _write_amounts(value: Json) -> None:
-    """Give amounts the form in which an API server writes them: no fractions of binary units.
-
-    Beside overhead and a pod-level request these are the ones on which upstream can be compared (docs/fidelity.md, oversights).
-    """
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if isinstance(inner, str):
-                value[key] = WRITTEN.get(inner, inner)
-            _write_amounts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _write_amounts(inner)
 
 
 def _resize(draws: Draws, spec: JsonObject) -> JsonObject:

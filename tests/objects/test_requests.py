@@ -28,6 +28,7 @@ from bayplan.objects.requests import (
     pod_amounts,
     pod_priority,
     pod_requests,
+    repeats_overhead,
     sum_container_limits,
 )
 from tests.objects.golden.files import read_golden
@@ -365,3 +366,38 @@ def test_quantities_and_whole_numbers_agree(pod: Pod) -> None:
     quantities = pod_requests(pod, RequestOptions())
     want = {name: item.milli_value() if name == "cpu" else item.value() for name, item in quantities.items()}
     assert pod_amounts(pod, RequestOptions()) == want
+
+
+def overhead_beside(request: str, overhead: str, **status: object) -> Pod:
+    level: dict[str, object] = {"requests": {"memory": request}}
+    spec: dict[str, object] = {"containers": [container()], "resources": level, "overhead": {"memory": overhead}}
+    return pod_of(spec, **status)
+
+
+GIBI = 2**30
+
+
+@pytest.mark.parametrize(
+    ("pod", "want"),
+    [
+        pytest.param(
+            overhead_beside("1.5Gi", "2Gi"), [7, 11, 15], id="a fraction of a binary unit grows with every sum"
+        ),
+        pytest.param(
+            overhead_beside("1536Mi", "2Gi"), [7, 7, 7], id="the same amount as an API server writes it does not"
+        ),
+        pytest.param(overhead_beside("1Gi", "2.5Gi"), [7, 7, 7], id="nor does a fraction in the overhead"),
+    ],
+)
+def test_overhead_is_added_again_where_upstream_changes_the_pod(pod: Pod, want: list[int]) -> None:
+    halves = [amount * GIBI // 2 for amount in want]
+    assert [balance_requests(pod, earlier_sums=sums)["memory"] for sums in range(3)] == halves
+    accounted = accounted_requests(pod, earlier_sums=1)
+    # Containers say nothing about CPU, so that there is a second sum.
+    assert (accounted.requests["memory"], accounted.non_zero_memory_bytes) == (halves[1], halves[2])
+    assert repeats_overhead(pod) is (want[0] != want[1])
+
+
+def test_what_a_resize_leaves_is_not_added_to() -> None:
+    pod = overhead_beside("1.5Gi", "2Gi", resources={"requests": {"memory": "1.5Gi"}})
+    assert balance_requests(pod, earlier_sums=3) == {"memory": 7 * GIBI // 2}

@@ -20,6 +20,7 @@ from bayplan.framework.plugin import Params, PreFilterPlugin, PreScorePlugin, Sc
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import ERROR_BIT, Status, error, verdict_code
 from bayplan.objects.pod import Pod
+from bayplan.objects.requests import repeats_overhead
 from bayplan.state.arrays import Bools, Codes, Index
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint, PodClass
@@ -37,7 +38,8 @@ class Plan(PlanScores):
     def __init__(self, profile: Profile, pod: Pod, state: ClusterState, parts: PartStore) -> None:
         super().__init__(profile, pod, state, parts)
         self.pod = pod
-        self.footprint: Footprint = state.footprint(pod)
+        earlier_sums = profile.sums_before_binding if repeats_overhead(pod) else 0
+        self.footprint: Footprint = state.footprint(pod, earlier_sums=earlier_sums)
         self.pod_class: PodClass = state.pod_class(pod)
         self.owned_counters = state.owned_counters(pod)
         self.priority = pod.spec.priority or 0

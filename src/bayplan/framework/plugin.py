@@ -92,6 +92,8 @@ class Plugin(Generic[S]):
         compiles_requests: whether `compile` looks at what single containers request; what it makes of two pods that differ in
             nothing else is the same where it does not.
         scalar: whether its rules can run on plain Python numbers (`bayplan.state.views.Row`).
+        sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums up a pod's requests there, pod-level ones included.
+        earlier_sums: how often that happened before PreScore; set by the profile.
         partial: whether it does only a part of what upstream's plugin of that name does; reports then name it.
     """
 
@@ -101,6 +103,9 @@ class Plugin(Generic[S]):
     compiles_requests: ClassVar[bool] = True
     scalar: ClassVar[bool] = False
     partial: ClassVar[bool] = False
+    sums_in_pre_filter: int = 0
+    sums_in_pre_score: int = 0
+    earlier_sums: int = 0
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         self.arguments = arguments

@@ -43,6 +43,7 @@ class Profile:
     Attributes:
         compiling: the plugins whose specs a plan holds. compiling_requests: those of them that look at requests for it.
         pre_filter_names, pre_score_names: whose PreFilter, or PreScore, is run.
+        sums_before_binding: how often upstream sums up a pod's requests in a cycle; see `count_request_sums`.
 
     Raises:
         PluginError: a plugin is unknown, or stands at an extension point that it does not implement.
@@ -84,11 +85,24 @@ class Profile:
         compiling = (*self.pre_filter, *self.filter, *self.pre_score, *score)
         self.compiling: tuple[Plugin[object], ...] = tuple({plugin.name: plugin for plugin in compiling}.values())
         self.compiling_requests = tuple(plugin for plugin in self.compiling if plugin.compiles_requests)
+        self.sums_before_binding = 0
+        self.count_request_sums()
         self.reserve = self._at("reserve", ReservePlugin)
         self.permit = self._at("permit", PermitPlugin)
         self.pre_bind = self._at("pre_bind", PreBindPlugin)
         self.bind = self._at("bind", BindPlugin)
         self.post_bind = self._at("post_bind", PostBindPlugin)
+
+    def count_request_sums(self, pre_filter_runs: int = 1) -> None:
+        """Tell plugins how often upstream has summed up a pod's requests by the time they are asked to score it.
+
+        Of consequence for pods of which `bayplan.objects.requests.repeats_overhead` says so. `pre_filter_runs` is how often the
+        PreFilter plugins are run in a cycle.
+        """
+        before_score = pre_filter_runs * sum(plugin.sums_in_pre_filter for plugin in self.pre_filter)
+        for plugin in self.plugins.values():
+            plugin.earlier_sums = before_score
+        self.sums_before_binding = before_score + sum(plugin.sums_in_pre_score for plugin in self.pre_score)
 
     def _at(self, point: str, base: type[P]) -> tuple[P, ...]:
         found = []

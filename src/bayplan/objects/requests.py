@@ -63,6 +63,7 @@ class RequestOptions:
         skip_container_level_resources: count pod-level resources (and overhead) only.
         use_node_allocatable_claims: add what claims take from the node, as the pod's status says.
         missing_requests: what a container counts with where it says nothing about a resource (0 is something).
+        earlier_sums: how often upstream has summed up this pod before; see `repeats_overhead`.
     """
 
     use_status_resources: bool = False
@@ -72,6 +73,7 @@ class RequestOptions:
     skip_container_level_resources: bool = False
     use_node_allocatable_claims: bool = False
     missing_requests: Quantities | None = None
+    earlier_sums: int = 0
 
 
 class AccountedRequests(NamedTuple):
@@ -114,7 +116,7 @@ def fit_score_requests(pod: Pod) -> Amounts:
     return pod_amounts(pod, RequestOptions(skip_pod_level_resources=True, missing_requests=_NON_ZERO))
 
 
-def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
+def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> Amounts:
     """Return what NodeResourcesBalancedAllocation adds to a node: no defaults, pod-level resources, resizes."""
     return pod_amounts(
         pod,
@@ -122,17 +124,20 @@ def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
             use_status_resources=gates.in_place_pod_vertical_scaling,
             pod_level_vertical_scaling=gates.in_place_pod_level_resources_vertical_scaling,
             skip_pod_level_resources=not gates.pod_level_resources,
+            earlier_sums=earlier_sums,
         ),
     )
 
 
-def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> AccountedRequests:
+def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> AccountedRequests:
     """Return what a pod takes from the node it runs on (or is assumed or nominated to run on)."""
-    options = _accounting(gates)
+    options = replace(_accounting(gates), earlier_sums=earlier_sums) if earlier_sums else _accounting(gates)
     amounts = pod_amounts(pod, options)
     if gates.pod_level_resources and has_pod_level_requests(pod):
         missing = {name: quantity for name, quantity in _NON_ZERO.items() if name not in amounts}
-        non_zero = pod_amounts(pod, replace(options, missing_requests=missing)) if missing else amounts
+        non_zero = amounts
+        if missing:
+            non_zero = pod_amounts(pod, replace(options, missing_requests=missing, earlier_sums=earlier_sums + 1))
     else:
         non_zero = pod_amounts(pod, _accounting_non_zero(gates))
     requests = {
@@ -284,7 +289,32 @@ def _sum_requests(pod: Pod, options: RequestOptions, read: Callable[[QuantityLik
                 total[name] = read(quantity) if effective is None else effective.get(name, read(0))
     if not options.exclude_overhead and spec.overhead:
         _add(total, spec.overhead, read)
+        for name in _repeated_overhead(pod, options) if options.earlier_sums else ():
+            for _ in range(options.earlier_sums):
+                total[name] += read(spec.overhead[name])
     return total
+
+
+def repeats_overhead(pod: Pod) -> bool:
+    """Say whether what a pod asks for grows with every sum that upstream makes of it.
+
+    Upstream adds overhead to a pod-level request in place, and changes the pod where it keeps the request as a decimal (fractions
+    of binary units, more than 18 digits). An API server writes amounts in forms that are not kept so.
+    """
+    return bool(pod.spec.overhead and pod.spec.resources is not None and _repeated_overhead(pod, RequestOptions()))
+
+
+def _repeated_overhead(pod: Pod, options: RequestOptions) -> list[str]:
+    """Return the resources of which the overhead is added to a request that is kept as a decimal."""
+    resources = pod.spec.resources
+    resized = options.pod_level_vertical_scaling and options.use_status_resources and pod.status.resources is not None
+    if resources is None or resized or options.skip_pod_level_resources:
+        return []  # What a resize leaves is a copy.
+    return [
+        name
+        for name, quantity in resources.requests.items()
+        if is_pod_level(name) and name in pod.spec.overhead and parse_quantity(quantity).is_decimal
+    ]
 
 
 def _sum_containers(pod: Pod, options: RequestOptions, read: Callable[[QuantityLike], Number]) -> dict[str, Number]:

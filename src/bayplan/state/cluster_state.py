@@ -142,9 +142,15 @@ class ClusterState:
 
     # Pods.
 
-    def footprint(self, pod: Pod) -> Footprint:
-        """Return what a pod takes of its node; the same for all pods with the same spec and resize status."""
-        requests, cpu_milli, memory_bytes = self._account(pod, self.request_gates)
+    def footprint(self, pod: Pod, *, earlier_sums: int = 0) -> Footprint:
+        """Return what a pod takes of its node; the same for all pods with the same spec and resize status.
+
+        `earlier_sums` counts for those of which `bayplan.objects.requests.repeats_overhead` says so.
+        """
+        if earlier_sums:
+            requests, cpu_milli, memory_bytes = accounted_requests(pod, self.request_gates, earlier_sums)
+        else:
+            requests, cpu_milli, memory_bytes = self._account(pod, self.request_gates)
         numbers = {self.register_resource(name): amount for name, amount in requests.items()}
         vector = np.zeros(FIRST_RESOURCE + len(self.nodes.resources), dtype=np.int64)
         vector[POD_COUNT] = 1

@@ -104,6 +104,7 @@ class DynamicResources(
         self._hints = ClaimHints(self._tracker)
         classes = DeviceClassResolver(catalog)
         self._resources = PodResources(classes if gates.enabled("DRAExtendedResource") else None)
+        self.sums_in_pre_filter = int(gates.enabled("DRAExtendedResource"))
         self._allocator = NodeAllocator(
             catalog, self._tracker, self._features, taint_rules=gates.enabled("DRADeviceTaintRules")
         )
