@@ -252,7 +252,7 @@ class PodTopologySpread(
         """Return params with which pods per node count nothing; those in other domains were counted before.
 
         Asked after an extender has answered with nodes (`bayplan.engine.full_pass.score_over`); recorded cases
-        ``extenders/bare-spread-*`` are about it.
+        ``extenders/bare/spread-*`` are about it.
         """
         if params is None:
             return None

@@ -24,9 +24,11 @@ class BareRows(Rows):
     __slots__ = ()
 
     def __init__(self, state: ClusterState) -> None:
-        # A shallow copy: every column is the cluster's own, but for what pods take.
+        # A shallow copy: every column is the cluster's own, but for what pods take, in each form that rules read it in.
         emptied = copy.copy(state)
         emptied.usage = np.zeros_like(state.usage)
+        if hasattr(state, "usage_floats"):
+            emptied.usage_floats = type(state.usage_floats)(emptied)
         super().__init__(emptied, np.arange(state.nodes.count, dtype=np.intp))
 
     def has_image(self, name: str) -> Bools:
