@@ -40,7 +40,7 @@ class Application:
         self._api = api
         self._token = token.encode()
         self._recorder = recorder
-        self._streams: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Future[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection's request, or take part in the life of the server."""
@@ -113,18 +113,22 @@ class Application:
 
     async def _stream(self, answer: Stream, receive: Receive, send: Send) -> None:
         """Send a watch until it ends, its client goes, or the server stops."""
-        task = asyncio.ensure_future(self._send_frames(answer, send))
+        sending = asyncio.ensure_future(self._send_frames(answer, send))
         gone = asyncio.ensure_future(_disconnected(receive))
-        self._streams.add(task)
+        ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ending.add(ending)
         try:
-            await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                task.result()
+            await asyncio.wait((sending, gone, ending), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
         finally:
-            self._streams.discard(task)
-            for each in (task, gone):
+            self._ending.discard(ending)
+            for each in (sending, gone):
                 each.cancel()
-            await asyncio.gather(task, gone, return_exceptions=True)
+            await asyncio.gather(sending, gone, return_exceptions=True)
+        if ending.done():
+            # The server stops: the stream ends as it would at its timeout.
+            await send({"type": "http.response.body", "body": b""})
 
     async def _send_frames(self, answer: Stream, send: Send) -> None:
         fields = [(b"content-type", answer.content_type.encode()), (b"cache-control", b"no-cache, private")]
@@ -142,8 +146,9 @@ class Application:
 
     def end_streams(self) -> None:
         """End all watches, so that a server that stops need not wait for them."""
-        for task in list(self._streams):
-            task.cancel()
+        for ending in list(self._ending):
+            if not ending.done():
+                ending.set_result(None)
 
 
 async def _disconnected(receive: Receive) -> None:

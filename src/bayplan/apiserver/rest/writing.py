@@ -154,7 +154,7 @@ def store_new(
     if metadata.get("generateName") and not metadata.get("name"):
         metadata["name"] = _free_name(backend, resource, info.namespace, str(metadata["generateName"]))
     strategy.prepare_create(context, stored)
-    _refuse(resource, metadata, _create_causes(strategy, context, stored, metadata))
+    _refuse(resource, metadata, create_causes(strategy, context, stored, metadata))
     if metadata.get("resourceVersion") not in (None, "", "0"):
         raise internal("resourceVersion should not be set on objects to be created")
     name = str(metadata["name"])
@@ -169,7 +169,7 @@ def store_new(
     return Written(document, item, True, warnings)
 
 
-def _create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
+def create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
     """Return what the kind refuses, or else what is wrong with the metadata."""
     rule = strategy.name_check
     causes = check_metadata(metadata, namespaced=context.resource.namespaced, rule=rule)

@@ -1,0 +1,172 @@
+"""Load documents of files into the store: manifests as if they were created, dumps of clusters as they were.
+
+A document with a uid comes from a cluster and keeps what that said of it; one without is admitted and prepared like a
+new object, but keeps a status that it brings, and a node is not tainted: no kubelet would ever take that off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.kinds.conversion import from_storage, to_storage
+from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.decoding import read_value, target_of
+from bayplan.apiserver.rest.errors import ApiError, invalid
+from bayplan.apiserver.rest.options import WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.base.errors import InputError
+
+_MANAGER = "bayplan-load"
+_FIRST = (
+    "apiextensions.k8s.io/customresourcedefinitions", "namespaces", "scheduling.k8s.io/priorityclasses",
+    "storage.k8s.io/storageclasses", "nodes",
+)  # fmt: skip
+_NOT_ADMITTED = frozenset(("nodes",))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document and where it stands.
+
+    Attributes:
+        value: the document.
+        where: file and line, for messages.
+    """
+
+    value: object
+    where: str
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What came of loading.
+
+    Attributes:
+        counts: how many objects of each kind were stored.
+        replaced: how many of them were there before.
+        unknown: fields that the release does not have, by ``file:line Kind/name``.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    replaced: int = 0
+    unknown: dict[str, list[str]] = field(default_factory=dict)
+
+
+def load_documents(backend: Backend, sources: Iterable[Source]) -> Loaded:
+    """Store documents: definitions, namespaces and classes first, whatever their order.
+
+    Raises:
+        InputError: one is no object of a kind that is served, or the API would refuse it.
+    """
+    loaded = Loaded()
+    waiting: list[Source] = []
+    by_rank: dict[int, list[Source]] = {}
+    for source in sources:
+        rank = _rank(backend, source)
+        by_rank.setdefault(rank, []).append(source)
+    for rank in sorted(by_rank):
+        waiting += by_rank[rank]
+    for source in waiting:
+        _load(backend, source, loaded)
+    return loaded
+
+
+def _rank(backend: Backend, source: Source) -> int:
+    resource = _resource(backend, source, required=False)
+    return _FIRST.index(resource.table) if resource is not None and resource.table in _FIRST else len(_FIRST)
+
+
+def _resource(backend: Backend, source: Source, *, required: bool = True) -> Resource | None:
+    value = source.value
+    if not isinstance(value, dict):
+        raise InputError("document", where=source.where, got=type(value).__name__, wanted="an object")
+    version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
+    found = backend.registry.by_kind(version, kind)
+    if found is None and required:
+        raise InputError(
+            "kind", where=source.where, got=f"{version or 'no apiVersion'} {kind}", wanted="one that is served"
+        )
+    return found
+
+
+def _load(backend: Backend, source: Source, loaded: Loaded) -> None:
+    resource = _resource(backend, source)
+    assert resource is not None
+    try:
+        document, problems = read_value(target_of(resource), cast("Document", source.value), [], "Warn")
+    except DecodeError as problem:
+        raise InputError(f"{resource.kind}: {problem}", where=source.where) from problem
+    metadata = cast("Document", document.setdefault("metadata", {}))
+    if resource.namespaced:
+        metadata["namespace"] = metadata.get("namespace") or "default"
+    else:
+        metadata.pop("namespace", None)
+    namespace = str(metadata.get("namespace") or "")
+    if namespace and backend.store.get("namespaces", ("", namespace)) is None:
+        _load(
+            backend,
+            Source({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}, source.where),
+            loaded,
+        )
+    try:
+        replaced = _store(backend, resource, namespace, document)
+    except ApiError as problem:
+        raise InputError(problem.message, where=source.where) from problem
+    loaded.counts[resource.kind] = loaded.counts.get(resource.kind, 0) + 1
+    loaded.replaced += replaced
+    if problems:
+        loaded.unknown[f"{source.where} {resource.kind}/{metadata.get('name')}"] = problems
+
+
+def _store(backend: Backend, resource: Resource, namespace: str, document: Document) -> bool:
+    """Store one document, and say whether it replaced another."""
+    info = RequestInfo("create", resource, namespace)
+    metadata = part(document, "metadata")
+    if metadata.get("uid"):
+        for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+            metadata.pop(name, None)
+        metadata.setdefault("creationTimestamp", backend.now())
+        item_before = backend.store.get(resource.table, (namespace, str(metadata.get("name"))))
+        backend.put(resource, document)
+        return item_before is not None
+    strategy = backend.strategy(resource)
+    context = backend.context(resource, namespace)
+    owner = writing.ownership(backend, info, WriteOptions(manager=_MANAGER))
+    managers = managed.after_update(owner, writing.zero_document(resource), document, {}, is_create=True)
+    status = document.get("status")
+    stored = to_storage(resource, document)
+    if resource.table not in _NOT_ADMITTED:
+        strategy.admit(context, stored)
+    metadata = part(stored, "metadata")
+    metadata["uid"], metadata["creationTimestamp"] = (
+        backend.new_uid(),
+        metadata.get("creationTimestamp") or backend.now(),
+    )
+    if metadata.get("generateName") and not metadata.get("name"):
+        metadata["name"] = backend.generate_name(str(metadata["generateName"]))
+    strategy.prepare_create(context, stored)
+    if isinstance(status, dict) and status:
+        stored["status"] = {**part(stored, "status"), **status}
+    causes = writing.create_causes(strategy, context, stored, metadata)
+    if causes:
+        raise invalid(resource.kind, resource.group, str(metadata.get("name") or ""), causes)
+    before = backend.store.get(resource.table, (namespace, str(metadata["name"])))
+    document = from_storage(resource, stored)
+    writing.set_managers(document, managers)
+    if before is not None:
+        part(document, "metadata")["uid"] = before.uid
+    backend.put(resource, document)
+    return before is not None
+
+
+def summary_of(loaded: Loaded) -> str:
+    """Return one line about what was loaded, the most frequent kinds first."""
+    kinds: Sequence[tuple[str, int]] = sorted(loaded.counts.items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(f"{count:,} {kind}" for kind, count in kinds) or "nothing"

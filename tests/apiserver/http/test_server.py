@@ -1,0 +1,154 @@
+"""The server over real sockets: the official Python client, watches that end cleanly, tokens, durability, limits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client as kube
+from kubernetes import watch as kube_watch
+from kubernetes.informer import SharedInformer
+
+from bayplan.apiserver.http.server import ApiServer, ServerOptions, write_kubeconfig
+from bayplan.base.errors import InputError
+from tests.apiserver.client import pod
+
+# The client and urllib leave sockets to the collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+PATIENCE = 30.0
+
+
+@contextlib.contextmanager
+def serving(**options: Any) -> Iterator[ApiServer]:
+    server = ApiServer(ServerOptions(port=0, **options))
+    ready = threading.Event()
+    thread = threading.Thread(target=server.run, args=(ready.set,), daemon=True)
+    thread.start()
+    assert ready.wait(PATIENCE)
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def core(server: ApiServer) -> Any:
+    configuration = kube.Configuration()
+    configuration.host = server.url
+    return kube.CoreV1Api(kube.ApiClient(configuration))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    request = urllib.request.Request(url, body, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read()
+
+
+def test_the_official_client_lists_watches_and_keeps_an_informer() -> None:
+    with serving() as server:
+        api = core(server)
+        api.create_namespaced_pod("default", pod("a"))
+        listed = api.list_namespaced_pod("default")
+        assert [each.metadata.name for each in listed.items] == ["a"]
+        make_informer: Any = SharedInformer
+        informer = make_informer(api.list_namespaced_pod, namespace="default")
+        seen: list[tuple[str, str]] = []
+        for kind in ("ADDED", "MODIFIED", "DELETED"):
+            informer.add_event_handler(kind, lambda each, kind=kind: seen.append((kind, each.metadata.name)))
+        informer.start()
+        wait_until(lambda: ("ADDED", "a") in seen)
+        api.create_namespaced_pod("default", pod("b"))
+        api.patch_namespaced_pod("b", "default", {"metadata": {"labels": {"x": "y"}}})
+        api.delete_namespaced_pod("a", "default")
+        wait_until(lambda: ("DELETED", "a") in seen)
+        assert ("MODIFIED", "b") in seen
+        watch: Any = kube_watch.Watch
+        stream = watch().stream(
+            api.list_namespaced_pod, "default", resource_version=listed.metadata.resource_version, timeout_seconds=1
+        )
+        told = [(event["type"], event["object"].metadata.name) for event in stream]
+        assert told == [("ADDED", "b"), ("MODIFIED", "b"), ("MODIFIED", "a"), ("DELETED", "a")]
+        informer.stop()
+
+
+def test_a_watch_ends_cleanly_when_the_server_stops() -> None:
+    with serving() as server:
+        url = f"{server.url}/api/v1/pods?watch=1&timeoutSeconds=600"
+        answer = urllib.request.urlopen(url, timeout=PATIENCE)
+        threading.Timer(0.2, server.stop).start()
+        # An unclean end of a chunked answer would raise IncompleteRead.
+        assert answer.read() == b""
+        answer.close()
+
+
+def test_without_the_token_nobody_gets_in_and_the_kubeconfig_has_it(tmp_path: Path) -> None:
+    with serving(token="secret") as server:
+        assert ask(f"{server.url}/api")[0] == 401
+        assert ask(f"{server.url}/api", Authorization="Bearer wrong")[0] == 401
+        assert ask(f"{server.url}/api", Authorization="Bearer secret")[0] == 200
+        path = tmp_path / "config"
+        write_kubeconfig(path, server.kubeconfig())
+        assert path.stat().st_mode & 0o077 == 0
+        document = yaml.safe_load(path.read_text())
+        assert document["users"][0]["user"] == {"token": "secret"}
+        assert document["clusters"][0]["cluster"]["server"] == server.url
+
+
+def test_a_durable_store_is_there_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with serving(store=path) as server:
+        created = core(server).create_namespaced_pod("default", pod("a"))
+        uid, version = created.metadata.uid, created.metadata.resource_version
+    with serving(store=path) as server:
+        found = core(server).read_namespaced_pod("a", "default")
+        assert (found.metadata.uid, found.metadata.resource_version) == (uid, version)
+        status, body = ask(f"{server.url}/api/v1/pods?watch=1&resourceVersion={version}&timeoutSeconds=1")
+        assert (status, body) == (200, b"")
+        api = core(server)
+        assert int(api.create_namespaced_pod("default", pod("b")).metadata.resource_version) > int(version)
+
+
+def test_a_body_that_is_too_big_is_refused_and_the_server_goes_on() -> None:
+    with serving() as server:
+        url = f"{server.url}/api/v1/namespaces/default/configmaps"
+        body = json.dumps({"metadata": {"name": "m"}, "data": {"a": "x" * (4 * 1024 * 1024)}}).encode()
+        # The server may close the connection before the body has been sent.
+        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            assert ask(url, "POST", body, **{"Content-Type": "application/json"})[0] == 413
+        assert ask(f"{server.url}/readyz") == (200, b"ok")
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        pytest.param({"listen": "0.0.0.0"}, "without a token", id="the world without a token"),
+        pytest.param({"port": 70000}, "0 to 65535", id="no port"),
+        pytest.param({"certificate": Path("x")}, "both or none", id="half of TLS"),
+        pytest.param({"certificate": Path("x"), "key": Path("y")}, "certificate and its key", id="no certificate"),
+    ],
+)
+def test_options_that_are_refused(options: dict[str, Any], want: str) -> None:
+    with pytest.raises(InputError, match=want):
+        ApiServer(ServerOptions(**options))

@@ -1,0 +1,81 @@
+"""Loading of manifests and dumps: what is kept, what is made, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.rest.loading import Loaded, Source, load_documents, summary_of
+from bayplan.base.errors import InputError
+from tests.apiserver.client import Client, Document, pod
+
+NODE: Document = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n"},
+    "status": {"capacity": {"cpu": "4000m"}, "conditions": [{"type": "Ready", "status": "True"}]},
+}
+
+
+def load(client: Client, *documents: object) -> Loaded:
+    sources = [Source(document, f"file.yaml:{number}") for number, document in enumerate(documents, 1)]
+    return load_documents(client.backend, sources)
+
+
+def test_nodes_are_ready_and_pods_get_priority_and_their_namespace() -> None:
+    client = Client()
+    late = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
+    document = pod("p", lambda each: each["spec"].update(priorityClassName="high"))  # type: ignore[attr-defined]
+    document["metadata"] = {"name": "p", "namespace": "team"}
+    loaded = load(client, document, NODE, late)
+    assert loaded.counts == {"Namespace": 1, "PriorityClass": 1, "Node": 1, "Pod": 1}
+    assert summary_of(loaded) == "1 Namespace, 1 Node, 1 Pod, 1 PriorityClass"
+    node = client.get("/api/v1/nodes/n")
+    assert node.at("spec.taints") is None
+    assert node.at("status.allocatable") == {"cpu": "4"}
+    found = client.get("/api/v1/namespaces/team/pods/p")
+    assert (found.at("spec.priority"), found.at("status.phase")) == (7, "Pending")
+
+
+def test_a_dump_keeps_what_the_cluster_said() -> None:
+    client = Client()
+    document = pod("p", lambda each: each["spec"].update(nodeName="n"))  # type: ignore[attr-defined]
+    document["metadata"] = {
+        "name": "p",
+        "uid": "u-1",
+        "resourceVersion": "99999",
+        "creationTimestamp": "2020-01-01T00:00:00Z",
+    }
+    document["status"] = {"phase": "Running"}
+    load(client, document)
+    found = client.get("/api/v1/namespaces/default/pods/p")
+    assert found.at("metadata.uid") == "u-1"
+    assert found.at("metadata.creationTimestamp") == "2020-01-01T00:00:00Z"
+    assert found.at("metadata.resourceVersion") == str(client.store.revision)
+    assert found.at("status") == {"phase": "Running"}
+
+
+def test_loading_twice_replaces_and_keeps_the_uid() -> None:
+    client = Client()
+    load(client, NODE)
+    uid = client.get("/api/v1/nodes/n").at("metadata.uid")
+    assert load(client, NODE).replaced == 1
+    assert client.get("/api/v1/nodes/n").at("metadata.uid") == uid
+
+
+def test_unknown_fields_are_told() -> None:
+    loaded = load(Client(), {**NODE, "nope": 1})
+    assert loaded.unknown == {"file.yaml:1 Node/n": ['unknown field "nope"']}
+
+
+@pytest.mark.parametrize(
+    ("document", "want"),
+    [
+        pytest.param([], r"^file\.yaml:1 document: expected an object, got list", id="no object"),
+        pytest.param({"kind": "Nope"}, r"^file\.yaml:1 kind: expected one that is served", id="an unknown kind"),
+        pytest.param({**NODE, "spec": []}, r"^file\.yaml:1 Node: json: cannot unmarshal array", id="a wrong type"),
+        pytest.param(pod("A_b"), r"^file\.yaml:1 Pod \"A_b\" is invalid: metadata.name", id="a bad name"),
+    ],
+)
+def test_what_can_not_be_loaded_is_told_with_its_place(document: object, want: str) -> None:
+    with pytest.raises(InputError, match=want):
+        load(Client(), document)

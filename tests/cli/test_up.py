@@ -1,0 +1,36 @@
+"""The verb ``up``: it says where it serves, writes a kubeconfig, and ends when it is told to."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.main import main
+
+
+def test_it_serves_what_it_loaded_until_it_is_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "node.yaml").write_text("apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\n")
+    command = [sys.executable, "-m", "bayplan", "up", "node.yaml", "--port", "0", "--write-kubeconfig", "config"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "loaded 1 Node\n"
+        match = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        assert match is not None
+        with urllib.request.urlopen(f"{match[0]}/api/v1/nodes/node-1") as answer:
+            assert answer.status == 200
+        assert match[0] in (tmp_path / "config").read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "no" / "config")]) == 2
+    assert "a folder for --write-kubeconfig" in capsys.readouterr().err
