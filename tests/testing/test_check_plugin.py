@@ -36,6 +36,7 @@ from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE
 from bayplan.state.resource_table import CPU
+from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
 from bayplan.testing.check_plugin import check_plugin
 from bayplan.testing.plugin_subject import PluginFault
@@ -309,6 +310,13 @@ class ArrayAsParams(Right):
         return (np.zeros(1),)
 
 
+class WrongColumns(Right):
+    """Scores free CPU, and says that scores follow from a label."""
+
+    def score_columns(self, spec: PodSpec, params: Params, cluster: ClusterState) -> Sequence[Column] | None:
+        return ("disk",)
+
+
 class Breaks(PerNodePlugin):
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
         return node.labels["disk"]
@@ -359,6 +367,7 @@ BROKEN = [
     (SaysSuccess, "pre_filter() returned SUCCESS; return a PreFilterResult (PROCEED)"),
     (ScoresWithSuccess, "pre_score() returned SUCCESS; return params"),
     (ArrayAsParams, "the params of observe() is not hashable"),
+    (WrongColumns, "which agree in the columns that score_columns() names: disk"),
     (Breaks, "KeyError in filter_node()"),
     (ForgetsFreedRows, "AttributeError in "),
     (NodeNoText, "expected None, a text or a Status, got False"),

@@ -11,6 +11,7 @@ import numpy as np
 from bayplan.objects.requests import HostPort
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.usage_floats import UsageFloats
 from bayplan.state.views import Rows
 
 
@@ -27,8 +28,7 @@ class BareRows(Rows):
         # A shallow copy: every column is the cluster's own, but for what pods take, in each form that rules read it in.
         emptied = copy.copy(state)
         emptied.usage = np.zeros_like(state.usage)
-        if hasattr(state, "usage_floats"):
-            emptied.usage_floats = type(state.usage_floats)(emptied)
+        emptied.usage_floats = UsageFloats(emptied)
         super().__init__(emptied, np.arange(state.nodes.count, dtype=np.intp))
 
     def has_image(self, name: str) -> Bools:

@@ -197,6 +197,31 @@ def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, f
         raise PluginFault(f"scale() depends on scores of nodes that are not feasible: {scale!r} becomes {again!r}")
 
 
+def rows_that_agree_in_the_columns_score_alike(make: Make, world: World) -> None:
+    """Where `score_columns` names columns, rows that agree in all of them have the same scores."""
+    subject = make(world)
+    params = subject.score_params() if subject.scores else None
+    columns = None if params is None else subject.plugin.score_columns(subject.spec, params, subject.state)
+    if params is None or columns is None:
+        return
+    nodes = subject.state.nodes
+    scores = {"score()": subject.raw(params), "normalize()": subject.normalized(params, subject.alive)[1]}
+    for point, values in scores.items():
+        known: dict[tuple[int, ...], int] = {}
+        for row in subject.rows:
+            found = tuple(
+                int((nodes.label_column(column).codes if isinstance(column, str) else column.values)[row])
+                for column in columns
+            )
+            first = known.setdefault(found, row)
+            if int(values[first]) != int(values[row]):
+                names = ", ".join(column if isinstance(column, str) else "a counter" for column in columns)
+                raise PluginFault(
+                    f"{point} is {int(values[first])} for {subject.name(first)} and {int(values[row])} for "
+                    f"{subject.name(row)}, which agree in the columns that score_columns() names: {names}"
+                )
+
+
 # --- purity -----------------------------------------------------------------------------------------------------------
 
 
@@ -328,7 +353,8 @@ def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touche
         if now_filtered[0] == filtered[0] and filtered[1] is not None:
             _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, told)
     if scored is not None and now_scored is not None and scored[1] is not None and now_scored[0] == scored[0]:
-        _compare_rows(subject, "score()", scored[1], now_scored[1], row, touched, reads, told)
+        score_reads = plugin.score_reads(subject.spec)
+        _compare_rows(subject, "score()", scored[1], now_scored[1], row, touched, score_reads, told)
 
 
 def _compare_rows(
@@ -423,6 +449,7 @@ CHECKS: tuple[Check, ...] = (
     score_answers_alike_in_every_form,
     verdicts_have_reasons,
     scores_are_normalized,
+    rows_that_agree_in_the_columns_score_alike,
     asking_changes_nothing,
     the_same_question_has_the_same_answer,
     what_is_not_declared_has_no_influence,
