@@ -12,17 +12,17 @@ def test_timers_come_out_by_time_then_as_they_were_set() -> None:
     timers: Timers[str] = Timers()
     for time_ns, item in ((30, "late"), (10, "b"), (20, "between"), (10, "a")):
         timers.set(time_ns, item)
-    assert timers.next_time() == 10
+    assert timers.next_time == 10
     got = []
     while (due := timers.pop_due(20)) is not None:
         got.append(due)
     assert got == [(10, "b"), (10, "a"), (20, "between")]
-    assert (timers.next_time(), len(timers)) == (30, 1)
+    assert (timers.next_time, len(timers)) == (30, 1)
 
 
 def test_no_timers() -> None:
     timers: Timers[str] = Timers()
-    assert timers.next_time() is None
+    assert timers.next_time is None
     assert timers.pop_due(10**18) is None
 
 

@@ -299,8 +299,7 @@ class VirtualCluster:
 
     def _close(self, now_ns: int) -> list[ChangeEvent]:
         """Queue what follows from the writes of this call, and hand out their events."""
-        self._manager.follow(now_ns)
-        self._manager.journal_taken()
+        self._manager.close(now_ns)
         self._wakeup_ns = self._find_wakeup()
         return self.store.take_journal()
 

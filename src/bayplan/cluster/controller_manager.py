@@ -87,8 +87,9 @@ class ControllerManager:
         if self._queue and self._due_ns is None:
             self._due_ns = now_ns + self._sync_delay_ns
 
-    def journal_taken(self) -> None:
-        """Start again at the beginning of the journal. Called when the host has taken it."""
+    def close(self, now_ns: int) -> None:
+        """Follow the last writes of a journal that the host takes: the next one begins anew."""
+        self.follow(now_ns)
         self._position = 0
 
     def _observe_journal(self) -> None:
@@ -162,7 +163,7 @@ class ControllerManager:
 
     def next_wakeup(self) -> int | None:
         """Return when `run` has something to do next: now where work is queued, else the earliest alarm; or None."""
-        alarm = self._timers.next_time()
+        alarm = self._timers.next_time
         if self._due_ns is None:
             return alarm
         return self._due_ns if alarm is None else min(self._due_ns, alarm)

@@ -237,7 +237,7 @@ class VirtualKubelet:
 
     def next_wakeup(self) -> int | None:
         """Return when `advance` has something to do next, or None."""
-        return self._timers.next_time()
+        return self._timers.next_time
 
     def advance(self, now_ns: int) -> None:
         """Do what is due by now: start, finish and remove pods."""

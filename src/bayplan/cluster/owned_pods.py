@@ -13,7 +13,7 @@ from bayplan.objects.pod import Pod
 
 JOB_TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 
-_FINISHED_PHASES = ("Succeeded", "Failed")
+FINISHED_PHASES = ("Succeeded", "Failed")
 
 
 class OwnedPods:
@@ -52,7 +52,7 @@ class OwnedPods:
     def put(self, key: str, pod: Pod) -> None:
         """Note a pod that is new or has changed."""
         metadata = pod.metadata
-        if pod.status.phase in _FINISHED_PHASES:
+        if pod.status.phase in FINISHED_PHASES:
             group = self.finished
         elif metadata.deletion_timestamp is not None:
             group = self.terminating
@@ -84,12 +84,12 @@ class OwnedPods:
 
 def is_finished(pod: Pod) -> bool:
     """Say whether a pod has come to its end (phase Succeeded or Failed)."""
-    return pod.status.phase in _FINISHED_PHASES
+    return pod.status.phase in FINISHED_PHASES
 
 
 def is_active(pod: Pod) -> bool:
     """Say whether a pod is neither finished nor being deleted."""
-    return pod.status.phase not in _FINISHED_PHASES and pod.metadata.deletion_timestamp is None
+    return pod.status.phase not in FINISHED_PHASES and pod.metadata.deletion_timestamp is None
 
 
 def is_ready(pod: Pod) -> bool:

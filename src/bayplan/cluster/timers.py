@@ -13,13 +13,17 @@ class Timers(Generic[T]):
 
     Nothing is ever taken back: an item that no longer matters is recognised as such by whoever takes it out, which is
     cheaper than to look for it in a heap.
+
+    Attributes:
+        next_time: the time of the earliest item, or None; read after every write of a cluster, so it is no method.
     """
 
-    __slots__ = ("_heap", "_sequence")
+    __slots__ = ("_heap", "_sequence", "next_time")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, T]] = []
         self._sequence = 0
+        self.next_time: int | None = None
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -28,14 +32,12 @@ class Timers(Generic[T]):
         """Ask for an item at a time."""
         self._sequence += 1
         heappush(self._heap, (time_ns, self._sequence, item))
-
-    def next_time(self) -> int | None:
-        """Return the time of the earliest item, or None."""
-        return self._heap[0][0] if self._heap else None
+        self.next_time = self._heap[0][0]
 
     def pop_due(self, now_ns: int) -> tuple[int, T] | None:
         """Take out the earliest item that is due by now, with its time; None when there is none."""
         if not self._heap or self._heap[0][0] > now_ns:
             return None
         time_ns, _, item = heappop(self._heap)
+        self.next_time = self._heap[0][0] if self._heap else None
         return time_ns, item

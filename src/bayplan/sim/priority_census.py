@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.owned_pods import FINISHED_PHASES
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
@@ -15,11 +15,15 @@ class PriorityCensus:
 
     def take(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
         """Take in a change of the cluster: an object before and after it."""
-        if isinstance(old, Pod) or isinstance(new, Pod):
-            before, after = _running_priority(old), _running_priority(new)
-            if before != after:
-                self._count(before, -1)
-                self._count(after, 1)
+        # For every change of a pod, hence without calls: on a node, and not finished.
+        before = after = None
+        if isinstance(old, Pod) and old.spec.node_name and old.status.phase not in FINISHED_PHASES:
+            before = old.spec.priority or 0
+        if isinstance(new, Pod) and new.spec.node_name and new.status.phase not in FINISHED_PHASES:
+            after = new.spec.priority or 0
+        if before != after:
+            self._count(before, -1)
+            self._count(after, 1)
 
     def _count(self, priority: int | None, difference: int) -> None:
         if priority is None:
@@ -33,10 +37,3 @@ class PriorityCensus:
     def lowest(self) -> int | None:
         """Return the lowest priority, or None where no pod runs."""
         return min(self._counts, default=None)
-
-
-def _running_priority(item: KubernetesObject | None) -> int | None:
-    """Return the priority of a pod that is on a node and has not finished, else None."""
-    if isinstance(item, Pod) and item.spec.node_name and not is_finished(item):
-        return item.spec.priority or 0
-    return None

@@ -143,7 +143,11 @@ class Simulator:
             if until_ns is not None and time_ns > until_ns:
                 self._stop(until_ns, "the time that was asked for is over")
                 break
-            if until_ns is None and self._is_past_horizon(time_ns):
+            if (
+                until_ns is None
+                and time_ns > self._last_operation_ns + PERPETUAL_HORIZON_NS
+                and self._goes_on_for_ever()
+            ):
                 break
             self._instant(time_ns)
 
@@ -213,9 +217,8 @@ class Simulator:
         self._all_tried_at = changes
         return False
 
-    def _is_past_horizon(self, time_ns: int) -> bool:
-        if time_ns <= self._last_operation_ns + PERPETUAL_HORIZON_NS:
-            return False
+    def _goes_on_for_ever(self) -> bool:
+        """End the run where some workload never ends; return whether that is so."""
         workloads = perpetual_workloads(self.cluster.store)
         if not workloads:
             return False
