@@ -1,6 +1,7 @@
 """Ask a plugin about every node in every form of evaluation, and make sure that the forms agree.
 
-The forms: all rows at once, one row of arrays at a time, one row of plain numbers at a time.
+The forms: all rows at once, the same gathered, for several specs at once, one row of arrays at a time, one row of plain numbers at
+a time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.status import Code, Status, verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import GatheredRows, Row, Rows
 
 Verdict = tuple[str, tuple[str, ...]]
 """Code and reasons."""
@@ -38,6 +39,11 @@ def filters(plugin: FilterPlugin[Any], pod: Pod, state: ClusterState, params: Pa
     spec = plugin.compile(pod, state)
     everything = plugin.filter(spec, params, Rows(state))
     assert everything.dtype == np.uint16
+    gathered = GatheredRows(state, np.arange(state.nodes.count, dtype=np.intp))
+    np.testing.assert_array_equal(plugin.filter(spec, params, gathered), everything)
+    if params == ():
+        together = plugin.filter_many([spec, spec], gathered)
+        assert together is None or np.array_equal(together, np.stack((everything, everything)))
     found: dict[str, Verdict] = {}
     for name, row in state.nodes.row_of.items():
         verdict = int(everything[row])
@@ -58,6 +64,11 @@ def scores(plugin: ScorePlugin[Any], pod: Pod, state: ClusterState, params: Para
     spec = plugin.compile(pod, state)
     everything = plugin.score(spec, params, Rows(state))
     assert everything.dtype == np.int64
+    gathered = GatheredRows(state, np.arange(state.nodes.count, dtype=np.intp))
+    np.testing.assert_array_equal(plugin.score(spec, params, gathered), everything)
+    if params == ():
+        together = plugin.score_many([spec, spec], gathered)
+        assert together is None or np.array_equal(together, np.stack((everything, everything)))
     found: dict[str, int] = {}
     for name, row in state.nodes.row_of.items():
         found[name] = int(everything[row])

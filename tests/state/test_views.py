@@ -1,5 +1,7 @@
 """The number functions of the views: Go's arithmetic on arrays, and the same on one row of plain numbers."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,8 @@ from bayplan.objects.kinds import decode
 from bayplan.objects.node import Node
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.resource_table import CPU, MEMORY
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import GatheredRows, Row, Rows
+from bayplan.testing.builders import make_pod
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SMALL = st.integers(-(2**46), 2**46)
@@ -82,19 +85,37 @@ def test_plain_numbers_are_wrapped(number: int) -> None:
     assert Row(SMALL_STATE, 0).wrap(number) == wrapped(number)
 
 
-@given(part=SMALL, whole=st.integers(1, 2**46))
-def test_percentages_are_exact_in_both_views(part: int, whole: int) -> None:
-    want = 100 * part // whole if part > 0 else 0
-    found = Rows(SMALL_STATE).percentage(np.array([float(part)]), np.array([float(whole)]))
-    number: object = Row(SMALL_STATE, 0).percentage(float(part), float(whole))
-    assert found.tolist() == [number] == [want]
-
-
-@given(part=st.integers(0, 2**46), whole=st.integers(1, 2**46))
-def test_shares_are_the_same_in_both_views(part: int, whole: int) -> None:
-    found = Rows(SMALL_STATE).share(np.array([part], dtype=np.int64), np.array([float(whole)]))
-    number: object = Row(SMALL_STATE, 0).share(part, float(whole))
-    assert found.tolist() == [number] == [min(1.0, part / whole)]
+def test_columns_of_amounts_are_the_same_in_every_view() -> None:
+    state = make_state("1Gi", "2Gi", "3Gi", "4Gi")
+    for row in range(4):
+        state.place(state.pod_info(make_pod(f"p{row}").req(cpu=f"{100 * row}m", memory="64Mi").obj()), row)
+    before = Rows(state).cpu_memory_requested().copy()
+    state.remove_pod("default/p1")
+    state.place(state.pod_info(make_pod("more").obj()), 3)
+    index = np.array([3, 1, 1], dtype=np.intp)
+    everything, some, gathered = Rows(state), Rows(state, index), GatheredRows(state, index)
+    pairs = {
+        "cpu_memory_divisors": everything.divisor,
+        "cpu_memory_requested": everything.requested,
+        "cpu_memory_non_zero_requested": everything.non_zero_requested,
+    }
+    for name, column in pairs.items():
+        want = np.stack([column(CPU), column(MEMORY)]).astype(np.float64)
+        assert np.array_equal(getattr(everything, name)(), want)
+        assert np.array_equal(getattr(some, name)(), want[:, index])
+        assert np.array_equal(getattr(gathered, name)(), want[:, index])
+    assert not np.array_equal(everything.cpu_memory_requested(), before)
+    for resource in (CPU, MEMORY):
+        for number, row in enumerate(index.tolist()):
+            one: Any = Row(state, row)
+            assert gathered.requested(resource)[number] == some.requested(resource)[number] == one.requested(resource)
+            assert gathered.allocatable(resource)[number] == one.allocatable(resource)
+            assert gathered.divisor(resource)[number] == one.divisor(resource)
+            assert gathered.non_zero_requested(resource)[number] == one.non_zero_requested(resource)
+            assert (gathered.pod_count()[number], gathered.allowed_pods()[number]) == (
+                one.pod_count(),
+                one.allowed_pods(),
+            )
 
 
 def test_verdicts_are_united() -> None:

@@ -47,9 +47,14 @@ class BindingCycle:
         scheduler: whose pods these are.
         nominates_expected: the gate NominatedNodeNameForExpectation: a pod that waits for a permit, or whose PreBind has
             something to write, is nominated for its node meanwhile.
+
+    Attributes:
+        pending: bindings that the host was asked for, by key of the pod, until it comes back bound, or the host says that it
+            failed: also where the pod is on its way out or its node has gone in the meantime.
     """
 
     def __init__(self, scheduler: Scheduler, *, nominates_expected: bool) -> None:
+        self.pending: dict[str, Binding] = {}
         self._scheduler = scheduler
         self._nominates_expected = nominates_expected
 
@@ -58,7 +63,7 @@ class BindingCycle:
     ) -> CycleReport:
         """Take a pod that was just assumed as far as it comes in this cycle."""
         status = self._reserve_and_permit(queued, profile, cycle_state, node_name, now_ns)
-        if not status.ok and status.code is not Code.WAIT:
+        if status is not SUCCESS and not status.ok and status.code is not Code.WAIT:
             return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns)
         self._activate_pods(cycle_state, now_ns)
         if status.code is Code.WAIT:
@@ -71,7 +76,7 @@ class BindingCycle:
         pod = queued.pod
         for reserver in profile.reserve:
             status = reserver.reserve(cycle_state, pod, node_name)
-            if not status.ok:
+            if status is not SUCCESS and not status.ok:
                 return rejected_or_error(status, reserver.name, "Reserve")
         timeouts: dict[str, int] = {}
         for permitter in profile.permit:
@@ -108,25 +113,27 @@ class BindingCycle:
         updates: list[Action] = []
         for binder in profile.pre_bind:
             status = binder.pre_bind(cycle_state, pod, node_name)
-            if not status.ok:
+            if status is not SUCCESS and not status.ok:
                 failed = rejected_or_error(status, binder.name, "PreBind")
                 return self.failed(queued, profile, cycle_state, node_name, failed, now_ns)
-            updates += [Update(pod, node_name, item) for item in binder.updates(cycle_state)]
+            for item in binder.updates(cycle_state):
+                updates.append(Update(pod, node_name, item))
         extenders = scheduler.extenders
         extender, status = bind_by_extenders(extenders, pod, node_name) if extenders else ("", SUCCESS)
         if not extender:
             status = _run_bind_plugins(profile, cycle_state, pod, node_name)
         if not status.ok:
             return self.failed(queued, profile, cycle_state, node_name, status, now_ns)
-        if queued.key in scheduler.assumed:
-            # Not where the node went away in the meantime: nothing is left to be taken back then.
-            scheduler.assumed[queued.key] = Binding(queued, profile, cycle_state, node_name)
+        self.pending[queued.key] = Binding(queued, profile, cycle_state, node_name)
         bind = Bind(pod, node_name, extender)
         actions = (*self._expect(queued, node_name), *updates, bind) if updates else (bind,)
         return CycleReport(pod, Outcome.SCHEDULED, node_name, "", actions)
 
-    def succeeded(self, binding: Binding, pod: Pod, now_ns: int) -> list[Action]:
-        """Note that a pod is on the node that it was to be bound to; called with the pod as the cluster has it now."""
+    def succeeded(self, key: str, pod: Pod, now_ns: int) -> list[Action]:
+        """Note that a pod is on the node that it was assumed on; called with the pod as the cluster has it now."""
+        binding = self.pending.pop(key, None)
+        if binding is None:
+            return []
         cycle_state, node_name = binding.cycle_state, binding.node_name
         for told in binding.profile.post_bind:
             told.post_bind(cycle_state, pod, node_name)

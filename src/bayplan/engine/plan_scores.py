@@ -394,7 +394,9 @@ class PlanScores:
 
     def _fuse_static_scores(self) -> None:
         """Fuse the scores that placements leave alone, where they or what they are normalised by has changed."""
-        numbers = [item for item, part in enumerate(self._score_parts) if part.static and item not in self.classed_scores]
+        numbers = [
+            item for item, part in enumerate(self._score_parts) if part.static and item not in self.classed_scores
+        ]
         parts = [self._score_parts[number] for number in numbers]
         stamp = (self.state.node_log.end, [(part, part.epoch) for part in parts])
         same = stamp == self._static_score_stamp
@@ -531,4 +533,6 @@ class PlanScores:
 
 def united(known: list[int], rows: list[int]) -> list[int]:
     """Return the rows of both lists, each once; neither is changed."""
+    if not known and len(rows) == 1:
+        return rows
     return list(dict.fromkeys((*known, *rows)))

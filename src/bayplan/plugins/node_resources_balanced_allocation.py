@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from bayplan.framework.configuration.plugin_arguments import NodeResourcesBalanc
 from bayplan.framework.plugin import MAX_NODE_SCORE, Handle, Params, PreScorePlugin, Reads, ScorePlugin
 from bayplan.framework.status import SKIP, Status
 from bayplan.objects.pod import Pod
-from bayplan.objects.requests import balance_requests
+from bayplan.objects.requests import balance_requests, repeats_overhead
 from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import (
     DEFAULT_RESOURCES,
@@ -67,6 +68,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         self._resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
         if isinstance(arguments, NodeResourcesBalancedAllocationArgs):
             self._resources = arguments.resources
+        self.sums_in_pre_score = len(self._resources)
         self._evenness = CurrentEvenness()
         self._stacked = StackedSpecs(_stack)
         self._devices = ScoredDevices(handle, self._resources)
@@ -83,10 +85,20 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
     def compile(self, pod: Pod, cluster: ClusterState) -> BalancedAllocationSpec:
         """Sum up what the pod requests; containers that ask for nothing count with nothing."""
         requests = balance_requests(pod, cluster.request_gates)
+        if repeats_overhead(pod):
+            requests = self._growing_requests(pod, cluster)
         best_effort = all(requests.get(resource.name, 0) == 0 for resource in self._resources)
         scored = scored_resources(self._resources, requests, cluster)
         is_fast = [resource.number for resource in scored] == [CPU, MEMORY]
         return BalancedAllocationSpec((scored, best_effort), scored, best_effort, is_fast)
+
+    def _growing_requests(self, pod: Pod, cluster: ClusterState) -> dict[str, int]:
+        """Return requests as upstream finds them, which sums them up once for each resource, and by that changes them."""
+        sums = (
+            (resource.name, balance_requests(pod, cluster.request_gates, self.earlier_sums + number))
+            for number, resource in enumerate(self._resources)
+        )
+        return {name: requests.get(name, 0) for name, requests in sums}
 
     def pre_score(self, spec: BalancedAllocationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
         """SKIP pods that ask for nothing: they would all go to one node."""
@@ -165,9 +177,9 @@ def balance_of_cpu_memory(resources: Sequence[ScoredResource], evenness: Current
         return balance_of_columns(request_column(cpu.request, memory.request), evenness, rows)
     cpu_all, memory_all = rows.divisor(CPU), rows.divisor(MEMORY)
     cpu_used, memory_used = rows.requested(CPU), rows.requested(MEMORY)
-    before = _evenness_of_two(rows, cpu_used, cpu_all, memory_used, memory_all)
-    after = _evenness_of_two(rows, cpu_used + cpu.request, cpu_all, memory_used + memory.request, memory_all)
-    return HALF + rows.trunc((HALF + after - before) * 0.5)
+    before = _evenness_of_two(cpu_used, cpu_all, memory_used, memory_all)
+    after = _evenness_of_two(cpu_used + cpu.request, cpu_all, memory_used + memory.request, memory_all)
+    return HALF + int((HALF + after - before) * 0.5)  # type: ignore[return-value]
 
 
 def balance_of_columns(requests: Floats, evenness: CurrentEvenness, rows: Rows) -> Ints:
@@ -181,9 +193,11 @@ def balance_of_columns(requests: Floats, evenness: CurrentEvenness, rows: Rows) 
     return scores
 
 
-def _evenness_of_two(rows: Rows, cpu: Ints, cpu_all: Floats, memory: Ints, memory_all: Floats) -> Floats:
-    difference = abs(rows.share(cpu, cpu_all) - rows.share(memory, memory_all))
-    return rows.whole(100.0 * (1.0 - difference * 0.5))
+def _evenness_of_two(cpu: Any, cpu_all: Any, memory: Any, memory_all: Any) -> Any:
+    """Return how even a node's use of CPU and memory is, from 50 to 100, as plain numbers."""
+    cpu_share = cpu / cpu_all if cpu < cpu_all else 1.0
+    memory_share = memory / memory_all if memory < memory_all else 1.0
+    return int(100.0 * (1.0 - abs(cpu_share - memory_share) * 0.5))
 
 
 def _evenness_of_columns(used: Floats, offered: Floats) -> Floats:
@@ -228,7 +242,7 @@ class CurrentEvenness:
         return self._values
 
 
-def _current_evenness(rows: Rows) -> Floats:
+def _current_evenness(rows: Rows) -> Any:
     if not rows.scalar:
         return _evenness_of_columns(rows.cpu_memory_requested().copy(), rows.cpu_memory_divisors())
-    return _evenness_of_two(rows, rows.requested(CPU), rows.divisor(CPU), rows.requested(MEMORY), rows.divisor(MEMORY))
+    return _evenness_of_two(rows.requested(CPU), rows.divisor(CPU), rows.requested(MEMORY), rows.divisor(MEMORY))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -121,6 +121,7 @@ class NodeResourcesFit(
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
     scalar = True
+    sums_in_pre_filter = 1
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -194,6 +195,8 @@ class NodeResourcesFit(
         """Return which requests lack room, a bit each, and whether one is more than the whole node offers."""
         if params is None:
             return rows.codes(rows.fill(STATE_MISSING))
+        if rows.scalar and _has_room(spec.requests, rows):
+            return rows.verdicts()
         crowded = rows.pod_count() >= rows.allowed_pods()
         somewhere = crowded
         lacking = []
@@ -291,6 +294,14 @@ class NodeResourcesFit(
             device_class = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
             events.append((device_class, self._hints.is_schedulable_after_device_class_event))
         return events
+
+
+def _has_room(requests: Sequence[Request], rows: Rows) -> bool:
+    """Return whether one row has room for everything: what is mostly so, and quickly seen."""
+    room: Any = rows.pod_count() < rows.allowed_pods()
+    for request in requests:
+        room = room and request.amount <= rows.allocatable(request.number) - rows.requested(request.number)
+    return bool(room)
 
 
 def _stack_requests(specs: Sequence[NodeResourcesFitSpec]) -> list[tuple[int, Ints, Codes]] | None:

@@ -102,10 +102,13 @@ def least_allocated_cpu_memory(resources: Sequence[ScoredResource], shape: Shape
     cpu, memory = resources
     if not rows.scalar:
         return least_allocated_of_columns(request_column(cpu.request, memory.request), rows)
+    # One row: plain numbers, and no calls of number functions, which would take as long as all the rest.
     cpu_all, memory_all = rows.divisor(CPU), rows.divisor(MEMORY)
     cpu_free = cpu_all - rows.non_zero_requested(CPU) - cpu.request
     memory_free = memory_all - rows.non_zero_requested(MEMORY) - memory.request
-    return rows.trunc((rows.percentage(cpu_free, cpu_all) + rows.percentage(memory_free, memory_all)) * 0.5)
+    cpu_score = int(100.0 * cpu_free / cpu_all) if cpu_free > 0.0 else 0
+    memory_score = int(100.0 * memory_free / memory_all) if memory_free > 0.0 else 0
+    return (cpu_score + memory_score) // 2  # type: ignore[return-value]
 
 
 def least_allocated_of_columns(requests: Floats, rows: Rows) -> Ints:

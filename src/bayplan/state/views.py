@@ -163,23 +163,6 @@ class Rows:
         quotient += inexact & ((np.asarray(dividend) < 0) != (np.asarray(divisor) < 0))
         return quotient
 
-    def percentage(self, part: Floats, divisor: Floats) -> Floats:
-        """Return 100 times `part` by `divisor` (see there), cut to whole numbers; 0 where `part` is below 0."""
-        quotient = np.maximum(part, 0.0)
-        quotient *= 100.0
-        quotient /= divisor
-        return np.trunc(quotient, out=quotient)
-
-    def share(self, part: Ints, divisor: Floats) -> Floats:
-        """Return `part` by `divisor` (see there), at most 1."""
-        shares: Floats = part.astype(np.float64)
-        shares /= divisor
-        return np.minimum(shares, 1.0)
-
-    def whole(self, values: Floats) -> Floats:
-        """Cut floats to whole numbers, towards zero."""
-        return np.trunc(values)
-
     def wrap(self, values: Ints) -> Ints:
         """Return what Go's int64 keeps of sums and products: arrays have wrapped by themselves."""
         return values
@@ -389,15 +372,6 @@ class Row(Rows):
         # Not by way of a float: sums that wrapped are larger than what float64 holds exactly.
         magnitude = abs(dividend) // abs(divisor)
         return magnitude if (dividend < 0) == (divisor < 0) else -magnitude
-
-    def percentage(self, part: Any, divisor: Any) -> Any:
-        return int(100.0 * part / divisor) if part > 0.0 else 0
-
-    def share(self, part: Any, divisor: Any) -> Any:
-        return part / divisor if part < divisor else 1.0
-
-    def whole(self, values: Any) -> Any:
-        return int(values)
 
     def wrap(self, values: Any) -> Any:
         return wrap_int64(values)

@@ -6,6 +6,7 @@ from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.resource_names import is_dra_extended
 from bayplan.plugins.dynamic_resources.extended_resources import asked_resources
 from bayplan.state.device_classes import DeviceClassResolver
+from bayplan.state.resource_table import FIRST_RESOURCES
 
 REMEMBERED = 4096
 
@@ -23,15 +24,24 @@ class PodResources:
     def any_backed(self, pod: Pod) -> bool:
         """Return whether some device class stands behind a resource that the pod asks for."""
         classes = self._classes
-        if classes is None:
-            return False
         spec = pod.spec
+        if classes is None or not _asks_for_more(spec):
+            return False
         entry = self._names.get(id(spec))
         if entry is None:
             if len(self._names) >= REMEMBERED:
                 self._names.clear()
             entry = self._names[id(spec)] = (spec, _names(pod))
         return bool(entry[1]) and any(classes.get(name) is not None for name in entry[1])
+
+
+def _asks_for_more(spec: PodSpec) -> bool:
+    """Return whether a pod asks for anything but what nodes have by themselves; nearly all don't."""
+    for container in spec.containers:
+        for name in container.resources.requests:
+            if name not in FIRST_RESOURCES:
+                return True
+    return bool(spec.init_containers or spec.overhead or spec.resources is not None)
 
 
 def _names(pod: Pod) -> tuple[str, ...]:
