@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bayplan.testing.builders import NodeBuilder, PodBuilder, make_node, make_pod
-    from bayplan.testing.check_plugin import check_plugin
     from bayplan.testing.object_builders import (
         make_budget,
         make_claim,
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
         make_storage_class,
         make_volume,
     )
+    from bayplan.testing.plugin_kit import check_plugin
     from bayplan.testing.plugin_subject import PluginFault
     from bayplan.testing.worlds import World
 
@@ -45,7 +45,7 @@ _HOMES = {
     "NodeBuilder": "builders",
     "make_pod": "builders",
     "make_node": "builders",
-    "check_plugin": "check_plugin",
+    "check_plugin": "plugin_kit",
     "PluginFault": "plugin_subject",
     "World": "worlds",
 }
@@ -55,10 +55,7 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'bayplan.testing' has no attribute {name!r}")
     module = importlib.import_module(f"bayplan.testing.{_HOMES.get(name, 'object_builders')}")
-    found = getattr(module, name)
-    # The function check_plugin has the name of its module; what was asked for is the function.
-    globals()[name] = found
-    return found
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

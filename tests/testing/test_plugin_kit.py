@@ -38,7 +38,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE
 from bayplan.state.resource_table import CPU
 from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
-from bayplan.testing.check_plugin import check_plugin
+from bayplan.testing.plugin_kit import check_plugin
 from bayplan.testing.plugin_subject import PluginFault
 
 REGISTRY = in_tree_registry()
