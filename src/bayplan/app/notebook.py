@@ -9,6 +9,7 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
+from bayplan.app.classic_mode import connect_extenders
 from bayplan.cluster.volume_controller import volume_writes
 from bayplan.engine.actions import Action, Bind, Evict, Update
 from bayplan.engine.assemble import assemble_scheduler
@@ -93,14 +94,22 @@ class Cluster:
 
     def _connect(self) -> ExtenderConnections:
         """Make the conversations with extenders, which end with this object."""
-        connections = ExtenderConnections(self._configuration.extenders)
+        if self._classic is not None:
+            connections = connect_extenders(self._classic)
+        else:
+            connections = ExtenderConnections(self._configuration.extenders)
         weakref.finalize(self, connections.close)
         return connections
 
     def _assemble(self, state: ClusterState | None) -> Scheduler:
         if self._classic is not None:
-            level = self._record_level
-            return assemble_classic_scheduler(self._classic, seed=self.seed, record_level=level, state=state)
+            return assemble_classic_scheduler(
+                self._classic,
+                seed=self.seed,
+                record_level=self._record_level,
+                state=state,
+                extenders=self._connections.extenders,
+            )
         return assemble_scheduler(
             self._configuration,
             self._registry,

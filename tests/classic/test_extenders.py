@@ -1,0 +1,65 @@
+"""Extenders of a Policy: whom they leave, what their scores add, whose failure counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from bayplan.engine.classic.assemble import assemble_classic_scheduler
+from bayplan.engine.select_host import first_by_name
+from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
+from bayplan.framework.extender import ExtenderFailure, Send
+from bayplan.plugins.classic.extender import ClassicExtender
+from bayplan.testing.builders import make_pod
+from tests.classic.worlds import Cycle, configured, cycle, node, only_priority
+
+Answers = Mapping[str, Callable[[Mapping[str, object]], object]]
+
+
+def _cycle(answers: Answers, *, weight: int = 1, ignorable: bool = False) -> Cycle:
+    def send(verb: str, arguments: Mapping[str, object]) -> object:
+        return answers[verb](arguments)
+
+    configuration = ExtenderConfiguration(
+        url_prefix="http://x",
+        filter_verb="filter" if "filter" in answers else "",
+        prioritize_verb="rank" if "rank" in answers else "",
+        weight=weight,
+        node_cache_capable=True,
+        ignorable=ignorable,
+    )
+    typed_send: Send = send
+    scheduler = assemble_classic_scheduler(
+        configured(policy=only_priority("EqualPriority")),
+        pick=first_by_name,
+        extenders=[ClassicExtender(configuration, typed_send)],
+    )
+    for name in ("n1", "n2", "n3"):
+        scheduler.handle(None, node(name).obj(), 0)
+    return cycle(scheduler, make_pod("p"))
+
+
+def test_an_extender_leaves_some_nodes() -> None:
+    found = _cycle({"filter": lambda _: {"NodeNames": ["n2"], "FailedNodes": {"n1": "no", "n3": "no"}}})
+    assert (found.feasible, found.chosen) == (["n2"], "n2")
+
+
+def test_what_it_says_is_counted_like_any_reason() -> None:
+    found = _cycle({"filter": lambda _: {"NodeNames": [], "FailedNodes": {"n1": "no", "n2": "no", "n3": "never"}}})
+    assert found.message == "0/3 nodes are available: 1 never, 2 no."
+
+
+@pytest.mark.parametrize("weight", [1, 3])
+def test_its_scores_count_with_its_weight_and_as_they_are(weight: int) -> None:
+    ranks = [{"Host": "n1", "Score": 2}, {"Host": "n2", "Score": 9}, {"Host": "n3", "Score": 0}]
+    found = _cycle({"rank": lambda _: ranks}, weight=weight)
+    # The priority gives 1 to everybody.
+    assert (found.chosen, found.result.common.total) == ("n2", 1 + 9 * weight)
+
+
+@pytest.mark.parametrize(("ignorable", "chosen"), [(True, "n1"), (False, "")])
+def test_a_failure_ends_the_cycle_unless_it_can_be_ignored(ignorable: bool, chosen: str) -> None:
+    found = _cycle({"filter": lambda _: ExtenderFailure("refused")}, ignorable=ignorable)
+    assert found.chosen == chosen
+    assert ("refused" in found.message) is not ignorable
