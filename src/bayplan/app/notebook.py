@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from bayplan.base.errors import InputError
 from bayplan.app.classic_mode import connect_extenders
+from bayplan.base.errors import InputError
 from bayplan.cluster.volume_controller import volume_writes
 from bayplan.engine.actions import Action, Bind, Evict, Update
 from bayplan.engine.assemble import assemble_scheduler
