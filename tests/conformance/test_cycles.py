@@ -59,3 +59,23 @@ def test_objects_come_as_an_api_server_lists_them_and_nodes_as_they_stand() -> N
     documents = [scenes.node("n2"), scenes.device_class("b"), scenes.node("n1"), scenes.device_class("a")]
     objects = read_objects({"id": "x", "objects": [*documents], "pods": []})
     assert [item.metadata.name for item in objects.others] == ["n2", "n1", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("memory", "want"),
+    [
+        # Six sums are made before memory is balanced: 1.5Gi + 6 * 2Gi; the next pod meets 1.5Gi + 7 * 2Gi.
+        pytest.param("1.5Gi", [69, 71], id="upstream adds overhead to the pod itself, with every sum"),
+        pytest.param("1536Mi", [74, 86], id="but not to the same amount as an API server writes it"),
+    ],
+)
+def test_overhead_beside_a_request_of_the_whole_pod(memory: str, want: list[int]) -> None:
+    level: JsonObject = {"requests": {"cpu": "1", "memory": memory}}
+    pods = [
+        scenes.pod("p", resources=level, overhead={"cpu": "4", "memory": "2Gi"}),
+        scenes.pod("q", {"cpu": "1", "memory": "1Gi"}),
+    ]
+    objects = [scenes.node("n1", {"cpu": "40", "memory": "40Gi"})]
+    cycles = answer_cycle_case({"id": "x", "objects": [*objects], "pods": [*pods]})["cycles"]
+    balance = at(cycles, 0, "scores", "NodeResourcesBalancedAllocation", "raw", "n1")
+    assert [balance, at(cycles, 1, "scores", "NodeResourcesFit", "raw", "n1")] == want
