@@ -33,6 +33,7 @@ from bayplan.cluster.controllers.disruption import DisruptionController
 from bayplan.cluster.controllers.garbage_collector import GarbageCollector
 from bayplan.cluster.controllers.job import JobController
 from bayplan.cluster.controllers.node_lifecycle import NodeLifecycleController
+from bayplan.cluster.controllers.persistent_volumes import PersistentVolumeController
 from bayplan.cluster.controllers.pod_claims import PodClaimController
 from bayplan.cluster.controllers.pod_gc import PodGarbageCollector
 from bayplan.cluster.controllers.replica_set import ReplicaSetController
@@ -97,7 +98,7 @@ class VirtualCluster:
         self._manager = ControllerManager(
             self.store,
             _controllers(tools),
-            others=(node_lifecycle, pod_gc, DisruptionController(tools), *claims),
+            others=(node_lifecycle, pod_gc, DisruptionController(tools), *claims, PersistentVolumeController(tools)),
             garbage_collector=GarbageCollector(tools),
             pod_gc=pod_gc,
             node_lifecycle=node_lifecycle,

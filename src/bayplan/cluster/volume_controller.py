@@ -1,7 +1,7 @@
 """What becomes of a volume or claim that the scheduler wrote for a pod: the claim is bound, its volume made where there is none.
 
-A real cluster has a volume controller and provisioners for this; here it happens at once. Claims that should be bound without any
-pod (of classes that don't wait for the first consumer) are not looked at.
+A real cluster has a volume controller and provisioners for this; here it happens at once. Claims that are bound without any pod
+are the business of `bayplan.cluster.controllers.persistent_volumes`.
 """
 
 from __future__ import annotations
@@ -60,20 +60,22 @@ def volume_writes(item: KubernetesObject, objects: Objects, node: Node | None = 
         key = f"{reference.namespace}/{reference.name}" if reference is not None else ""
         claim = objects.get(PersistentVolumeClaim, key)
         volume = replace(item, metadata=_new_version(item.metadata), status=PersistentVolumeStatus(phase="Bound"))
-        return [volume] if claim is None else [volume, _bound(claim, volume)]
+        return [volume] if claim is None else [volume, bound_claim(claim, volume)]
     if not isinstance(item, PersistentVolumeClaim):
         return [item]
     storage_class = objects.get(StorageClass, class_of_claim(item))
     if storage_class is None or item.spec.volume_name or SELECTED_NODE not in item.metadata.annotations:
         return [replace(item, metadata=_new_version(item.metadata))]
-    volume = _provisioned(item, storage_class, objects, node)
-    return [volume, _bound(item, volume)]
+    volume = provisioned_volume(item, storage_class, objects, node)
+    return [volume, bound_claim(item, volume)]
 
 
-def _bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
-    """Return a claim with its volume."""
+def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
+    """Return a claim with its volume; one that did not name it says that it was found."""
     metadata = _new_version(claim.metadata)
-    annotations = {**metadata.annotations, BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}
+    annotations = {**metadata.annotations, BIND_COMPLETED: "yes"}
+    if not claim.spec.volume_name:
+        annotations[BOUND_BY_CONTROLLER] = "yes"
     return replace(
         claim,
         metadata=replace(metadata, annotations=annotations),
@@ -84,10 +86,10 @@ def _bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Persistent
     )
 
 
-def _provisioned(
+def provisioned_volume(
     claim: PersistentVolumeClaim, storage_class: StorageClass, objects: Objects, node: Node | None
 ) -> PersistentVolume:
-    """Return the volume that a class's driver makes for a claim."""
+    """Return the volume that a class's driver makes for a claim; without a node it can be reached from everywhere."""
     metadata, spec = claim.metadata, claim.spec
     driver = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
     name = f"pvc-{metadata.uid or f'{metadata.namespace}-{metadata.name}'}"

@@ -56,12 +56,12 @@ def choose_volume(
         earlier: the choices for the pod's claims that came first; what they took is gone.
     """
     requested = storage_amount(claim.spec.resources.requests)
-    fitting = [volume for volume in volumes if _could_hold(volume, claim, requested)]
+    fitting = [volume for volume in volumes if could_hold(volume, claim, requested)]
     meant = [number for number, volume in enumerate(fitting) if is_bound_to(volume, claim)]
     free = [
         number
         for number, volume in enumerate(fitting)
-        if volume.spec.claim_ref is None and _is_available(volume, claim, selector or EVERYTHING)
+        if volume.spec.claim_ref is None and is_available(volume, claim, selector or EVERYTHING)
     ]
     free.sort(key=lambda number: storage_amount(fitting[number].spec.capacity))
     taken = [_taken_by(choice) for choice in earlier]
@@ -80,7 +80,7 @@ def choose_volume(
     return StaticChoice(claim, fitting, picks)
 
 
-def _could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim, requested: Quantity) -> bool:
+def could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim, requested: Quantity) -> bool:
     """Return whether a volume is large enough, of the right mode and attributes, and neither another's nor on its way out."""
     if volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
         return False
@@ -93,7 +93,8 @@ def _could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim, requeste
     return volume.metadata.deletion_timestamp is None
 
 
-def _is_available(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector) -> bool:
+def is_available(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector) -> bool:
+    """Return whether a volume that is nobody's has the labels, the class and the access modes that a claim asks for."""
     return (
         volume.status.phase == "Available"
         and selector.matches(volume.metadata.labels)

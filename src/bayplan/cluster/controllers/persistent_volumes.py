@@ -1,0 +1,195 @@
+"""Volumes and claims that find one another without any pod: upstream's persistent volume controller, and every provisioner.
+
+What is done at once here takes a real cluster a while. Claims of classes that wait for their first consumer are left to the
+scheduler, unless a volume was made for them by name. A volume that is provisioned without a pod can be reached from everywhere,
+as nobody says from where it should be. Left out: drivers of other makes than the class says, resizing, and what becomes of claims
+whose volume is lost. Source: pkg/controller/volume/persistentvolume v1.36.3,
+https://kubernetes.io/docs/concepts/storage/persistent-volumes/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from bayplan.cluster.controllers.controller import Controller, ControllerTools
+from bayplan.cluster.store import ChangeEvent
+from bayplan.cluster.volume_controller import bound_claim, provisioned_volume, volume_writes
+from bayplan.objects.meta import parse_time_ns
+from bayplan.objects.selectors import EVERYTHING, compile_label_selector
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, StorageClass
+from bayplan.plugins.pod_claims import (
+    BETA_STORAGE_CLASS,
+    BIND_COMPLETED,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    class_of_claim,
+    class_of_volume,
+    storage_amount,
+)
+from bayplan.plugins.volume_binding.matching import could_hold, is_available, is_bound_to
+from bayplan.plugins.volume_binding.reservation import volume_for_claim
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+class PersistentVolumeController(Controller):
+    """Reconcile claims, by ``namespace/name``, and volumes, by name."""
+
+    kind = PersistentVolumeClaim
+    watches = (PersistentVolumeClaim, PersistentVolume, StorageClass)
+
+    def __init__(self, tools: ControllerTools) -> None:
+        super().__init__(tools)
+        self._unbound: dict[str, None] = {}
+        # By class the volumes that anybody may take, by claim those that only it may, and those whose claim was deleted.
+        self._free: dict[str, dict[str, None]] = {}
+        self._meant: dict[str, dict[str, None]] = {}
+        self._released: dict[str, str] = {}
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Return a claim that is not bound, a volume that changed, and the claims that a volume or class may help."""
+        if isinstance(event.new or event.old, StorageClass):
+            return list(self._unbound)
+        old, new = event.old, event.new
+        if isinstance(old, PersistentVolume):
+            self._forget(old)
+        if isinstance(new, PersistentVolume):
+            return [new.metadata.name, *self._waiting_for(new)]
+        if isinstance(new, PersistentVolumeClaim):
+            return self._of_claim(new)
+        if isinstance(old, PersistentVolumeClaim):
+            self._unbound.pop(old.key, None)
+            if old.spec.volume_name:
+                self._released[old.spec.volume_name] = old.metadata.uid
+                return (old.spec.volume_name,)
+        return ()
+
+    def _of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
+        key = claim.key
+        if BIND_COMPLETED in claim.metadata.annotations:
+            self._unbound.pop(key, None)
+            return ()
+        self._unbound[key] = None
+        return (key,)
+
+    def _waiting_for(self, volume: PersistentVolume) -> list[str]:
+        """Note for whom a volume is, and return the claims that could take it now."""
+        name, reference = volume.metadata.name, volume.spec.claim_ref
+        if reference is not None:
+            key = f"{reference.namespace}/{reference.name}"
+            self._meant.setdefault(key, {})[name] = None
+            return [key] if key in self._unbound else []
+        storage_class = class_of_volume(volume)
+        self._free.setdefault(storage_class, {})[name] = None
+        claims = ((key, self.store.get(PersistentVolumeClaim, key)) for key in self._unbound)
+        return [key for key, claim in claims if claim is not None and class_of_claim(claim) == storage_class]
+
+    def _forget(self, volume: PersistentVolume) -> None:
+        name, reference = volume.metadata.name, volume.spec.claim_ref
+        if reference is not None:
+            self._meant.get(f"{reference.namespace}/{reference.name}", {}).pop(name, None)
+        self._free.get(class_of_volume(volume), {}).pop(name, None)
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Bind a claim, or have its volume made; make a volume available, or take it back from a claim that is gone."""
+        if "/" in key:
+            claim = self.store.get(PersistentVolumeClaim, key)
+            if claim is not None and claim.metadata.deletion_timestamp is None and key in self._unbound:
+                self._bind(self._with_class(claim), now_ns)
+            return None
+        volume = self.store.get(PersistentVolume, key)
+        if volume is not None and volume.metadata.deletion_timestamp is None:
+            self._settle(volume, now_ns)
+        return None
+
+    # Claims.
+
+    def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Return a claim that says nothing of a class with the default one, where there is one."""
+        annotations = claim.metadata.annotations
+        if claim.spec.storage_class_name is not None or BETA_STORAGE_CLASS in annotations or claim.spec.volume_name:
+            return claim
+        default = _default_class(self.store.all(StorageClass))
+        if default is None:
+            return claim
+        return self.store.update(replace(claim, spec=replace(claim.spec, storage_class_name=default.metadata.name)))
+
+    def _bind(self, claim: PersistentVolumeClaim, now_ns: int) -> None:
+        volume = self._volume_for(claim)
+        if volume is not None:
+            for changed in volume_writes(volume_for_claim(volume, claim), self.store):
+                self.store.update(changed)
+            return
+        storage_class = self.store.get(StorageClass, class_of_claim(claim))
+        if claim.spec.volume_name or storage_class is None or _waits(claim, storage_class):
+            return
+        if storage_class.provisioner not in ("", NO_PROVISIONER):
+            node = self.store.nodes.get(claim.metadata.annotations.get(SELECTED_NODE, ""))
+            made = self.store.add(provisioned_volume(claim, storage_class, self.store, node), now_ns)
+            self.store.update(bound_claim(claim, made))
+
+    def _volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """Return the volume that a claim takes: the one it names, one that is meant for it, or else the smallest that fits."""
+        requested = storage_amount(claim.spec.resources.requests)
+        if claim.spec.volume_name:
+            named = self.store.get(PersistentVolume, claim.spec.volume_name)
+            if named is None or is_bound_to(named, claim):
+                return named
+            fits = could_hold(named, claim, requested) and class_of_volume(named) == class_of_claim(claim)
+            return named if fits and set(claim.spec.access_modes) <= set(named.spec.access_modes) else None
+        meant = self._volumes(self._meant.get(claim.key, {}))
+        for volume in meant:
+            if is_bound_to(volume, claim) and could_hold(volume, claim, requested):
+                return volume
+        storage_class = self.store.get(StorageClass, class_of_claim(claim))
+        if storage_class is not None and _waits(claim, storage_class):
+            return None
+        selector = EVERYTHING if claim.spec.selector is None else compile_label_selector(claim.spec.selector)
+        fitting = [
+            volume
+            for volume in self._volumes(self._free.get(class_of_claim(claim), {}))
+            if could_hold(volume, claim, requested) and is_available(volume, claim, selector)
+        ]
+        return min(fitting, key=lambda volume: storage_amount(volume.spec.capacity), default=None)
+
+    def _volumes(self, names: Iterable[str]) -> list[PersistentVolume]:
+        found = (self.store.get(PersistentVolume, name) for name in sorted(names))
+        return [volume for volume in found if volume is not None]
+
+    # Volumes.
+
+    def _settle(self, volume: PersistentVolume, now_ns: int) -> None:
+        """Say what a volume without a claim is; those of deleted claims are kept or deleted, as they ask for."""
+        reference, name = volume.spec.claim_ref, volume.metadata.name
+        released = self._released.pop(name, None)
+        if reference is None:
+            if volume.status.phase in ("", "Pending"):
+                self.store.update(replace(volume, status=PersistentVolumeStatus(phase="Available")))
+            return
+        if released is None or (reference.uid and reference.uid != released):
+            return
+        if volume.spec.persistent_volume_reclaim_policy == "Delete":
+            self.deletion.delete(volume, now_ns)
+        elif volume.status.phase != "Released":
+            self.store.update(replace(volume, status=PersistentVolumeStatus(phase="Released")))
+
+
+def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
+    """Say whether a claim is not to be looked at before a pod uses it and has its node."""
+    if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        return False
+    return SELECTED_NODE not in claim.metadata.annotations
+
+
+def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
+    """Return the default class: of several the newest, of equally old ones the first by name."""
+    marked = [item for item in classes if item.metadata.annotations.get(DEFAULT_CLASS) == "true"]
+    return min(marked, key=lambda item: (-_created_ns(item), item.metadata.name), default=None)
+
+
+def _created_ns(item: StorageClass) -> int:
+    created = item.metadata.creation_timestamp
+    return parse_time_ns(created) if created is not None else 0
