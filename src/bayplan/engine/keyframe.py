@@ -144,6 +144,11 @@ class Keyframe:
             values[:, place] = column[index]
         self.values.frombytes(values.tobytes())
 
+    def add_changes(self, rows: Sequence[int], values: array[int]) -> None:
+        """Note the values that rows have now: row by row those of the dynamic parts."""
+        self.rows.extend(rows)
+        self.values.extend(values)
+
     def changes_of(self, number: int, changes: int) -> Ints | None:
         """Return the values that a part's rows changed to, one for each of the first changes; None where none is kept."""
         if number not in self.dynamic:

@@ -7,11 +7,13 @@ cluster as it is now: which nodes are feasible (`feasible`), what each is worth 
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bayplan.engine.part import FULL_SHARE, Changes, FilterPart
+from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, Part
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan_scores import PlanScores, united
 from bayplan.engine.pre_filters import PreFilterOutcome, PreFilters
@@ -24,6 +26,7 @@ from bayplan.objects.requests import repeats_overhead
 from bayplan.state.arrays import Bools, Codes, Index
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint, PodClass
+from bayplan.state.views import GatheredRows
 
 
 class Plan(PlanScores):
@@ -108,6 +111,31 @@ class Plan(PlanScores):
         """Give rows back that `take_changes` returned, to be returned again."""
         if self._recorded_rows is not None:
             self._recorded_rows = united(self._recorded_rows, rows)
+
+    def values_at(self, rows: list[int], numbers: Sequence[int]) -> array[int]:
+        """Return what parts say of rows, row by row, as numbers of 64 bits; parts by number, filters first, then scorers."""
+        state = self.state
+        # Scores that are kept class by class are not kept row by row, unless somebody reads them.
+        parts: list[Part] = [
+            *self._filter_parts,
+            *(self.score_parts if len(self.classed_scores) else self._score_parts),
+        ]
+        chosen = [(parts[number], parts[number].loose and not parts[number].is_up_to_date()) for number in numbers]
+        if len(rows) <= FEW_ROWS and state.small:
+            found, row_view = array("q"), self._row_view
+            for row in rows:
+                row_view.number = row
+                found.extend([part.evaluate(row_view) if fresh else part.values.item(row) for part, fresh in chosen])
+            return found
+        changes = self._changes
+        known = changes is not None and not changes.few and changes.rows is rows
+        view = (
+            changes.view(state) if known and changes is not None else GatheredRows(state, np.array(rows, dtype=np.intp))
+        )
+        values = np.empty((len(rows), len(chosen)), dtype=np.int64)
+        for place, (part, fresh) in enumerate(chosen):
+            values[:, place] = part.evaluate(view) if fresh else part.values.take(view.row_numbers())
+        return array("q", values.tobytes())
 
     # PreFilter.
 

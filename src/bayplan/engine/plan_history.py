@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.engine.cycle import absent_status
-from bayplan.engine.keyframe import Keyframe, Said
+from bayplan.engine.keyframe import Keyframe, Said, what_is_said
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import Params
 from bayplan.state.arrays import Bools, Index
@@ -74,15 +74,19 @@ class FrameHistory:
         self._add(said, rows, values)
         return True
 
-    def record_rows(self, said: list[Said], rows: list[int]) -> None:
+    def record_rows(self, plan: Plan, rows: list[int]) -> None:
         """Add rows of which a log told to the keyframe."""
-        self.keyframe.take_changes([it.values for it in said], rows)
-        if self._values is not None:
-            index = np.array(rows, dtype=np.intp)
-            for number in range(len(self.keyframe.filters)):
-                self._learn(number, said[number], index)
-            for number, before in self._values.items():
-                before[index] = said[number].values[index]
+        keyframe = self.keyframe
+        if self._values is None:
+            keyframe.add_changes(rows, plan.values_at(rows, keyframe.dynamic))
+            return
+        said = what_is_said(plan, scored=keyframe.scored, table=None)
+        keyframe.take_changes([it.values for it in said], rows)
+        index = np.array(rows, dtype=np.intp)
+        for number in range(len(keyframe.filters)):
+            self._learn(number, said[number], index)
+        for number, before in self._values.items():
+            before[index] = said[number].values[index]
 
     def _add(self, said: list[Said], rows: Index, values: dict[int, Any]) -> None:
         for number, before in values.items():

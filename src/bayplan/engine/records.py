@@ -134,7 +134,7 @@ class Records:
         own, rows = history.own, plan.take_changes()
         if own is not None and rows is not None and (own.keyframe.scored or not scored):
             if rows:
-                own.record_rows(what_is_said(plan, scored=own.keyframe.scored, table=None), rows)
+                own.record_rows(plan, rows)
                 if own.keyframe.scored and not scored:
                     # Scores of these rows were not brought up to date, nor are they read here: the next cycle records them again.
                     plan.keep_changes(rows)
