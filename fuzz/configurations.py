@@ -36,6 +36,7 @@ GATES = (
     "DRAListTypeAttributes",
     "DRAPartitionableDevices",
     "DRAPrioritizedList",
+    "DRASchedulerFilterTimeout",
     "InPlacePodLevelResourcesVerticalScaling",
     "MatchLabelKeysInPodTopologySpreadSelectorMerge",
     "NominatedNodeNameForExpectation",
@@ -59,6 +60,14 @@ DECLARED_FEATURES = (
 """NodeDeclaredFeatures, and what can't be on without it."""
 
 
+DEVICE_STATUS = (
+    "DRAResourceClaimDeviceStatus",
+    "DRADeviceBindingConditions",
+    "DRAResourceClaimGranularStatusAuthorization",
+)
+"""DRAResourceClaimDeviceStatus, and what can't be on without it."""
+
+
 def random_gates(draws: Draws) -> JsonObject:
     """Return the feature gates that a case sets."""
     gates: JsonObject = {gate: draws.chance(0.5) for gate in draws.some(GATES, 3)}
@@ -66,14 +75,23 @@ def random_gates(draws: Draws) -> JsonObject:
         gates |= {"MatchLabelKeysInPodTopologySpread": False, "MatchLabelKeysInPodTopologySpreadSelectorMerge": False}
     if draws.chance(0.1):
         gates |= dict.fromkeys(DECLARED_FEATURES, False)
+    if draws.chance(0.05):
+        gates |= dict.fromkeys(DEVICE_STATUS, False)
     if draws.chance(0.1):
         gates |= {"PodLevelResources": False, "InPlacePodLevelResourcesVerticalScaling": False}
     return gates
 
 
 def random_configuration(draws: Draws) -> JsonObject:
-    """Return a configuration with one profile."""
-    profile: JsonObject = {"schedulerName": "default-scheduler"}
+    """Return a configuration with one profile, or with another one beside it."""
+    profiles: list[Json] = [_profile(draws, "default-scheduler")]
+    if draws.has("odd", 0.3):
+        profiles.append(_profile(draws, "other"))
+    return {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration", "profiles": profiles}
+
+
+def _profile(draws: Draws, name: str) -> JsonObject:
+    profile: JsonObject = {"schedulerName": name}
     plugins: JsonObject = {}
     if draws.chance(0.3):
         off: list[Json] = [{"name": name} for name in draws.some((*FILTERS, *SCORES, *CROSS), 3, 1)]
@@ -89,7 +107,7 @@ def random_configuration(draws: Draws) -> JsonObject:
     settings = [make(draws) for make in makers if draws.chance(0.4)]
     if settings:
         profile["pluginConfig"] = list[Json](settings)
-    return {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
+    return profile
 
 
 def _args(plugin: str, args: JsonObject) -> JsonObject:

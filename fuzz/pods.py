@@ -39,7 +39,7 @@ def pod_to_schedule(draws: Draws, name: str) -> JsonObject:
         pod["status"] = {"resourceClaimStatuses": [{"name": "made", "resourceClaimName": made}]} if made else {}
     if draws.has("odd", 0.04):
         spec["schedulingGates"] = [{"name": "wait"}]
-    if draws.has("odd", 0.03):
+    if draws.has("odd", 0.12):
         spec["schedulerName"] = draws.one(("other", "default-scheduler"))
     if draws.has("odd", 0.05):
         spec["nodeName"] = f"n{draws.randint(1, 6)}"
