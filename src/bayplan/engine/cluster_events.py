@@ -83,11 +83,11 @@ class ClusterEvents:
         known = state.pods.get(key)
         row = state.nodes.row_of.get(pod.spec.node_name)
         if known is not None and key in scheduler.assumed:
-            binding = scheduler.assumed.pop(key)
+            del scheduler.assumed[key]
             if known.row == row:
                 state.renew_pod(known, pod)
                 scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now_ns)
-                return scheduler.bindings.succeeded(binding, pod, now_ns) if binding is not None else []
+                return scheduler.bindings.succeeded(key, pod, now_ns)
         if known is not None:
             state.remove_pod(key)
         if row is not None:
@@ -122,6 +122,7 @@ class ClusterEvents:
         scheduler, key = self._scheduler, key_of(pod)
         if pod.spec.node_name:
             scheduler.assumed.pop(key, None)
+            scheduler.bindings.pending.pop(key, None)
             if key in scheduler.state.pods:
                 scheduler.state.remove_pod(key)
             return self.assigned_pod_left(pod, now_ns)

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.engine.actions import Action, CycleReport, Emit
-from bayplan.engine.binding_cycle import Binding, BindingCycle, rejected_or_error
+from bayplan.engine.binding_cycle import BindingCycle, rejected_or_error
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
 from bayplan.engine.failure_handler import FailureHandler
@@ -54,8 +54,7 @@ class Scheduler:
         nominates_expected: see `BindingCycle`.
 
     Attributes:
-        assumed: the pods that are counted on a node and not known to be bound there, by key; with what taking back the binding
-            needs, once the host was asked for it.
+        assumed: the pods that are counted on a node and not known to be bound there, by key.
         missing_plugins: in-tree plugins that the configuration asks for and that this version lacks.
 
     Class attributes:
@@ -86,7 +85,7 @@ class Scheduler:
         self.records = Records(record_level)
         self.waiting_pods = waiting_pods if waiting_pods is not None else WaitingPods()
         self.missing_plugins: tuple[str, ...] = ()
-        self.assumed: dict[str, Binding | None] = {}
+        self.assumed: dict[str, None] = {}
         self.bindings = BindingCycle(self, nominates_expected=nominates_expected)
         self.failures = FailureHandler(self)
         self.nominated_pods = NominatedPods(state, queue.nominator, pods)
@@ -265,7 +264,7 @@ class Scheduler:
             plugin: whose work it was; "" for an extender's, whose message is told as it is.
             point: the extension point.
         """
-        binding = self.assumed.get(key)
+        binding = self.bindings.pending.pop(key, None)
         if binding is None:
             return []
         status = rejected_or_error(error(message), plugin, point) if plugin else error(message)
