@@ -8,6 +8,7 @@ Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -148,7 +149,15 @@ def _entry(who: Manager, owned: Owned) -> Document:
     return entry
 
 
-def after_update(request: Request, live: Document, new: Document, managers: Managers, *, is_create: bool) -> Managers:
+def after_update(
+    request: Request,
+    live: Document,
+    new: Document,
+    managers: Managers,
+    *,
+    is_create: bool,
+    known: Mapping[str, Node] | None = None,
+) -> Managers:
     """Return the managers after a create, an update or a patch.
 
     Args:
@@ -157,10 +166,16 @@ def after_update(request: Request, live: Document, new: Document, managers: Mana
         new: the document as it will be stored, without managedFields.
         managers: before. Objects that never had any are not tracked from the middle of their life on.
         is_create: whether the object is new.
+        known: by name of a part of a new object, the fields in it that are added; those need not be compared.
     """
     if not managers and not is_create:
         return {}
-    found = _filtered(compare(request.kind, _bare(live), _bare(new)), request.reset_fields)
+    if known:
+        live, new = ({name: part for name, part in each.items() if name not in known} for each in (live, new))
+    found = compare(request.kind, _bare(live), _bare(new))
+    if known:
+        found = found._replace(added={**found.added, **{f"f:{name}": node for name, node in known.items()}})
+    found = _filtered(found, request.reset_fields)
     took = union(found.added, found.modified)
     left = _taken(managers, request, took, found.removed, spare=None)
     mine = difference(took, _NEVER_OWNED)

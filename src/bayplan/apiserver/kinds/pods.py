@@ -6,6 +6,7 @@ from bayplan.apiserver.kinds.go_diff import CHANGED_POD, pod_difference
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_tolerations
 from bayplan.apiserver.kinds.pod_spec_validation import check_pod_spec, check_tolerations
 from bayplan.apiserver.kinds.quality_of_service import quality_of_service
+from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import (
     Context,
     Document,
@@ -52,9 +53,10 @@ class PodStrategy(Strategy):
                     "message": _GATED,
                 }
             ]
-        status["qosClass"] = quality_of_service(document)
+        status["qosClass"] = _quality(document)
         document["status"] = status
-        _merge_label_keys(document)
+        if not isinstance(document.get("spec"), RememberedSpec):
+            _merge_label_keys(document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
         """Keep the status, and count changes of the spec."""
@@ -72,10 +74,14 @@ class PodStrategy(Strategy):
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Check the spec."""
         spec = part(document, "spec")
+        if isinstance(spec, RememberedSpec) and spec.facts.valid:
+            return []
         causes = check_pod_spec(spec, "spec")
         if spec.get("nodeName") and parts(spec, "schedulingGates"):
             text = "cannot be set until all schedulingGates have been cleared"
             causes.append(forbidden_value("spec.nodeName", text))
+        if isinstance(spec, RememberedSpec):
+            spec.facts.valid = not causes
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
@@ -117,6 +123,15 @@ class PodStrategy(Strategy):
         if not spec.get("nodeName") or part(document, "status").get("phase") in ("Failed", "Succeeded"):
             grace = 0
         return 1 if grace < 0 else grace
+
+
+def _quality(pod: Document) -> str:
+    spec = pod.get("spec")
+    if not isinstance(spec, RememberedSpec):
+        return quality_of_service(pod)
+    if not spec.facts.quality:
+        spec.facts.quality = quality_of_service(pod)
+    return spec.facts.quality
 
 
 def _merge_label_keys(pod: Document) -> None:

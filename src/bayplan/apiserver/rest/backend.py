@@ -52,6 +52,7 @@ class Backend:
         self._now = ""
         self._random = random.Random(entropy(16))
         self._uids: list[str] = []
+        self._decoded: dict[str, tuple[int, list[Document]]] = {}
 
     # --- what strategies may ask --------------------------------------------------------------------------------------
 
@@ -61,8 +62,12 @@ class Backend:
         return None if item is None else decode_item(item)
 
     def all(self, table: str) -> list[Document]:
-        """Return the decoded documents of a table."""
-        return [decode_item(item) for item in self.store.between(table)]
+        """Return the decoded documents of a table; nobody changes them."""
+        version = self.store.table(table).version
+        kept = self._decoded.get(table)
+        if kept is None or kept[0] != version:
+            kept = self._decoded[table] = (version, [decode_item(item) for item in self.store.between(table)])
+        return kept[1]
 
     def now(self) -> str:
         """Return the time as a timestamp of whole seconds."""

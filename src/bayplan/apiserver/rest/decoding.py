@@ -10,6 +10,7 @@ from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelo
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.kinds.custom_resources import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
+from bayplan.apiserver.kinds.spec_memory import SpecMemory
 from bayplan.apiserver.kinds.strategy import Document
 from bayplan.apiserver.rest.errors import ApiError, bad_request
 from bayplan.apiserver.rest.messages import Request
@@ -18,6 +19,8 @@ from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.schema.facts import api_facts
 
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+_POD = "io.k8s.api.core.v1.Pod"
+_SPECS = SpecMemory()
 _NO_KIND = "couldn't get version/kind; json parse error: "
 
 
@@ -140,12 +143,42 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
         if validation != "Ignore":
             problems += [f'unknown field "{path}"' for path in unknown]
         return document, problems
+    if target.type_name == _POD:
+        remembered = _remembered_pod(value)
+        if remembered is not None:
+            return remembered, problems
     shape = shape_of(target.type_name)
     document = cast("Document", shape.read(value))
     if validation != "Ignore" and not shape.knows_all(value):
         problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
     apply_defaults(target.type_name, document)
     return document, problems
+
+
+def _remembered_pod(value: Document) -> Document | None:
+    """Return a pod whose spec is known, or is worth knowing; None for one with unknown fields."""
+    spec = value.get("spec")
+    if not isinstance(spec, dict):
+        return None
+    shape = shape_of(_POD)
+    rest = {name: item for name, item in value.items() if name != "spec"}
+
+    def work_out() -> Document | None:
+        inner = shape.fields["spec"].inner
+        if inner is None or not inner.knows_all(spec):
+            return None
+        whole = cast("Document", shape.read({"spec": spec}))
+        apply_defaults(_POD, whole)
+        return cast("Document", whole["spec"])
+
+    if not shape.knows_all(rest):
+        return None
+    remembered = _SPECS.recall(spec, work_out)
+    if remembered is None:
+        return None
+    document = cast("Document", shape.read(rest))
+    document["spec"] = remembered
+    return document
 
 
 def _unreadable(target: Target, why: str) -> ApiError:

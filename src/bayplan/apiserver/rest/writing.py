@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.compare import compare
+from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
+from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, part, texts
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.errors import (
@@ -97,10 +100,22 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
     place(info, metadata)
     check_namespace(backend, info, str(metadata.get("name") or ""))
     entries = metadata.pop("managedFields", None)
-    managers = managed.after_update(
-        ownership(backend, info, options), zero_document(resource), document, managed.decode(entries), is_create=True
-    )
+    owner = ownership(backend, info, options)
+    zero = zero_document(resource)
+    known = _known_fields(owner, zero, document)
+    managers = managed.after_update(owner, zero, document, managed.decode(entries), is_create=True, known=known)
     return store_new(backend, info, document, managers, options)
+
+
+def _known_fields(owner: managed.Request, zero: Document, document: Document) -> dict[str, Node]:
+    """Return the fields of a create that need not be worked out again: those of a remembered spec."""
+    spec = document.get("spec")
+    if not isinstance(spec, RememberedSpec):
+        return {}
+    facts = spec.facts
+    if facts.owned is None:
+        facts.owned = compare(owner.kind, {"spec": zero["spec"]}, {"spec": facts.spec}).added.get("f:spec", {})
+    return {"spec": facts.owned}
 
 
 def place(info: RequestInfo, metadata: Document) -> None:

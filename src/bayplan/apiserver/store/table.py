@@ -18,12 +18,14 @@ class Table:
     Attributes:
         name: of the table, e.g. ``pods`` or ``apps/deployments``.
         log: recent writes, oldest first.
+        version: moves with every change, so that what was made from the items can be kept.
     """
 
-    __slots__ = ("_items", "_keys", "_shared", "log", "name")
+    __slots__ = ("_items", "_keys", "_shared", "log", "name", "version")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.version = 0
         self.log: deque[Write] = deque()
         self._items: dict[Key, Item] = {}
         self._keys: list[Key] = []
@@ -86,8 +88,10 @@ class Table:
         items, self._keys = frozen
         self._items = items  # type: ignore[assignment]  # Shared, so it is copied before the first write.
         self._shared = True
+        self.version += 1
 
     def _own(self) -> None:
+        self.version += 1
         if self._shared:
             self._items = dict(self._items)
             self._keys = list(self._keys)

@@ -1,0 +1,277 @@
+"""The Kubernetes API under load: creates a second, in memory and durable, with watchers, and the list of a large cluster.
+
+The server is a process of its own, pinned to one core; the load comes from this process, pinned to another: sixteen
+connections that are kept, each with one request under way. Where there is one core only, they share it, and the figures
+say less.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import selectors
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks import Figure
+
+CONNECTIONS = 16
+PODS = {"small": 300, "large": 20_000}
+LISTED = {"small": 500, "large": 50_000}
+FILTERED_WATCHERS = 50
+FULL_WATCHERS = 10
+_PODS_PATH = "/api/v1/namespaces/default/pods"
+
+
+def figures(size: str) -> Iterator[Figure]:
+    """Measure; `size` is ``small`` or ``large``."""
+    count = PODS[size]
+    with tempfile.TemporaryDirectory() as name, own_core(1):
+        folder = Path(name)
+        for title, options, watchers, alike in (
+            ("creates, pods of one template", [], [], True),
+            ("creates, all pods unlike", [], [], False),
+            ("creates, durable", ["--store", str(folder / "store")], [], True),
+            (
+                "creates, 50 watchers of one pod in fifty",
+                [],
+                [f"labelSelector=group%3D{i}" for i in range(FILTERED_WATCHERS)],
+                True,
+            ),
+            ("creates, 10 watchers of all", [], [""] * FULL_WATCHERS, True),
+        ):
+            with serving(folder, options) as port:
+                load = Load(port, watchers)
+                before = server_seconds(port)
+                seconds = load.run([create_request(i, alike=alike) for i in range(count)])
+                told = sum(each.events for each in load.watching)
+                wanted = count * (FULL_WATCHERS if watchers == [""] * FULL_WATCHERS else 1) if watchers else 0
+                assert told == wanted, f"{told} events instead of {wanted}"
+                busy = max(server_seconds(port) - before, 0.01)
+                note = f"p50 {load.percentile(0.5):.1f} ms, p99 {load.percentile(0.99):.1f} ms, "
+                note += f"{count / busy:,.0f} for each second that the server computed"
+                yield Figure(
+                    name=title, value=count / seconds, unit="creates/s", decisions_hash=names_hash(port), note=note
+                )
+        yield from list_figures(folder, LISTED[size])
+
+
+def list_figures(folder: Path, count: int) -> Iterator[Figure]:
+    """Measure loading of a file of pods, their list, and the memory of the server."""
+    path = folder / "pods.json"
+    items = [pod(i, alike=False) for i in range(count)]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    start = time.perf_counter()
+    with serving(folder, [str(path)]) as port:
+        loaded = time.perf_counter() - start
+        digest = names_hash(port)
+        best = min(_timed(lambda: get(port, _PODS_PATH)) for _ in range(3))
+        size = _server_megabytes(port)
+        yield Figure(name=f"start with {count:,} pods from JSON", value=loaded, unit="s", decisions_hash=digest)
+        yield Figure(name=f"list of {count:,} pods", value=best, unit="s", decisions_hash=digest)
+        yield Figure(name=f"memory of the server, {count:,} pods", value=size, unit="MB", decisions_hash=digest)
+
+
+def _timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+# --- the server -------------------------------------------------------------------------------------------------------
+
+_processes: dict[int, int] = {}
+
+
+@contextlib.contextmanager
+def own_core(core: int) -> Iterator[None]:
+    """Run this process on one core, if there are several."""
+    before = os.sched_getaffinity(0)
+    if len(before) > core:
+        os.sched_setaffinity(0, {sorted(before)[core]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextlib.contextmanager
+def serving(folder: Path, arguments: list[str]) -> Iterator[int]:
+    """Run a server on the first core, and yield its port."""
+    command = [sys.executable, "-m", "bayplan", "up", *arguments, "--port", "0"]
+    command += ["--write-kubeconfig", str(folder / "config")]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    with process:
+        os.sched_setaffinity(process.pid, {min(os.sched_getaffinity(1) or {0})})
+        try:
+            port = 0
+            while not port:
+                line = process.stdout.readline()
+                assert line, "the server has ended"
+                found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+                port = int(found[1]) if found else 0
+            _processes[port] = process.pid
+            yield port
+        finally:
+            process.terminate()
+
+
+def server_seconds(port: int) -> float:
+    """Return how long the server has computed: a figure that other processes on the machine do not disturb."""
+    fields = Path(f"/proc/{_processes[port]}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _server_megabytes(port: int) -> float:
+    status = Path(f"/proc/{_processes[port]}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+)", status)
+    return int(found[1]) / 1024 if found else 1.0
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def pod(number: int, *, alike: bool) -> dict[str, object]:
+    """Return a pod of about one kilobyte."""
+    cpu = "250m" if alike else f"{100 + number}m"
+    container = {
+        "name": "main",
+        "image": "registry.example.com/team/service:1.2.3",
+        "command": ["/bin/service", "--listen=:8080", "--log-level=info"],
+        "env": [{"name": f"SETTING_{i}", "value": f"value-{i}"} for i in range(6)],
+        "ports": [{"containerPort": 8080, "name": "http"}],
+        "resources": {"requests": {"cpu": cpu, "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
+    }
+    labels = {"app": "service", "group": str(number % FILTERED_WATCHERS)}
+    metadata = {"name": f"pod-{number:06}", "namespace": "default", "labels": labels}
+    spec = {"containers": [container], "nodeSelector": {"pool": "general"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def create_request(number: int, *, alike: bool) -> bytes:
+    """Return the bytes of a create."""
+    body = json.dumps(pod(number, alike=alike)).encode()
+    head = f"POST {_PODS_PATH} HTTP/1.1\r\nHost: x\r\nUser-Agent: bench/1\r\nContent-Type: application/json\r\n"
+    return head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def get(port: int, path: str) -> bytes:
+    """Return the body of an answer."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        pieces = []
+        while piece := connection.recv(1 << 20):
+            pieces.append(piece)
+    return b"".join(pieces).partition(b"\r\n\r\n")[2]
+
+
+def names_hash(port: int) -> str:
+    """Return a hash of the names of all pods, in the order of the list."""
+    names = [each["metadata"]["name"] for each in json.loads(get(port, _PODS_PATH))["items"]]
+    return hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16]
+
+
+@dataclass
+class Connection:
+    """One connection: of a client that creates, or of one that watches."""
+
+    socket: socket.socket
+    begun: float = 0.0
+    buffer: bytearray = field(default_factory=bytearray)
+    events: int = 0
+    watches: bool = False
+
+
+class Load:
+    """Connections to a server."""
+
+    def __init__(self, port: int, watchers: list[str]) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._port = port
+        self.latencies: list[float] = []
+        self.watching = [self._watch(query) for query in watchers]
+
+    def _connect(self, *, watches: bool) -> Connection:
+        opened = socket.create_connection(("127.0.0.1", self._port))
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = Connection(opened, watches=watches)
+        self._selector.register(opened, selectors.EVENT_READ, connection)
+        return connection
+
+    def _watch(self, query: str) -> Connection:
+        connection = self._connect(watches=True)
+        connection.socket.sendall(f"GET {_PODS_PATH}?watch=1&{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        while b"\r\n\r\n" not in connection.buffer:
+            connection.buffer += connection.socket.recv(65536)
+        connection.events = connection.buffer.count(b'{"type":"')
+        return connection
+
+    def percentile(self, share: float) -> float:
+        """Return a latency in milliseconds."""
+        ordered = sorted(self.latencies)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000
+
+    def run(self, requests: list[bytes]) -> float:
+        """Send requests over all connections, one under way on each; return the seconds that it took."""
+        waiting = iter(requests)
+        clients = [self._connect(watches=False) for _ in range(CONNECTIONS)]
+        wanted = sum(1 for _ in requests)
+        start = time.perf_counter()
+        for client in clients:
+            self._next(client, waiting)
+        done = 0
+        while done < wanted:
+            for key, _ in self._selector.select():
+                connection: Connection = key.data
+                data = connection.socket.recv(1 << 18)
+                if connection.watches:
+                    connection.events += data.count(b'{"type":"')
+                    continue
+                connection.buffer += data
+                if _is_complete(connection.buffer):
+                    done += 1
+                    self.latencies.append(time.perf_counter() - connection.begun)
+                    self._next(connection, waiting)
+        seconds = time.perf_counter() - start
+        self._drain()
+        return seconds
+
+    def _next(self, client: Connection, waiting: Iterator[bytes]) -> None:
+        request = next(waiting, None)
+        client.buffer.clear()
+        if request is not None:
+            client.begun = time.perf_counter()
+            client.socket.sendall(request)
+
+    def _drain(self) -> None:
+        """Read what watchers are still told, and close everything."""
+        while ready := self._selector.select(0.3):
+            for key, _ in ready:
+                data = key.data.socket.recv(1 << 18)
+                key.data.events += data.count(b'{"type":"')
+                if not data:
+                    self._selector.unregister(key.data.socket)
+        for key in list(self._selector.get_map().values()):
+            key.data.socket.close()
+        self._selector.close()
+
+
+def _is_complete(buffer: bytearray) -> bool:
+    """Say whether an answer is whole; anything but 201 is an error of the benchmark."""
+    end = buffer.find(b"\r\n\r\n")
+    if end < 0:
+        return False
+    assert buffer.startswith(b"HTTP/1.1 201"), bytes(buffer[:300])
+    found = re.search(rb"content-length: (\d+)", buffer[:end])
+    return found is not None and len(buffer) >= end + 4 + int(found[1])

@@ -1,0 +1,82 @@
+"""What repeats is worked out once: pods of one template bring the same spec thousands of times.
+
+Kept by the exact JSON of the spec that was sent: the spec as decoded and defaulted, the fields that its writer owns, and
+that it is valid. What depends on the cluster (priority, tolerations) is not part of it: admission works on a copy.
+Specs whose label keys are merged with the pod's labels are not kept, because that changes what is inside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from bayplan.apiserver.fields.field_set import Node
+
+Document = dict[str, object]
+
+_MOST = 4096
+_LABEL_KEYS = b"atchLabelKeys"
+
+
+@dataclass(slots=True)
+class SpecFacts:
+    """What is known of a spec.
+
+    Attributes:
+        spec: decoded and defaulted; never changed.
+        owned: the fields that a create makes its writer own, once they have been worked out.
+        valid: it has passed validation.
+        quality: the quality-of-service class, once it has been worked out.
+    """
+
+    spec: Document
+    owned: Node | None = None
+    valid: bool = False
+    quality: str = ""
+
+
+class RememberedSpec(dict[str, object]):
+    """A copy of a spec that admission may add to, with what is known of it.
+
+    Attributes:
+        facts: of the spec as it was sent.
+    """
+
+    __slots__ = ("facts",)
+
+    def __init__(self, facts: SpecFacts) -> None:
+        super().__init__(facts.spec)
+        self.facts = facts
+
+
+class SpecMemory:
+    """Specs by their JSON, the most recent ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, SpecFacts] = {}
+
+    def recall(self, sent: object, work_out: Callable[[], Document | None]) -> RememberedSpec | None:
+        """Return what a spec becomes, from memory or worked out now.
+
+        Args:
+            sent: the spec as it was sent.
+            work_out: returns the decoded and defaulted spec, or None where it must not be kept (unknown fields).
+
+        Returns:
+            None where the spec is none that can be kept: then everything is done as for any other object.
+        """
+        key = msgspec.json.encode(sent)
+        facts = self._known.get(key)
+        if facts is None:
+            if _LABEL_KEYS in key:
+                return None
+            spec = work_out()
+            if spec is None:
+                return None
+            if len(self._known) >= _MOST:
+                for oldest in list(self._known)[: _MOST // 4]:
+                    del self._known[oldest]
+            facts = self._known[key] = SpecFacts(spec)
+        return RememberedSpec(facts)

@@ -1,0 +1,52 @@
+"""Specs that repeat: the second pod of a template is the same as the first, whatever the cluster says meanwhile."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from tests.apiserver.client import PODS, Client, Document, pod
+
+
+def created(client: Client, document: Document) -> Document:
+    answer = client.post(PODS, document)
+    assert answer.status == 201, answer.body
+    return answer.document
+
+
+def test_a_repeated_spec_gives_the_same_pod_but_for_what_the_cluster_decides() -> None:
+    client = Client()
+    first = created(client, pod("a"))
+    default = {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True}
+    assert client.post("/apis/scheduling.k8s.io/v1/priorityclasses", default).status == 201
+    second, third = created(client, pod("b")), created(client, pod("c"))
+    spec = cast("Document", second["spec"])
+    assert (spec.pop("priority"), spec.pop("priorityClassName")) == (5, "usual")
+    bare = {name: value for name, value in cast("Document", first["spec"]).items() if name != "priority"}
+    assert spec == bare
+    assert third["status"] == first["status"]
+    managers = [cast("Document", each["metadata"])["managedFields"] for each in (first, third)]
+    assert managers[0] == managers[1]
+
+
+def test_label_keys_are_merged_with_each_pods_own_labels() -> None:
+    client = Client()
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "z",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        "matchLabelKeys": ["hash"],
+    }
+    for name, value in (("a", "1"), ("b", "2")):
+        document = pod(name, lambda each: each["spec"].update(topologySpreadConstraints=[constraint]))  # type: ignore[attr-defined]
+        document["metadata"] = {"name": name, "labels": {"hash": value}}
+        answer = client.post(PODS, document)
+        found = answer.at("spec.topologySpreadConstraints.0.labelSelector.matchExpressions")
+        assert found == [{"key": "hash", "operator": "In", "values": [value]}]
+
+
+def test_an_invalid_spec_is_refused_every_time() -> None:
+    client = Client()
+    bad = pod("p", lambda each: each["spec"].update(restartPolicy="Perhaps"))  # type: ignore[attr-defined]
+    for _ in range(2):
+        assert client.post(PODS, bad).status == 422
