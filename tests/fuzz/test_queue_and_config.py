@@ -76,6 +76,7 @@ def test_configuration_texts_come_to_every_stage_and_ours_answers_each() -> None
         pytest.param(QUEUE, {"steps": []}, False, id="a trace that was answered"),
         pytest.param(CONFIG, {"stage": "decode", "error": "no"}, False, id="a configuration that is refused"),
         pytest.param(CONFIG, {"stage": "featureGates", "error": "no"}, True, id="gates that can't be set"),
+        pytest.param(CONFIG, {"stage": "validation", "unstable": True}, True, id="errors in the order of a map"),
     ],
 )
 def test_an_answer_that_tells_nothing_is_not_compared(kind: str, told: JsonObject, want: bool) -> None:
