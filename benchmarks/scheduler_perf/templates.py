@@ -226,7 +226,7 @@ def make_pod(
     document = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {**metadata, "labels": template.get("labels", {}), "resourceVersion": "1"},
+        "metadata": {**metadata, "labels": template.get("labels", {})},
         "spec": spec,
     }
     return parsed(Pod, document)

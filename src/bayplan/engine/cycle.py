@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
+from bayplan.engine.failure_board import FailureBoard, FailureBoards
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import Crowd
@@ -42,11 +43,13 @@ class ScheduleResult:
         sample: the feasible rows that a search came upon before it had enough, where that is not all of them; else None.
         sample_span: where that search began (see `NodeSampling.next_start`), and how many nodes it came by.
         overrides: rows whose first failing filter differs from the plan's, for nominated pods: row to (filter, verdict).
+        board: what rows say with nominated pods counted in, where it is kept and up to date; else None.
         table: the scores, where they are not the plan's own because the feasible nodes are not; else None.
         extended: what extenders said; None where there are none, or they were not reached.
     """
 
     __slots__ = (
+        "board",
         "diagnosis",
         "evaluated_nodes",
         "extended",
@@ -83,6 +86,7 @@ class ScheduleResult:
         self.diagnosis: Diagnosis | None = None
         self.overrides: Overrides = NO_OVERRIDES
         self.table: ScoreTable | None = None
+        self.board: FailureBoard | None = None
         self.extended: ExtendedCycle | None = None
 
 
@@ -102,10 +106,11 @@ def schedule_pod(
     pick: Pick,
     sampling: NodeSampling | None = None,
     extenders: Sequence[Extender] = (),
+    boards: FailureBoards | None = None,
 ) -> ScheduleResult:
-    """Find the node for a pod: filter, score, choose. Changes nothing but what the plan keeps and where `sampling` stands.
+    """Find the node for a pod: filter, score, choose. Changes nothing but what plan and board keep and where `sampling` stands.
 
-    Without `sampling` all nodes are looked at.
+    Without `sampling` all nodes are looked at; without `boards` nothing is kept of what nominated pods change.
     """
     result = ScheduleResult()
     state = plan.state
@@ -127,6 +132,9 @@ def schedule_pod(
         and (not extenders or nominated_node_passes_extenders(plan, pod, extenders, result))
     ):
         return result
+    board = boards.of(plan) if boards is not None and (len(crowd) or not plan.feasible_count) else None
+    if board is not None and board.follow(crowd, crowd.own_row):
+        result.board = board
     feasible = find_nodes_that_fit_pod(plan, crowd, result, sampling)
     if extenders and result.failure is None:
         feasible = pass_extenders(plan, pod, extenders, feasible, result, sampling)
@@ -163,7 +171,10 @@ def find_nodes_that_fit_pod(
     count = int(np.count_nonzero(plan.examined())) if narrowed else len(state.nodes)
     feasible = plan.feasible
     if len(crowd):
-        feasible = _with_nominated_pods(plan, crowd, result)
+        if result.board is not None:
+            feasible, result.overrides = result.board.feasible(), result.board.overrides()
+        else:
+            feasible = _with_nominated_pods(plan, crowd, result)
     result.feasible_nodes = plan.feasible_count if feasible is plan.feasible else int(np.count_nonzero(feasible))
     result.evaluated_nodes = count
     if sampling is not None:
@@ -340,6 +351,9 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
         if result.failure is None:
             result.total, result.ties = plan.best()
         return
+    if result.board is not None and result.extended is None and result.board.totals_serve(feasible):
+        result.total, result.ties = tie_set(np.where(feasible, plan.total, -1), count)
+        return
     table = result.table = score_over(plan, feasible, bare=_is_bare(result))
     result.failure = table.failure
     if result.failure is None:
@@ -353,7 +367,7 @@ def score_sample(plan: Plan, feasible: Bools, sample: Index, result: ScheduleRes
     """
     sampled = np.zeros_like(feasible)
     sampled[sample] = True
-    if feasible is plan.feasible and not _is_bare(result):
+    if (feasible is plan.feasible or result.board is not None) and not _is_bare(result):
         plan.refresh_scores()
         if plan.failure is None and plan.totals_hold_for(sampled):
             worths = plan.total[sample]
@@ -386,6 +400,8 @@ def prioritize_with_extenders(
 
 def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
     """Return why a pod that passed PreFilter fits nowhere."""
+    if result.board is not None and result.extended is None:
+        return result.board.diagnosis()
     first, verdicts = plan.first_failures()
     result.overrides.apply(first, verdicts)
     examined = plan.examined()

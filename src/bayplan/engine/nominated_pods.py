@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from msgspec import structs
 
 from bayplan.engine.nominator import NominatedPod, Nominator
 from bayplan.engine.queued_pod import uid_of
@@ -57,6 +58,16 @@ class Crowd:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def own_row(self) -> int:
+        """Return the row that the pod itself is nominated to; -1: none."""
+        return self._own_row
+
+    def places_in(self, rows: Index) -> Index:
+        """Return the places within `rows` (intp) of those that hold such pods."""
+        places: Index = self._held[rows].nonzero()[0]
+        return places
+
     def pods_at(self, row: int) -> list[PodInfo]:
         """Return the pods that count on a row, oldest nomination first."""
         infos = self._infos.get(row)
@@ -66,7 +77,7 @@ class Crowd:
 
     def extra_at(self, rows: Index) -> tuple[Index, Ints]:
         """Return the places within `rows` where such pods count, and int64[3 + resources, places] what they take."""
-        places: Index = self._held[rows].nonzero()[0]
+        places = self.places_in(rows)
         chosen = rows[places]
         extra = self._extra[:, chosen]
         if self._own_info is not None:
@@ -120,6 +131,7 @@ class NominatedPods:
         self._infos: dict[int, dict[str, PodInfo]] = {}
         self._sums: dict[int, _Sums] = {}
         self._node_position = -1
+        self._expected: tuple[Pod, PodInfo] | None = None
         self.log = RowLog()
 
     def __call__(self, pod: Pod) -> Crowd:
@@ -134,7 +146,11 @@ class NominatedPods:
         if own is not None and own.priority < floor:
             own = None
         crowd = Crowd(sums.held, sums.extra, self._infos, floor, (row, uid, own))
-        return crowd if len(crowd) else NOBODY
+        return crowd if len(crowd) or row >= 0 else NOBODY
+
+    def expect(self, pod: Pod, info: PodInfo) -> None:
+        """Note what is known of a pod that is about to be nominated: it need not be found out again."""
+        self._expected = (pod, info)
 
     def row_of(self, pod: Pod) -> int:
         """Return the row that a pod itself is nominated to; -1: none."""
@@ -184,4 +200,26 @@ class NominatedPods:
         if pod is None:
             return None
         known = old.get(nominated.uid)
-        return known if known is not None and known.pod is pod else self._state.pod_info(pod)
+        if known is not None and known.pod is pod:
+            return known
+        if self._expected is not None and _take_the_same(self._expected[0], pod):
+            info = self._expected[1]
+            return PodInfo(info.key, pod, info.footprint, info.pod_class, info.priority, info.owned_counters)
+        return self._state.pod_info(pod)
+
+
+def _take_the_same(before: Pod, after: Pod) -> bool:
+    """Return whether two versions of one pod are the same in all that its record follows from."""
+    old, new = before.metadata, after.metadata
+    return (
+        before.spec is after.spec
+        and old.name == new.name
+        and old.namespace == new.namespace
+        and old.labels is new.labels
+        and (old.deletion_timestamp is None) == (new.deletion_timestamp is None)
+        # The status says what a pod takes while it is resized; it differs in the nomination and in conditions.
+        and before.status
+        == structs.replace(
+            after.status, nominated_node_name=before.status.nominated_node_name, conditions=before.status.conditions
+        )
+    )

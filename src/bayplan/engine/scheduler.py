@@ -16,6 +16,7 @@ from bayplan.engine.actions import Action, CycleReport, Emit
 from bayplan.engine.binding_cycle import BindingCycle, rejected_or_error
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
+from bayplan.engine.failure_board import FailureBoards
 from bayplan.engine.failure_handler import FailureHandler
 from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import NominatedPods
@@ -89,6 +90,7 @@ class Scheduler:
         self.bindings = BindingCycle(self, nominates_expected=nominates_expected)
         self.failures = FailureHandler(self)
         self.nominated_pods = NominatedPods(state, queue.nominator, pods)
+        self.boards = FailureBoards(self.nominated_pods.log)
         self.sampling = sampling
         self.extenders = extenders
         self._pick = pick
@@ -139,7 +141,9 @@ class Scheduler:
             return self._skipped(queued, profile, now_ns)
         cycle_state = CycleState(now_ns)
         plan = self.plans.plan_for(profile, pod)
-        result = schedule_pod(plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling, self.extenders)
+        result = schedule_pod(
+            plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling, self.extenders, self.boards
+        )
         if result.row < 0:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
         node_name = self.state.nodes.names[result.row] or ""

@@ -35,6 +35,7 @@ class Diagnosis:
         explain: returns the status of a (filter number, verdict).
         absent_status: the status of nodes that PreFilter narrowed away, or None.
         overrides: statuses of single nodes that are not packed verdicts: those of extenders, by row.
+        counts: how many examined nodes have which (filter number << 16 | verdict), where that is known; else None.
         unknown: statuses that extenders gave to names that are no nodes; they count in the text.
         unschedulable_plugins: who rejected the pod; decides which events bring it back.
         post_filter_message: what PostFilter adds to the text.
@@ -50,6 +51,7 @@ class Diagnosis:
     explain: Callable[[int, int], Status]
     absent_status: Status | None = None
     overrides: dict[int, Status] = field(default_factory=dict)
+    counts: Mapping[int, int] | None = None
     unknown: tuple[Status, ...] = ()
     unschedulable_plugins: tuple[str, ...] = ()
     post_filter_message: str = ""
@@ -85,6 +87,10 @@ class Diagnosis:
 
     def groups(self) -> Iterator[tuple[Status, int]]:
         """Yield each distinct status of examined nodes with the number of nodes that have it."""
+        if self.counts is not None:
+            for value, count in self.counts.items():
+                yield self.explain(value >> 16, value & 0xFFFF), count
+            return
         rows = self.examined & (self.first >= 0)
         for row in self.overrides:
             rows[row] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.nominator import Nominator
@@ -16,9 +17,11 @@ from bayplan.engine.supposing import supposed_parts
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist
+from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Index
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import PodInfo
 
 PLAN = "Plan"
 """Where a cycle that found no node leaves its plan in the cycle state."""
@@ -109,11 +112,26 @@ class DryRunner:
             raise TypeError("preemption outside of a cycle of this scheduler")
         priority = pod.spec.priority or 0
         crowd = self._nominated(pod)
+        info = PodInfo(pod.key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
+        self._nominated.expect(pod, info)
         # A table of all pods pays from some nodes on.
         parts = supposed_parts(plan) if len(rows) >= FEW_NODES else None
         if parts is not None and self._table.refresh():
             lockstep = Lockstep(plan, parts, self._table, crowd, budgets)
             kept = self._kept_for(plan, priority)
             kept.follow(lockstep, budgets, self._nominated.row_of(pod))
-            return search_in_lockstep(plan, kept.run, rows, wanted)
+            return self._search(plan, kept, rows, wanted)
         return search_node_by_node(plan, rows, priority, crowd, budgets, wanted)
+
+    @staticmethod
+    def _search(plan: Plan, kept: KeptOutcomes, rows: Index, wanted: int) -> Shortlist:
+        """Search in lockstep, passing by rows that are known to be no candidates where that leaves some."""
+        hopeful = kept.hopeful(rows)
+        found = search_in_lockstep(plan, kept.run, hopeful, wanted)
+        if len(hopeful) == len(rows) or not len(found):
+            return found if len(hopeful) == len(rows) else search_in_lockstep(plan, kept.run, rows, wanted)
+
+        def refused_rows() -> Sequence[tuple[Status, Index]]:
+            return search_in_lockstep(plan, kept.run, rows, wanted).refused_rows()
+
+        return replace(found, refused_rows=refused_rows)

@@ -74,6 +74,11 @@ class KeptOutcomes:
         self._own_row = own_row
         self._lockstep = lockstep
 
+    def hopeful(self, rows: Index) -> Index:
+        """Return those rows (intp) of which it is not known that they are no candidates, in their order."""
+        open_ones: Index = rows[~self._known[rows] | (self._first[rows] == -1)]
+        return open_ones
+
     def run(self, rows: Index) -> Outcome:
         """Return the outcome of dry runs on rows (intp)."""
         assert self._lockstep is not None
