@@ -37,9 +37,14 @@ class WaitingPod:
         return (*self.deadlines,)
 
     @property
+    def is_decided(self) -> bool:
+        """Return whether its wait is over: all have allowed it, or somebody refused."""
+        return self.refusal is not None or not self.deadlines
+
+    @property
     def deadline_ns(self) -> int:
-        """Return when the first plugin's patience ends."""
-        return min(self.deadlines.values())
+        """Return when the first plugin's patience ends; 0, which is at once, where the wait is over."""
+        return 0 if self.is_decided else min(self.deadlines.values())
 
     def allow(self, plugin: str) -> None:
         """Let it go on, as far as one plugin is concerned."""
@@ -52,7 +57,7 @@ class WaitingPod:
 
     def refuse(self, status: Status) -> None:
         """End its wait with a status, unless it is over already."""
-        if self.refusal is None and self.deadlines:
+        if not self.is_decided:
             self.refusal = status
             self.decided.append(self.queued.key)
 
@@ -103,6 +108,8 @@ class WaitingPods:
         """Return the pods whose time is over, each with the plugin whose patience ended."""
         found = []
         for key, waiting in self._pods.items():
+            if waiting.is_decided:
+                continue
             plugin = min(waiting.deadlines, key=waiting.deadlines.__getitem__)
             if waiting.deadlines[plugin] <= now_ns:
                 found.append((key, waiting, plugin))
