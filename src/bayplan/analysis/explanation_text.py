@@ -29,7 +29,7 @@ from bayplan.analysis.units import format_amount, format_count, format_duration
 from bayplan.sim.result import PodTimeline
 
 SHOWN_ATTEMPTS = 8
-SHOWN_REMEDIES = 5
+SHOWN_REMEDIES = 7
 SHOWN_EVENTS = 5
 """So many entries are shown; the rest is counted, and told by ``--json``."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from bayplan.analysis.run_source import RunSource
 from bayplan.engine.decision import Outcome
@@ -25,16 +25,23 @@ def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[s
     free = {
         name: node_amounts(node.status.allocatable) for name in nodes if (node := source.nodes.get(name)) is not None
     }
-    time_ns = source.records[number].time_ns
-    at_once = _bound_at_once(source, number)
-    for pod in source.pods:
+    for pod in pods_there(source, number):
         amounts = free.get(pod.node)
-        if amounts is None or not _is_there(pod, time_ns, at_once):
+        if amounts is None:
             continue
         amounts[PODS] = amounts.get(PODS, 0) - 1
         for resource, amount in source.requests_of(pod).items():
             amounts[resource] = amounts.get(resource, 0) - amount
     return free
+
+
+def pods_there(source: RunSource, number: int) -> Iterator[PodTimeline]:
+    """Yield the pods that were on nodes just before a decision."""
+    time_ns = source.records[number].time_ns
+    at_once = _bound_at_once(source, number)
+    for pod in source.pods:
+        if _is_there(pod, time_ns, at_once):
+            yield pod
 
 
 def _bound_at_once(source: RunSource, number: int) -> frozenset[str]:

@@ -7,11 +7,13 @@ was free at that moment, and where both don't agree nothing is said.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
 
 from bayplan.analysis.free_amounts import free_amounts
+from bayplan.analysis.neighbours import NEIGHBOUR_PLUGINS, Neighbours
 from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.units import format_amount, format_count
 from bayplan.engine.decision import Decision
@@ -74,7 +76,13 @@ def remedies(source: RunSource, number: int, decision: Decision, pod: PodTimelin
             }
             found += _room(source, number, reasons, pod)
         elif plugin in _BY_NODE:
-            found += _by_node(plugin, _BY_NODE[plugin], nodes, source, pod.pod)
+            found += _grouped(plugin, nodes, source, partial(_BY_NODE[plugin], pod.pod))
+        elif plugin in NEIGHBOUR_PLUGINS:
+            reasons = {
+                decision.names[row]: decision.statuses[part, int(decision.codes[part, row])].reasons for row in rows
+            }
+            neighbours = Neighbours(source, number, pod.pod)
+            found += _grouped(plugin, nodes, source, partial(_neighbours, neighbours, reasons))
     return sorted(found, key=lambda remedy: -len(remedy.nodes))
 
 
@@ -91,17 +99,19 @@ def _failing(source: RunSource, decision: Decision, pod: Pod) -> Bools:
     return failing
 
 
-def _by_node(
-    plugin: str, tell: Callable[[Pod, Node], str], nodes: Sequence[str], source: RunSource, pod: Pod
-) -> list[Remedy]:
+def _grouped(plugin: str, nodes: Sequence[str], source: RunSource, tell: Callable[[Node], str]) -> list[Remedy]:
     """Group nodes by what would have to change for each of them."""
     groups: dict[str, list[str]] = {}
     for name in nodes:
         node = source.nodes.get(name)
-        text = tell(pod, node) if node is not None else ""
+        text = tell(node) if node is not None else ""
         if text:
             groups.setdefault(text, []).append(name)
     return [Remedy(plugin=plugin, text=text, nodes=names) for text, names in groups.items()]
+
+
+def _neighbours(neighbours: Neighbours, reasons: dict[str, tuple[str, ...]], node: Node) -> str:
+    return neighbours.remedy(node, reasons[node.metadata.name])
 
 
 # --- room -------------------------------------------------------------------------------------------------------------

@@ -149,11 +149,11 @@ class ResultDirectory:
         return rows, table.column("requests").combine_chunks()
 
     def _timeline(self, row: dict[str, Any]) -> PodTimeline:
-        template = row.pop("template")
+        template, labels = row.pop("template"), row.pop("labels", None)
         row["fate"] = PodFate(row["fate"])
         if template is not None:
             namespace, _, name = row["key"].rpartition("/")
-            metadata = ObjectMeta(name=name, namespace=namespace, uid=row["uid"])
+            metadata = ObjectMeta(name=name, namespace=namespace, uid=row["uid"], labels=dict(labels or ()))
             row["pod"] = Pod(metadata=metadata, spec=self._templates[template])
         return PodTimeline(**row)
 

@@ -73,6 +73,7 @@ PODS = pa.schema(
         ("fate", pa.string()),
         ("requests", _AMOUNTS),
         ("template", pa.int32()),
+        ("labels", pa.map_(pa.string(), pa.string())),
     ]
 )
 

@@ -84,6 +84,7 @@ def _pods(result: SimulationResult, templates: _Templates) -> Iterator[Row]:
             pod.fate.value,
             list(requests.items()),
             template,
+            [] if pod.pod is None else sorted(pod.pod.metadata.labels.items()),
         )
 
 
