@@ -76,6 +76,9 @@ class RequestOptions:
     earlier_sums: int = 0
 
 
+_SCORING = RequestOptions(skip_pod_level_resources=True, missing_requests=_NON_ZERO)
+
+
 class AccountedRequests(NamedTuple):
     """What a pod takes from its node.
 
@@ -96,11 +99,7 @@ def fit_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
     Resizes are not looked at (the pod has not run yet). Negative sums count as 0. A scalar resource that is asked for
     with 0 stays in: upstream then goes through the comparison instead of only counting pods.
     """
-    options = RequestOptions(
-        skip_pod_level_resources=not gates.pod_level_resources,
-        use_node_allocatable_claims=False,
-    )
-    requests = pod_amounts(pod, options)
+    requests = pod_amounts(pod, _fitting(gates))
     return {
         name: max(0, amount)
         for name, amount in requests.items()
@@ -113,7 +112,7 @@ def fit_score_requests(pod: Pod) -> Amounts:
 
     Containers that ask for nothing count with the defaults; pod-level resources and resizes are not looked at.
     """
-    return pod_amounts(pod, RequestOptions(skip_pod_level_resources=True, missing_requests=_NON_ZERO))
+    return pod_amounts(pod, _SCORING)
 
 
 def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> Amounts:
@@ -146,6 +145,16 @@ def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_su
         if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or (name != PODS and is_scalar(name))
     }
     return AccountedRequests(requests, non_zero.get(CPU, 0), non_zero.get(MEMORY, 0))
+
+
+@cache
+def _fitting(gates: RequestGates) -> RequestOptions:
+    return RequestOptions(skip_pod_level_resources=not gates.pod_level_resources)
+
+
+@cache
+def _balancing(gates: RequestGates) -> RequestOptions:
+    return replace(_accounting(gates), use_node_allocatable_claims=False)
 
 
 @cache
