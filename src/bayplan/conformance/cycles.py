@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 
 from bayplan.base.errors import BayplanError
 from bayplan.conformance.cases import Json, JsonObject
@@ -31,6 +32,8 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, verdict_code
 from bayplan.objects.pod import Pod
+from bayplan.objects.quantity import parse_quantity
+from bayplan.objects.requests import repeats_overhead
 from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.arrays import Bools
@@ -110,6 +113,8 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
         # The program that made the recordings does not name the filter that refused the nominated node here.
         result.diagnosis.absent_status = absent_status(plan)
     _tell_filters(answer, plan, result)
+    if plan.pre.status is None and repeats_overhead(pod):
+        answer["filterAll"] = _every_filter(_plan_after_sums(scheduler, profile, pod))
     failure = result.failure
     # An Error of a filter ends the cycle before scores, whatever other nodes could do.
     if result.feasible_nodes and (failure is None or result.scored):
@@ -139,14 +144,7 @@ def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Non
         answer["nominated"] = {"node": result.nominated_node, "feasible": result.row >= 0 and result.tried_alone}
     if pre.status is not None:
         return
-    alive = np.flatnonzero(plan.state.nodes.alive).tolist()
-    every: dict[str, Json] = {}
-    for number, part in enumerate(plan.filter_parts):
-        failed = [row for row in alive if part.values[row]]
-        if failed:
-            told = {names[row] or "": _told(plan.explain(number, int(part.values[row]))) for row in failed}
-            every[part.name] = dict[str, Json](told)
-    answer["filterAll"] = every
+    answer["filterAll"] = _every_filter(plan)
     if result.tried_alone:
         answer["feasible"] = [result.nominated_node]
         return
@@ -155,6 +153,7 @@ def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Non
         first[row], verdicts[row] = number, verdict
     examined = plan.examined()
     told_filters: dict[str, Json] = {}
+    alive = np.flatnonzero(plan.state.nodes.alive).tolist()
     for row in alive:
         if examined[row] and first[row] >= 0:
             number, verdict = int(first[row]), int(verdicts[row])
@@ -164,6 +163,41 @@ def _tell_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Non
             told_filters[names[row] or ""] = {"plugin": found.plugin, **_told(found)}
     answer["filter"] = told_filters
     answer["feasible"] = list[Json](sorted(names[row] or "" for row in alive if examined[row] and first[row] < 0))
+
+
+def _every_filter(plan: Plan) -> dict[str, Json]:
+    """Return what every filter alone says of every node that it fails."""
+    names, alive = plan.state.nodes.names, np.flatnonzero(plan.state.nodes.alive).tolist()
+    every: dict[str, Json] = {}
+    for number, part in enumerate(plan.filter_parts):
+        failed = [row for row in alive if part.values[row]]
+        if failed:
+            told = {names[row] or "": _told(plan.explain(number, int(part.values[row]))) for row in failed}
+            every[part.name] = dict[str, Json](told)
+    return every
+
+
+def _plan_after_sums(scheduler: Scheduler, profile: Profile, pod: Pod) -> Plan:
+    """Return a plan for a pod as upstream leaves it after a PreFilter.
+
+    The program that made the recordings asks every filter alone only then, after another PreFilter.
+    """
+    sums = sum(plugin.sums_in_pre_filter for plugin in profile.pre_filter)
+    requests: dict[str, str | int | float] = {}
+    assert pod.spec.resources is not None
+    for name, amount in pod.spec.resources.requests.items():
+        quantity = parse_quantity(amount)
+        if quantity.is_decimal:
+            for _ in range(sums if name in pod.spec.overhead else 0):
+                quantity += parse_quantity(pod.spec.overhead[name])
+            amount = f"{quantity.milli_value()}m"
+        requests[name] = amount
+    resources = structs.replace(pod.spec.resources, requests=requests)
+    left = structs.replace(pod, spec=structs.replace(pod.spec, resources=resources))
+    plan = scheduler.plans.plan_for(profile, left)
+    plan.run_pre_filter_plugins(CycleState())
+    plan.refresh_filters()
+    return plan
 
 
 def _tell_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Status | None:
@@ -327,9 +361,7 @@ def _pre_enqueue(profile: Profile, pod: Pod) -> Status | None:
 
 
 def _nominated(pod: Pod, node_name: str) -> Pod:
-    from msgspec.structs import replace
-
-    return replace(pod, status=replace(pod.status, nominated_node_name=node_name))
+    return structs.replace(pod, status=structs.replace(pod.status, nominated_node_name=node_name))
 
 
 def _told(status: Status) -> dict[str, Json]:
