@@ -260,7 +260,7 @@ def test_only_the_first_word_about_a_waiting_pod_counts() -> None:
     waiting.reject("Together", "second")
     waiting.allow("Together")
     # It is time to act on that at once, even though its patience lasts for ten seconds.
-    assert scheduler.next_wakeup_ns(SECOND) == 0
+    assert scheduler.next_wakeup_ns(SECOND) == SECOND
     messages = [each[3] for each in told(scheduler.tick(SECOND)) if each[0] == "condition"]
     assert messages == ["0/1 nodes are available: 1 first."]
 

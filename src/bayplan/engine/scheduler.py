@@ -106,9 +106,10 @@ class Scheduler:
         return actions
 
     def next_wakeup_ns(self, now_ns: int) -> int | None:
-        """Return the earliest instant at which `tick` would do something, or None."""
-        instants = (self.queue.next_flush_ns(now_ns), self.waiting_pods.next_deadline_ns())
-        return min((instant for instant in instants if instant is not None), default=None)
+        """Return the earliest instant, now or later, at which `tick` would do something, or None."""
+        instants = [self.queue.next_flush_ns(now_ns), self.waiting_pods.next_deadline_ns()]
+        earliest = min((instant for instant in instants if instant is not None), default=None)
+        return None if earliest is None else max(earliest, now_ns)
 
     def tick(self, now_ns: int) -> list[Action]:
         """Run the timers: backoff, unschedulable time-out, Permit time-outs."""
