@@ -1,7 +1,7 @@
 """Recorded runs of the real scheduler against a real API server, played to ours in virtual time: events, conditions, nodes.
 
 What the test did in those runs is done at the same times; what the scheduler did is compared. The recordings have no kubelet and
-no controllers: pods stay pending, and terminating ones stay until somebody removes them.
+no controllers, so both are an hour late here: pods stay pending, and terminating ones stay until somebody removes them.
 """
 
 from __future__ import annotations
@@ -89,9 +89,8 @@ def replay(recorded: dict[str, Any], queue_type: type[SchedulingQueue]) -> Simul
         pick=first_by_name,
         queue_type=queue_type,
     )
-    cluster = VirtualCluster(
-        RandomStreams(0), ClusterOptions(kubelet=KubeletOptions(start_delay_ns=HOUR, termination_scale=1.0))
-    )
+    kubelet = KubeletOptions(start_delay_ns=HOUR, termination_scale=1.0)
+    cluster = VirtualCluster(RandomStreams(0), ClusterOptions(kubelet=kubelet, sync_delay_ns=HOUR))
     made = Simulator(scheduler, cluster, seed=0, start_ns=START, check=True)
     steps = recorded["steps"]
     for at_ms, operation in operations(steps):
