@@ -11,7 +11,7 @@ import numpy as np
 
 from bayplan.engine.extender_record import ExtenderSaid
 from bayplan.engine.tie_set import BestRows
-from bayplan.framework.extender import Extender, ExtenderFailure, Filtered
+from bayplan.framework.extender import TO_NODE_SCORE, Extender, ExtenderFailure, Filtered
 from bayplan.framework.status import SUCCESS, Code, Status, error
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import wrap_int64
@@ -118,25 +118,26 @@ def add_extender_scores(
         totals: int64, one a row of `rows`: what the plugins say.
     """
     nodes = state.nodes
-    places = {row: place for place, row in enumerate(rows.tolist())}
-    points = [0] * len(rows)
+    places = {nodes.names[row] or "": place for place, row in enumerate(rows.tolist())}
+    asked = [node for row in rows.tolist() if (node := nodes.nodes[row]) is not None]
+    worths = totals.copy()
     for number, extender in enumerate(extenders):
         if not extender.is_prioritizer or not extender.is_interested(pod):
             continue
         said = cycle.of(number)
-        answer = extender.prioritize(pod, [node for row in places if (node := nodes.nodes[row]) is not None])
+        answer = extender.prioritize(pod, asked)
         if isinstance(answer, ExtenderFailure):
             said.prioritize_error = answer.message
             continue
-        scores: dict[int, int] = {}
-        for name, score in answer:
-            row = nodes.row_of.get(name, -1)
-            if row in places:
-                scores[row] = scores.get(row, 0) + score
-                points[places[row]] = wrap_int64(points[places[row]] + extender.points(score))
-        said.scores = tuple(scores.items())
-    with np.errstate(over="ignore"):
-        worths = totals + np.array(points, dtype=np.int64)
+        known = [(places[name], score) for name, score in answer if name in places]
+        index = np.array([place for place, _ in known], dtype=np.intp)
+        scores: Ints = np.zeros(len(rows), dtype=np.int64)
+        with np.errstate(over="ignore"):
+            # A host that is named twice is given both; sums wrap, as Go's do.
+            np.add.at(scores, index, np.array([score for _, score in known], dtype=np.int64))
+            worths += scores * wrap_int64(extender.weight * TO_NODE_SCORE)
+        given = np.unique(index)
+        said.scores = tuple(zip(rows[given].tolist(), scores[given].tolist(), strict=True))
     best = worths.max()
     return int(best), np.sort(rows[worths == best])
 

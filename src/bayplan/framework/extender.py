@@ -23,7 +23,6 @@ from bayplan.framework.extender_answers import (
 from bayplan.framework.plugin import MAX_NODE_SCORE
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Container, Pod
-from bayplan.objects.quantity import wrap_int64
 
 EXTENDER = "Extender"
 """Stands for all extenders among the plugins that rejected a pod: every event brings it back."""
@@ -137,10 +136,6 @@ class Extender:
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Sequence[tuple[str, int]] | ExtenderFailure:
         """Ask for scores: (node name, score) as the extender lists them. Must have a prioritize verb."""
         return self._ask(self._configuration.prioritize_verb, self._nodes_arguments(pod, nodes), host_priorities)
-
-    def points(self, score: int) -> int:
-        """Return what a score adds to a node's total: times the weight, times 10 to get to the range of plugins."""
-        return wrap_int64(score * self.weight * TO_NODE_SCORE)
 
     def process_preemption(
         self, pod: Pod, victims: Mapping[str, Victims], pods_on: Callable[[str], Sequence[Pod] | None]

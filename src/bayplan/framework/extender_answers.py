@@ -61,6 +61,12 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
         raise AnswerError(f"json: cannot unmarshal {_kind(value)} into Go value of type v1.HostPriorityList")
     found = []
     for entry in value:
+        if type(entry) is dict and len(entry) == 2:
+            # Written as upstream writes it, an entry needs no second look; there is one for every node.
+            name, score = entry.get("Host"), entry.get("Score")
+            if type(name) is str and type(score) is int and MIN_INT64 <= score <= MAX_INT64:
+                found.append((name, score))
+                continue
         fields = _Fields(entry, "HostPriority")
         host = fields.get("Host", "string", _string) or ""
         found.append((host, fields.get("Score", "int64", _int64) or 0))
