@@ -389,6 +389,7 @@ NONE_FOR_NIL = {
     ("ServiceSpec", "selector"),
     ("ReplicationControllerSpec", "selector"),
     ("NodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution"),
+    ("NodeSelectorRequirement", "values"),
     *(("DeviceAttribute", name) for name in ("ints", "bools", "strings", "versions")),
 }
 

@@ -18,13 +18,11 @@ from bayplan.objects.requests import (
     RequestOptions,
     accounted_requests,
     balance_requests,
-    container_images,
     fit_requests,
     fit_score_requests,
     host_ports,
     is_scaled_down,
     node_amounts,
-    normalized_image_name,
     pod_amounts,
     pod_priority,
     pod_requests,
@@ -297,32 +295,6 @@ def test_host_ports_come_from_sidecars_and_containers() -> None:
         HostPort("0.0.0.0", "TCP", 80),
         HostPort("10.0.0.1", "TCP", 81),
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "want"),
-    [
-        pytest.param("nginx", "nginx:latest", id="no tag"),
-        pytest.param("nginx:1", "nginx:1", id="a tag"),
-        pytest.param("registry:5000/nginx", "registry:5000/nginx:latest", id="a port is no tag"),
-        pytest.param("registry:5000/nginx:1", "registry:5000/nginx:1", id="a port and a tag"),
-        pytest.param("nginx@sha256:abc", "nginx@sha256:abc", id="a digest"),
-        pytest.param("", ":latest", id="no name"),
-    ],
-)
-def test_image_names_have_a_tag(name: str, want: str) -> None:
-    assert normalized_image_name(name) == want
-
-
-def test_images_of_init_containers_and_volumes_count() -> None:
-    pod = pod_of(
-        {
-            "containers": [{"image": "a"}, {"image": "a"}],
-            "initContainers": [{"image": "b:1"}],
-            "volumes": [{"name": "v", "image": {"reference": "c"}}, {"name": "w", "emptyDir": {}}],
-        }
-    )
-    assert container_images(pod) == ("b:1", "a:latest", "a:latest", "c:latest")
 
 
 def test_a_pod_without_priority_has_zero() -> None:

@@ -1,4 +1,4 @@
-"""What pods ask of nodes: requests in the numbers that the scheduler compares, host ports, images.
+"""What pods ask of nodes: requests in the numbers that the scheduler compares, host ports.
 
 Which function is for what:
 
@@ -464,7 +464,7 @@ def pod_priority(pod: Pod) -> int:
     return pod.spec.priority or 0
 
 
-# --- ports and images -------------------------------------------------------------------------------------------------
+# --- ports ---------------------------------------------------------------------------------------------------------
 
 
 class HostPort(NamedTuple):
@@ -493,16 +493,3 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 def _running_containers(init: tuple[Container, ...], containers: tuple[Container, ...]) -> Iterable[Container]:
     return (*filter(is_sidecar, init), *containers) if init else containers
-
-
-def container_images(pod: Pod) -> tuple[str, ...]:
-    """Return the normalised names of a pod's images: init containers, containers, image volumes; repeats stay in."""
-    spec = pod.spec
-    names = [normalized_image_name(container.image) for container in (*spec.init_containers, *spec.containers)]
-    names.extend(normalized_image_name(volume.image.reference) for volume in spec.volumes if volume.image is not None)
-    return tuple(names)
-
-
-def normalized_image_name(name: str) -> str:
-    """Add `:latest` to an image name without tag or digest."""
-    return f"{name}:latest" if name.rfind(":") <= name.rfind("/") else name

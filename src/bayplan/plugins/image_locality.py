@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bayplan.framework.plugin import MAX_NODE_SCORE, Params, Reads, ScorePlugin
+from bayplan.objects.image_names import container_images
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import wrap_int64
-from bayplan.objects.requests import container_images
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows

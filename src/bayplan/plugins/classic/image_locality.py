@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayplan.framework.plugin import Params, Reads, ScorePlugin
+from bayplan.objects.image_names import normalized_image_name
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import wrap_int64
-from bayplan.objects.requests import normalized_image_name
 from bayplan.plugins.classic.priority import MAX_PRIORITY
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState

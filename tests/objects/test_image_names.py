@@ -1,0 +1,32 @@
+"""The names of images: with a tag, and of all that a pod runs or mounts."""
+
+import pytest
+
+from bayplan.objects.image_names import container_images, normalized_image_name
+from tests.objects.test_requests import pod_of
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        pytest.param("nginx", "nginx:latest", id="no tag"),
+        pytest.param("nginx:1", "nginx:1", id="a tag"),
+        pytest.param("registry:5000/nginx", "registry:5000/nginx:latest", id="a port is no tag"),
+        pytest.param("registry:5000/nginx:1", "registry:5000/nginx:1", id="a port and a tag"),
+        pytest.param("nginx@sha256:abc", "nginx@sha256:abc", id="a digest"),
+        pytest.param("", ":latest", id="no name"),
+    ],
+)
+def test_image_names_have_a_tag(name: str, want: str) -> None:
+    assert normalized_image_name(name) == want
+
+
+def test_images_of_init_containers_and_volumes_count() -> None:
+    pod = pod_of(
+        {
+            "containers": [{"image": "a"}, {"image": "a"}],
+            "initContainers": [{"image": "b:1"}],
+            "volumes": [{"name": "v", "image": {"reference": "c"}}, {"name": "w", "emptyDir": {}}],
+        }
+    )
+    assert container_images(pod) == ("b:1", "a:latest", "a:latest", "c:latest")
