@@ -122,6 +122,11 @@ class IdleEvents(Right):
         return ((ClusterEvent(EventResource.NODE, ActionType(0)), None),)
 
 
+class SilentHint(Right):
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        return ((ClusterEvent(EventResource.NODE, ActionType.ADD), lambda pod, old, new: None),)  # type: ignore[return-value]
+
+
 class NoKey(Right):
     def compile(self, pod: Pod, cluster: ClusterState) -> Any:
         return 1000
@@ -341,6 +346,7 @@ BROKEN = [
     (NoEvents, "NoEvents can reject pods (filter) and registers no event"),
     (OddEvents, "not a (ClusterEvent, hint or None)"),
     (IdleEvents, "holds an event without action"),
+    (SilentHint, "the hint of NodeAdd answered None, not a HintAnswer"),
     (NoKey, "which has no attribute key"),
     (ListAsKey, "the key of the spec is not hashable: [1000]"),
     (WrongType, "filter() returned int64["),

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.events import ActionType, EventResource, HintAnswer
 from bayplan.framework.plugin import MAX_NODE_SCORE, FilterPlugin, NormalizePlugin, Plugin, PreFilterResult, Reads
 from bayplan.framework.status import MAX_PLUGIN_CODE, Status
 from bayplan.objects.meta import ObjectMeta
@@ -296,6 +297,24 @@ def pods_that_look_alike_are_treated_alike(make: Make, world: World) -> None:
         _compare(subject.outcome(), subject.outcome(pod), how)
 
 
+def hints_answer(make: Make, world: World) -> None:
+    """Hints about nodes and pods answer whether a waiting pod is to be tried again."""
+    subject = make(world)
+    nodes = [typed(document, Node) for document in world.nodes]
+    pods = [typed(document, Pod) for document in (world.newcomer, *world.running)]
+    kinds: dict[str, list[Any]] = {EventResource.NODE: nodes, EventResource.POD: pods, EventResource.ASSIGNED_POD: pods}
+    for event, hint in subject.plugin.events_to_register():
+        for item in kinds.get(event.resource, ())[:2] if hint is not None else ():
+            for action, old, new in (
+                (ActionType.ADD, None, item),
+                (ActionType.DELETE, item, None),
+                (~(ActionType.ADD | ActionType.DELETE), item, item),
+            ):
+                answer = hint(subject.pod, old, new) if event.actions & action else HintAnswer.SKIP
+                if not isinstance(answer, HintAnswer | bool):
+                    raise PluginFault(f"the hint of {event.label} answered {answer!r}, not a HintAnswer")
+
+
 # --- how it is done ---------------------------------------------------------------------------------------------------
 
 UNSIGNED = ("name", "annotation")
@@ -455,5 +474,6 @@ CHECKS: tuple[Check, ...] = (
     what_is_not_declared_has_no_influence,
     pods_that_look_alike_are_treated_alike,
     supposed_usage_is_read_through_the_view,
+    hints_answer,
 )
 """In this order: what an earlier one finds may be why a later one fails."""
