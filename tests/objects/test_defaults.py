@@ -339,6 +339,25 @@ def test_the_gate_of_pod_level_resources_leaves_them_as_they_are() -> None:
     assert (resources.requests, resources.limits) == ({}, {"cpu": "1"})
 
 
+@pytest.mark.parametrize(
+    ("amounts", "overhead", "want"),
+    [
+        pytest.param(["0.5Gi", "64Mi"], {"memory": "1Gi"}, True, id="a sum with a fraction of a binary unit"),
+        pytest.param(["512Mi", "64Mi"], {"memory": "1Gi"}, False, id="the same without"),
+        pytest.param(["0.5Gi", "64Mi"], {"cpu": "1"}, False, id="no overhead beside it, so that it does not matter"),
+    ],
+)
+def test_requests_from_containers_stay_decimals_beside_overhead(
+    amounts: list[str], overhead: dict[str, str], want: bool
+) -> None:
+    containers = [{"resources": {"requests": {"memory": amount}}} for amount in amounts]
+    spec = {"containers": containers, "resources": {"limits": {"cpu": "1"}}, "overhead": overhead}
+    resources = default_pod(convert({"spec": spec}, Pod)).spec.resources
+    assert resources is not None
+    quantity = parse_quantity(resources.requests["memory"])
+    assert (quantity.value(), quantity.is_decimal) == (576 * 2**20, want)
+
+
 def test_an_object_is_left_alone() -> None:
     pod = convert({"spec": {"containers": [{"resources": {"limits": {"cpu": "1"}}}]}}, Pod)
     before = msgspec.json.encode(pod)

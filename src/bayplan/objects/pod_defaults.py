@@ -107,7 +107,8 @@ def _pod_level_resources(pod: Pod, resources: ResourceRequirements) -> ResourceR
         options = RequestOptions(exclude_overhead=True, skip_pod_level_resources=True)
         for name, quantity in pod_requests(pod, options).items():
             if is_pod_level(name) and not is_huge_page(name):
-                requests.setdefault(name, str(_rounded_quantity(quantity)))
+                summed = _rounded_quantity(quantity)
+                requests.setdefault(name, _as_decimal(summed) if name in pod.spec.overhead else str(summed))
         for name, limit in limits.items():
             if is_pod_level(name):
                 requests.setdefault(name, limit)
@@ -197,6 +198,18 @@ def _rounded_quantity(quantity: Quantity) -> Quantity:
         return quantity
     milli = -(-nanos // _MILLI_IN_NANOS) if nanos > 0 else nanos // _MILLI_IN_NANOS
     return Quantity(milli, -3, format=quantity.format)
+
+
+def _as_decimal(quantity: Quantity) -> str:
+    """Write a sum so that reading it gives upstream's form of it: a decimal where one of its parts is one.
+
+    It counts beside overhead only (`bayplan.objects.requests.repeats_overhead`).
+    """
+    if not quantity.is_decimal or parse_quantity(str(quantity)).is_decimal:
+        return str(quantity)
+    # With a fraction of a binary unit, which is never kept as an integer. 10 ** 10 / 1024 is one.
+    digits = quantity.as_nanos() * (10**10 // 1024)
+    return f"{digits // 10**19}.{digits % 10**19:019d}Ki"
 
 
 def rounded(resources: ResourceList) -> ResourceList:
