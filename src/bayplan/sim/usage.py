@@ -1,14 +1,14 @@
 """Measure what is requested of every resource over time, in the whole cluster and in each zone.
 
-The meter reads the columns of the state and follows its logs of changed rows, once for each instant of virtual time: what
-passes within one instant is not seen, and an instant costs as much as rows changed in it.
+The meter follows what the state notes of placements and of nodes, once for each instant of virtual time: what passes within one
+instant is not seen, and an instant costs as much as came and went in it.
 """
 
 from __future__ import annotations
 
 from bayplan.sim.result import ResourceUsage
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT, Footprint
 from bayplan.state.resource_table import PODS
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
@@ -62,97 +62,87 @@ class UsageMeter:
     """Follow a state through virtual time.
 
     Args:
-        state: the columns.
+        state: the columns, without pods; nobody else may empty its list of placements.
         start_ns: when the run begins.
     """
 
     def __init__(self, state: ClusterState, start_ns: int) -> None:
         self._state = state
         self._start_ns = start_ns
-        self._usage_position = state.usage_log.start
+        state.placements = []
         self._node_position = state.node_log.start
         self._width = 0
         self._cluster = _Totals()
         self._zones: dict[str, _Totals] = {}
-        # Per row what was last seen there.
+        # Per row that has a node the totals of its zone, and what it offers.
         self._zone_of: dict[int, _Totals] = {}
-        self._requested: dict[int, list[int]] = {}
         self._allocatable: dict[int, list[int]] = {}
 
     def settle(self, now_ns: int) -> None:
         """Take in what changed since the last call; to be called when everything of an instant has happened."""
         state, time_ns = self._state, now_ns - self._start_ns
         touched: dict[int, _Totals] = {}
+        if state.placements:
+            placements, state.placements = state.placements, []
+            self._fit(len(state.usage))
+            for row, footprint, sign in placements:
+                zone = self._zone_of.get(row)
+                if zone is not None:
+                    self._take_placement(zone, footprint, sign, time_ns)
+                    if sign > 0:
+                        touched[id(zone)] = zone
+                        touched[id(self._cluster)] = self._cluster
         if self._node_position != state.node_log.end:
             rows = state.node_log.since(self._node_position)
             self._node_position = state.node_log.end
             for row in dict.fromkeys(rows) if rows is not None else range(state.nodes.count):
                 self._take_node(row, time_ns, touched)
-        if self._usage_position != state.usage_log.end:
-            rows = state.usage_log.since(self._usage_position)
-            self._usage_position = state.usage_log.end
-            if rows is None:
-                rows = list(range(state.nodes.count))
-            for row in rows if len(rows) == 1 else dict.fromkeys(rows):
-                self._take_usage(row, time_ns, touched)
         for totals in touched.values():
             totals.note_peaks(now_ns)
 
+    def _take_placement(self, zone: _Totals, footprint: Footprint, sign: int, time_ns: int) -> None:
+        """Take in what a pod takes of a zone, or gives back to it."""
+        requested, moments = zone.requested, zone.requested_moment
+        cluster, cluster_moments = self._cluster.requested, self._cluster.requested_moment
+        for number, amount in footprint.amounts:
+            change = sign * amount
+            moment = change * time_ns
+            requested[number] += change
+            moments[number] += moment
+            cluster[number] += change
+            cluster_moments[number] += moment
+
     def _take_node(self, row: int, time_ns: int, touched: dict[int, _Totals]) -> None:
-        """Take in a row whose node came, changed or went: it is taken out of its zone and put into its zone of now."""
+        """Take in a row whose node came, changed or went: it is taken out of its zone and put into its zone of now.
+
+        The placements of the instant are in the sums already, so that what its pods take is what the zone has to give up.
+        """
         state = self._state
+        used: list[int] = state.usage[:, row].tolist()
+        self._fit(len(used))
         before = self._zone_of.pop(row, None)
         if before is not None:
-            had_used, had_offered = self._requested.pop(row), self._allocatable.pop(row)
+            had_offered = self._allocatable.pop(row)
             for totals in (before, self._cluster):
                 totals.nodes -= 1
-                _add(totals.requested, totals.requested_moment, had_used, -1, time_ns)
+                _add(totals.requested, totals.requested_moment, used, -1, time_ns)
                 _add(totals.allocatable, totals.allocatable_moment, had_offered, -1, time_ns)
                 touched[id(totals)] = totals
         node = state.nodes.nodes[row]
         if node is None:
             return
-        used: list[int] = state.usage[:, row].tolist()
-        self._fit(len(used))
         zone = node.metadata.labels.get(ZONE_LABEL, "")
         after = self._zones.get(zone)
         if after is None:
             after = self._zones[zone] = _Totals()
             after.fit(self._width)
         offered = [int(state.nodes.allowed_pods[row]), 0, 0, *state.nodes.allocatable[:, row].tolist()]
-        self._zone_of[row], self._allocatable[row], self._requested[row] = after, offered, used
+        self._zone_of[row], self._allocatable[row] = after, offered
         for totals in (after, self._cluster):
             totals.nodes += 1
             _add(totals.requested, totals.requested_moment, used, 1, time_ns)
             _add(totals.allocatable, totals.allocatable_moment, offered, 1, time_ns)
             touched[id(totals)] = totals
-
-    def _take_usage(self, row: int, time_ns: int, touched: dict[int, _Totals]) -> None:
-        """Take in a row on which pods came or went."""
-        zone = self._zone_of.get(row)
-        if zone is None:
-            return
-        before = self._requested[row]
-        after: list[int] = self._state.usage[:, row].tolist()
-        if before == after:
-            return
-        self._requested[row] = after
-        if len(after) != len(before):
-            self._fit(len(after))
-            before += [0] * (len(after) - len(before))
-        cluster, grown = self._cluster, False
-        for number, amount in enumerate(after):
-            change = amount - before[number]
-            if change:
-                moment = change * time_ns
-                zone.requested[number] += change
-                zone.requested_moment[number] += moment
-                cluster.requested[number] += change
-                cluster.requested_moment[number] += moment
-                grown |= change > 0
-        if grown:
-            touched[id(zone)] = zone
-            touched[id(cluster)] = cluster
 
     def _fit(self, width: int) -> None:
         if width > self._width:

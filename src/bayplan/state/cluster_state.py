@@ -65,6 +65,7 @@ class ClusterState:
         counters: how many pods per row match a selector, or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         usage_floats: `usage` as floats.
+        placements: what pods took and gave back since somebody emptied the list: row, footprint, 1 or -1; None: nobody asks.
         usage_log: rows whose usage changed. node_log: rows whose node changed, came or went.
         ports_log: rows whose ports in use changed.
         pod_log: rows where pods were renewed that take the same as before (`renew_pod`).
@@ -83,6 +84,7 @@ class ClusterState:
         self.pods_on: list[dict[str, PodInfo]] = []
         self.catalog = ObjectCatalog()
         self.counters = Counters(self.nodes.capacity)
+        self.placements: list[tuple[int, Footprint, int]] | None = None
         self.usage_log = RowLog()
         self.usage_floats = UsageFloats(self)
         self.node_log = RowLog()
@@ -207,6 +209,8 @@ class ClusterState:
             self._small &= footprint.largest < SMALL
             self._measure_sums()
         self.usage_log.append(row)
+        if self.placements is not None:
+            self.placements.append((row, footprint, 1))
         fresh = None
         if footprint.host_ports:
             fresh = self.host_ports.add(row, footprint.host_ports)
@@ -249,6 +253,8 @@ class ClusterState:
             del nodes[row]
         self.counters.count(info, row, -1)
         self.usage_log.append(row)
+        if self.placements is not None:
+            self.placements.append((row, info.footprint, -1))
         if not info.footprint.host_ports:
             return []
         self.ports_log.append(row)
@@ -264,6 +270,8 @@ class ClusterState:
         nodes[row] = nodes.get(row, 0) + 1
         self.counters.count(info, row, 1)
         self.usage_log.append(row)
+        if self.placements is not None:
+            self.placements.append((row, info.footprint, 1))
         if info.footprint.host_ports:
             self.host_ports.add(row, tuple(ports))
             self.ports_log.append(row)

@@ -24,13 +24,17 @@ class Footprint:
     Attributes:
         vector: int64[3 + resources], one column of the usage matrix (`POD_COUNT` and following).
         host_ports: ports of the node.
+        amounts: the rows of `vector` that are not 0, with their amounts.
         largest: the largest amount in `vector` (see `largest_amount`); bounds what sums can reach.
     """
 
-    __slots__ = ("host_ports", "largest", "vector")
+    __slots__ = ("amounts", "host_ports", "largest", "vector")
 
     def __init__(self, vector: Ints, host_ports: tuple[HostPort, ...]) -> None:
         self.vector = vector
+        self.amounts: tuple[tuple[int, int], ...] = tuple(
+            (number, amount) for number, amount in enumerate(vector.tolist()) if amount
+        )
         self.host_ports = host_ports
         self.largest = largest_amount(vector)
 
