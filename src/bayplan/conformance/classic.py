@@ -185,7 +185,8 @@ class ClassicRun:
             },
         }
         if node:
-            scheduler.pods[key_of(pod)] = _nominated(pod, node)
+            # Others see it waiting, also where its specification names a node.
+            scheduler.pods[key_of(pod)] = _nominated(scheduler.pods[key_of(pod)], node)
             scheduler.queue.nominate(scheduler.pods[key_of(pod)], NominatingInfo(NominatingMode.OVERRIDE, node))
         for other in cleared:
             scheduler.pods[key_of(other)] = _nominated(other, "")
