@@ -1,7 +1,10 @@
-"""Whole simulations, from files to the outcome: a trace like OpenB's, made on the spot, and OpenB itself where it is at hand."""
+"""Whole simulations, from files to the report: a trace like OpenB's, made on the spot, and OpenB itself where it is at hand."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,13 +71,30 @@ def run(name: str, paths: list[str]) -> Figure:
     )
 
 
+def run_process(name: str, paths: list[str], *options: str) -> Figure:
+    """Run the command line on files and return the seconds from the start of the process to its end."""
+    command = [sys.executable, "-m", "bayplan", "simulate", *paths, "--seed", "1", *options]
+    start = time.perf_counter()
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds = time.perf_counter() - start
+    digest = re.search("digest ([0-9a-f]{16})", ended.stdout)
+    assert digest is not None
+    what = "imports, files, report" + (", result directory" if options else "")
+    return Figure(name=f"{name}, process", value=seconds, unit="s", decisions_hash=digest[1], note=what)
+
+
 def figures(size: str) -> Iterator[Figure]:
-    """Yield seconds for a made trace and, at size large, for OpenB with both node lists."""
+    """Yield seconds for a made trace and, at size large, for OpenB with both node lists: in this process, and as one of its own."""
     nodes, tasks = (60, 200) if size == "small" else (1_523, 8_152)
     with TemporaryDirectory() as folder:
         paths = write_trace(Path(folder), nodes, tasks)
-        yield run(f"made trace, {nodes:,} nodes, {tasks:,} tasks", paths)
-    if size == "large" and OPENB.is_dir():
-        for nodes_file in ("openb_node_list_all_node.csv", "openb_node_list_gpu_node.csv"):
-            paths = [str(OPENB / nodes_file), str(OPENB / "openb_pod_list_default.csv")]
-            yield run(f"OpenB, {nodes_file.removesuffix('.csv')}", paths)
+        name = f"made trace, {nodes:,} nodes, {tasks:,} tasks"
+        yield run(name, paths)
+        yield run_process(name, paths)
+        if size == "large" and OPENB.is_dir():
+            for nodes_file in ("openb_node_list_all_node.csv", "openb_node_list_gpu_node.csv"):
+                paths = [str(OPENB / nodes_file), str(OPENB / "openb_pod_list_default.csv")]
+                name = f"OpenB, {nodes_file.removesuffix('.csv')}"
+                yield run(name, paths)
+                yield run_process(name, paths)
+                yield run_process(f"{name} --out", paths, "--out", str(Path(folder, "result")))
