@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 
 from bayplan.base.errors import InputError
-from bayplan.cli.simulation_options import INPUT_HELP
+
+PATH_HELP = (
+    "What the cluster holds at the start: manifests or dumps (YAML, JSON, gzip; files, folders, patterns, - for standard "
+    "input)."
+)
 
 
 def up(
-    paths: Annotated[
-        list[str] | None, typer.Argument(metavar="PATH", help=f"What the cluster holds at the start. {INPUT_HELP}")
-    ] = None,
+    paths: Annotated[list[str] | None, typer.Argument(metavar="PATH", help=PATH_HELP)] = None,
     port: Annotated[int, typer.Option(metavar="N", help="Where to listen; 0 takes a free one.")] = 6443,
     listen: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen; beyond this machine only with --token.")

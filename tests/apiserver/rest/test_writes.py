@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import cast
+
 import pytest
 
 from tests.apiserver.client import APPLY, JSON_PATCH, PODS, STRATEGIC, Client, Document, names, pod
@@ -205,3 +208,60 @@ def test_unknown_fields_warn_and_strict_refuses(client: Client) -> None:
         refused.at("message")
         == 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "nope"'
     )
+
+
+# --- kubectl apply, once on the client's side, then on the server's ---------------------------------------------------
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def applied_by_kubectl(client: Client) -> Document:
+    """Create a config map as kubectl's client-side apply does, and return its configuration."""
+    config: Document = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "m", "namespace": "default"},
+        "data": {"a": "1"},
+    }
+    annotations = {LAST_APPLIED: json.dumps(config)}
+    written = {**config, "metadata": {"name": "m", "annotations": annotations}}
+    path = "/api/v1/namespaces/default/configmaps"
+    assert client.post(f"{path}?fieldManager=kubectl-client-side-apply", written).status == 201
+    return config
+
+
+def test_what_kubectl_applied_before_is_no_conflict() -> None:
+    client = Client()
+    config = {**applied_by_kubectl(client), "data": {"a": "2"}}
+    path = "/api/v1/namespaces/default/configmaps/m"
+    assert client.patch(f"{path}?fieldManager=other", config, APPLY).status == 409
+    answer = client.patch(f"{path}?fieldManager=kubectl", config, APPLY)
+    assert answer.status == 200
+    assert answer.at("data.a") == "2"
+
+
+def test_the_annotation_of_kubectl_stays_in_step() -> None:
+    client = Client()
+    config = {**applied_by_kubectl(client), "data": {"a": "2"}}
+    answer = client.patch("/api/v1/namespaces/default/configmaps/m?fieldManager=kubectl", config, APPLY)
+    annotations = answer.at("metadata.annotations")
+    assert isinstance(annotations, dict)
+    assert json.loads(annotations[LAST_APPLIED]) == config
+
+
+# --- what only a kubelet can answer -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "message"),
+    [
+        ({}, 400, "pod p does not have a host assigned"),
+        ({"nodeName": "n"}, 500, "no preferred addresses found; known addresses: []"),
+    ],
+)
+def test_logs_are_refused_as_nothing_runs(spec: Document, status: int, message: str) -> None:
+    client = Client()
+    document = pod("p", lambda new: cast("Document", new["spec"]).update(spec))
+    assert client.post(PODS, document).status == 201
+    answer = client.get(f"{PODS}/p/log")
+    assert (answer.status, answer.at("message")) == (status, message)

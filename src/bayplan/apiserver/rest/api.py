@@ -21,6 +21,7 @@ from bayplan.apiserver.rest.options import (
     delete_options,
     list_options,
     read_bool,
+    read_duration,
     read_revision,
     write_options,
 )
@@ -68,6 +69,8 @@ class Api:
         )
         if info.verb in ("list", "watch", "get") and not info.subresource:
             return await self._read(info, request, form)
+        if info.subresource in subresources.OF_RUNNING_PODS:
+            raise subresources.not_running(self.backend, info)
         if info.verb == "create":
             return self._create(info, request, form)
         if info.subresource == "scale":
@@ -85,7 +88,7 @@ class Api:
     async def _read(self, info: RequestInfo, request: Request, form: Form) -> Response | Stream:
         if info.verb == "watch":
             options = list_options(request.query, watch=True)
-            watch = Watch(self.backend, info, options, form)
+            watch = Watch(self.backend, info, options, form, read_duration(request.query.get("timeout", "")))
             return Stream(watch.frames(), JSON)
         if info.verb == "get":
             wanted = read_revision(request.query.get("resourceVersion", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ Document = dict[str, object]
 _META_GROUP = "meta.k8s.io"
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 NOT_OLDER_THAN = "NotOlderThan"
 EXACT = "Exact"
 
@@ -45,6 +47,20 @@ def read_integer(query: Mapping[str, str], name: str) -> int | None:
         return int(text)
     except ValueError:
         raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax") from None
+
+
+def read_duration(text: str) -> float:
+    """Return the seconds of a Go duration such as ``1m30s``, 0 for none.
+
+    Raises:
+        ApiError: it is no duration.
+    """
+    if not text or text == "0":
+        return 0.0
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)", text)
+    if "".join(number + unit for number, unit in parts) != text:
+        raise bad_request(f"invalid timeout specified in the request URL: time: invalid duration {quote(text)}")
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import cast
 
 from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.compare import fields_of
+from bayplan.apiserver.fields.field_set import paths
 from bayplan.apiserver.fields.merging import DuplicateItemError
 from bayplan.apiserver.kinds.strategy import Document, part
 from bayplan.apiserver.patches.json_patch import JsonPatchError, json_patch, merge_patch
@@ -29,6 +32,8 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 _TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_KUBECTL = "kubectl"
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
@@ -160,7 +165,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
     request_facts = writing.ownership(backend, info, options)
     managers = managed.decode(part(old, "metadata").get("managedFields"))
     try:
-        merged, managers = managed.apply(request_facts, zero, old, config, managers, force=options.force)
+        merged, managers = _applied(request_facts, zero, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:
         raise _conflicting(problem) from problem
     except DuplicateItemError as problem:
@@ -181,6 +186,49 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         written = writing.change(backend, info, old, new, managers, options)
     written.warnings = [*warnings, *written.warnings]
     return written
+
+
+def _applied(
+    request: managed.Request,
+    zero: Document,
+    old: Document,
+    config: Document,
+    managers: managed.Managers,
+    *,
+    force: bool,
+) -> tuple[Document, managed.Managers]:
+    """Apply, and for kubectl keep the annotation of its client-side apply in step.
+
+    Fields that kubectl itself applied before, on the client's side, are no conflict.
+
+    Raises:
+        ApplyConflict: others set a field to something else.
+        DuplicateItemError: the configuration names an item of a list twice.
+    """
+    before = part(old, "metadata", "annotations").get(_LAST_APPLIED)
+    by_kubectl = request.manager == _KUBECTL and isinstance(before, str) and bool(before)
+    try:
+        merged, managers = managed.apply(request, zero, old, config, managers, force=force)
+    except managed.ApplyConflict as problem:
+        if not by_kubectl or not _is_own(request, str(before), problem):
+            raise
+        merged, managers = managed.apply(request, zero, old, config, managers, force=True)
+    if by_kubectl:
+        metadata = {**part(merged, "metadata")}
+        text = json.dumps(config, separators=(",", ":"), sort_keys=True, ensure_ascii=False) + "\n"
+        metadata["annotations"] = {**part(metadata, "annotations"), _LAST_APPLIED: text}
+        merged = {**merged, "metadata": metadata}
+    return merged, managers
+
+
+def _is_own(request: managed.Request, before: str, problem: managed.ApplyConflict) -> bool:
+    """Say whether all conflicts are about fields of the configuration in the annotation."""
+    try:
+        config = parse_json(before.encode()).value
+    except BodyError:
+        return False
+    known = set(paths(fields_of(request.kind, config)))
+    return all(path in known for _, path in problem.conflicts)
 
 
 def _configuration(body: bytes) -> Document:

@@ -24,7 +24,8 @@ _encode = msgspec.json.encode
 def encode_document(document: Document, form: Form) -> bytes:
     """Return a document as JSON or YAML."""
     if form.media_type == YAML:
-        text: str = yaml.safe_dump(document, default_flow_style=False, sort_keys=True, allow_unicode=True)
+        plain = msgspec.json.decode(msgspec.json.encode(document))
+        text: str = yaml.safe_dump(plain, default_flow_style=False, sort_keys=True, allow_unicode=True)
         return text.encode()
     if form.pretty:
         return msgspec.json.format(_encode(document), indent=2)

@@ -39,9 +39,13 @@ class Watch:
         info: what is watched.
         options: from where, for how long, with bookmarks or not.
         form: of the objects in events.
+        request_timeout: seconds after which the client has said that it goes; 0 for never.
     """
 
-    def __init__(self, backend: Backend, info: RequestInfo, options: ListOptions, form: Form) -> None:
+    def __init__(
+        self, backend: Backend, info: RequestInfo, options: ListOptions, form: Form, request_timeout: float = 0.0
+    ) -> None:
+        self._request_timeout = request_timeout
         self._backend = backend
         self._resource = info.resource
         self._options = options
@@ -99,7 +103,7 @@ class Watch:
     async def _follow(self) -> AsyncIterator[bytes]:
         """Yield what comes, until the time is over, history breaks or nobody reads."""
         loop = asyncio.get_running_loop()
-        seconds = self._options.timeout_seconds
+        seconds = self._options.timeout_seconds or self._request_timeout
         deadline = loop.time() + (seconds if seconds else _LEAST_TIMEOUT)
         next_bookmark = self._next_bookmark(loop.time(), deadline)
         while True:
