@@ -19,7 +19,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import GatheredRows
 
 if TYPE_CHECKING:
-    from bayplan.engine.plan_scores import PlanScores
+    from bayplan.engine.plan_progress import PlanProgress
 
 MOST_BEHIND = 6
 """So many placements may have come since all plans of a convoy were brought up to date; one by one they are cheaper up to here."""
@@ -61,7 +61,7 @@ class Convoy:
     def __init__(self, rules: Rules, state: ClusterState) -> None:
         self._filters, self._scores = rules
         self._state = state
-        self._plans: list[PlanScores] = []
+        self._plans: list[PlanProgress] = []
         self._node_position = state.node_log.end
         self.position = state.usage_log.end
         self._refreshes = 0
@@ -83,7 +83,7 @@ class Convoy:
         """Return whether the nodes are still as they were."""
         return self._node_position == self._state.node_log.end
 
-    def join(self, plan: PlanScores) -> int:
+    def join(self, plan: PlanProgress) -> int:
         """Take a plan that is up to date into the convoy; return its place. Its arrays become rows of the matrices."""
         place = len(self._plans)
         if place == len(self._total):

@@ -15,7 +15,8 @@ import numpy as np
 
 from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, Part
 from bayplan.engine.part_store import PartStore
-from bayplan.engine.plan_scores import PlanScores, united
+from bayplan.engine.plan_progress import united
+from bayplan.engine.plan_scores import PlanScores
 from bayplan.engine.pre_filters import PreFilterOutcome, PreFilters
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Params, PreFilterPlugin, PreScorePlugin, ScorePlugin
