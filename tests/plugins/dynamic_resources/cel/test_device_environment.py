@@ -120,6 +120,7 @@ def test_answers_and_failures(expression: str, want: object) -> None:
             "1:19: Syntax error: mismatched input '<EOF>' expecting " + EXPECTED.replace("'!'", "'!', '?'"),
             id="an index without an end: it may begin with a question mark",
         ),
+        pytest.param("!-2", "1:1: found no matching overload for '!_' applied to '(int)'", id="not of a negative number"),
         pytest.param("if", "1:1: reserved identifier: if", id="a reserved word"),
         pytest.param(
             "int('x') == 1",

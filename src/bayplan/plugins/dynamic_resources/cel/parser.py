@@ -138,7 +138,10 @@ class Parser:
         if token.text == "-" and following.kind in ("int", "float") and count % 2:
             # A sign belongs to the number: the smallest integer has no positive twin.
             return self._postfix(self._negative(token))
-        node = self._member()
+        if self._is("-") and self._tokens[self._place + 1].kind in ("int", "float"):
+            node = self._postfix(self._negative(self._next()))
+        else:
+            node = self._member()
         if count % 2 == 0:
             return node
         return Call("!_" if token.text == "!" else "-_", None, (node,), token.at)
