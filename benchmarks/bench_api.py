@@ -162,14 +162,14 @@ def pod(number: int, *, alike: bool) -> dict[str, object]:
 def create_request(number: int, *, alike: bool) -> bytes:
     """Return the bytes of a create."""
     body = json.dumps(pod(number, alike=alike)).encode()
-    head = f"POST {_PODS_PATH} HTTP/1.1\r\nHost: x\r\nUser-Agent: bench/1\r\nContent-Type: application/json\r\n"
+    head = f"POST {_PODS_PATH} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1\r\nContent-Type: application/json\r\n"
     return head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 def get(port: int, path: str) -> bytes:
     """Return the body of an answer."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         pieces = []
         while piece := connection.recv(1 << 20):
             pieces.append(piece)
@@ -211,7 +211,7 @@ class Load:
 
     def _watch(self, query: str) -> Connection:
         connection = self._connect(watches=True)
-        connection.socket.sendall(f"GET {_PODS_PATH}?watch=1&{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        connection.socket.sendall(f"GET {_PODS_PATH}?watch=1&{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         while b"\r\n\r\n" not in connection.buffer:
             connection.buffer += connection.socket.recv(65536)
         connection.events = connection.buffer.count(b'{"type":"')

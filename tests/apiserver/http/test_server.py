@@ -152,3 +152,22 @@ def test_a_body_that_is_too_big_is_refused_and_the_server_goes_on() -> None:
 def test_options_that_are_refused(options: dict[str, Any], want: str) -> None:
     with pytest.raises(InputError, match=want):
         ApiServer(ServerOptions(**options))
+
+
+def test_without_a_token_pages_of_other_hosts_get_nothing() -> None:
+    fine: list[dict[str, Any]] = [{"Host": "127.0.0.1:1"}, {"Host": "[::1]:1", "Origin": "http://localhost:3000"}]
+    foreign: list[dict[str, Any]] = [
+        {"Host": "rebound.example"},
+        {"Origin": "https://page.example"},
+        {"Host": "[::"},
+        {"Origin": "null"},
+    ]
+    with serving() as server:
+        assert [ask(f"{server.url}/version", **headers)[0] for headers in fine] == [200] * 2
+        assert [ask(f"{server.url}/version", **headers)[0] for headers in foreign] == [403] * 4
+
+
+def test_with_a_token_the_name_of_the_host_does_not_matter() -> None:
+    with serving(token="secret") as server:
+        headers: dict[str, Any] = {"Host": "cluster.example", "Authorization": "Bearer secret"}
+        assert ask(f"{server.url}/version", **headers)[0] == 200

@@ -8,7 +8,7 @@ import hmac
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, cast
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.errors import ApiError
@@ -21,6 +21,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MOST_BODY = 3 * 1024 * 1024
 _LEAST_PACKED = 128 * 1024
 _PIECE = 256 * 1024
@@ -63,6 +64,8 @@ class Application:
         try:
             if self._token:
                 self._authenticate(headers)
+            else:
+                _check_is_local(headers)
             body = await _read_body(headers, receive)
             request = Request(
                 scope["method"],
@@ -156,6 +159,24 @@ async def _disconnected(receive: Receive) -> None:
         message = await receive()
         if message["type"] == "http.disconnect":
             return
+
+
+def _check_is_local(headers: dict[str, str]) -> None:
+    """Refuse what a web page could send through its reader's browser: nobody needs a token on this machine.
+
+    Raises:
+        ApiError: the request is for another host's name, or comes from a page of another host.
+    """
+    host, origin = headers.get("host"), headers.get("origin")
+    if (host and not _is_local(f"//{host}")) or (origin is not None and not _is_local(origin)):
+        raise ApiError(403, "without a token, requests must be made to this machine, from it", reason="Forbidden")
+
+
+def _is_local(address: str) -> bool:
+    try:
+        return urlsplit(address).hostname in LOOPBACK
+    except ValueError:
+        return False
 
 
 async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:

@@ -16,7 +16,7 @@ from pathlib import Path
 import uvicorn
 import yaml
 
-from bayplan.apiserver.http.application import Application
+from bayplan.apiserver.http.application import LOOPBACK, Application
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
@@ -24,7 +24,6 @@ from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
 from bayplan.base.errors import InputError
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 LARGEST_PORT = 65535
 _CONTEXT = "bayplan"
 
