@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
+from random import Random
 
 import numpy as np
 import pytest
@@ -41,35 +42,41 @@ def test_every_equal_is_as_likely_in_one_stream(equals: int) -> None:
     assert sum((counts[row] - expected) ** 2 / expected for row in rows) < CRITICAL[equals]
 
 
-def _draws(*numbers: int) -> Iterator[int]:
-    yield from numbers
-
-
 @pytest.mark.parametrize(
     ("drawn", "want"),
     [
-        pytest.param((1, 1, 1), 4, id="the first stays unless 0 is drawn"),
-        pytest.param((0, 1, 1), 5, id="the second takes its place"),
-        pytest.param((0, 0, 1), 6, id="the third takes the place of the second"),
-        pytest.param((1, 1, 0), 7, id="the last one"),
+        # After the n-th, the next replacement is at n / (1 - random), cut off, plus 1.
+        pytest.param((0.9,), 4, id="the first stays: the next replacement is the 11th"),
+        pytest.param((0.0, 0.9), 5, id="the second takes its place"),
+        pytest.param((0.5, 0.9), 6, id="the third takes it"),
+        pytest.param((0.0, 0.0, 0.0, 0.0), 7, id="each takes the place of the one before"),
     ],
 )
-def test_the_list_is_walked_and_the_nth_equal_replaces_with_one_nth(drawn: tuple[int, ...], want: int) -> None:
-    numbers, limits = _draws(*drawn), list[int]()
+def test_the_list_is_walked_from_replacement_to_replacement(drawn: tuple[float, ...], want: int) -> None:
+    numbers = iter(drawn)
+    assert reservoir_pick(lambda: next(numbers))(ClusterState(), [4, 5, 6, 7]) == want
+    assert list(numbers) == []
 
-    def draw(limit: int) -> int:
-        limits.append(limit)
-        return next(numbers)
 
-    assert reservoir_pick(draw)(ClusterState(), [4, 5, 6, 7]) == want
-    assert limits == [2, 3, 4]
+def test_the_nth_equal_replaces_with_one_nth() -> None:
+    # Of five: the walk of the documentation and the jumps take each way through the list as often.
+    def walked(random: Callable[[], float]) -> int:
+        selected = 1
+        for count in range(2, 6):
+            if random() * count < 1:
+                selected = count
+        return selected
+
+    first, second = Random(1), Random(2)
+    jump = reservoir_pick(second.random)
+    by_walk = Counter(walked(first.random) for _ in range(SEEDS))
+    by_jump = Counter(jump(ClusterState(), [1, 2, 3, 4, 5]) for _ in range(SEEDS))
+    assert all(abs(by_walk[row] - by_jump[row]) < 250 for row in range(1, 6))
 
 
 def test_one_node_is_no_choice() -> None:
-    def draw(limit: int) -> int:
-        raise AssertionError("nothing is drawn")
-
-    assert reservoir_pick(draw)(ClusterState(), [3]) == 3
+    assert reservoir_pick(lambda: 0.0)(ClusterState(), [3]) == 3
+    assert reservoir_pick(lambda: 1.0 - 2.0**-53)(ClusterState(), [3]) == 3
 
 
 def test_an_empty_list_is_an_error() -> None:

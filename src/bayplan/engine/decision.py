@@ -10,7 +10,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from bayplan.engine.extender_record import ExtenderSaid
-from bayplan.framework.extender import TO_NODE_SCORE
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.framework.status import UNRESOLVABLE_BIT, Code, Status
@@ -256,7 +255,8 @@ def with_extenders(decision: Decision, extenders: Sequence[ExtenderSaid], floor:
     own = decision.total
     feasible = decision.feasible & ~np.any(codes[len(decision.filters) :], axis=0)
     weights = np.array([said.weight for said in scoring], dtype=np.int64).reshape(-1, 1)
-    scored = own - floor + (raw * TO_NODE_SCORE * weights).sum(axis=0)
+    scaled = raw * np.array([said.scale for said in scoring], dtype=np.int64).reshape(-1, 1)
+    scored = own - floor + (scaled * weights).sum(axis=0)
     return replace(
         decision,
         filters=(*decision.filters, *(said.name for said in extenders)),
@@ -264,7 +264,7 @@ def with_extenders(decision: Decision, extenders: Sequence[ExtenderSaid], floor:
         weights=(*decision.weights, *(said.weight for said in scoring)),
         codes=np.array(codes, dtype=np.uint16).reshape(-1, len(decision.names)),
         raw=np.concatenate((decision.raw, raw)),
-        normalized=np.concatenate((decision.normalized, raw * TO_NODE_SCORE)),
+        normalized=np.concatenate((decision.normalized, scaled)),
         feasible=feasible,
         total=np.where(feasible & (own >= 0), scored, -1),
         statuses=statuses,

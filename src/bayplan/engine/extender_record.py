@@ -13,7 +13,7 @@ class ExtenderSaid:
     """What one extender was asked and said in one cycle. Rows are row numbers of the cluster.
 
     Attributes:
-        name: its URL prefix. weight: of its scores.
+        name: its URL prefix. weight: of its scores. scale: what they are multiplied by before that.
         asked: the rows that its filter was asked about, in that order; empty where it was not asked.
         refused: rows that it rejected, with the status (its text, or none where it left a row out without a word).
         unknown: names that it rejected and that are no nodes.
@@ -23,6 +23,7 @@ class ExtenderSaid:
 
     name: str
     weight: int
+    scale: int
     asked: tuple[int, ...] = ()
     refused: tuple[tuple[int, Status], ...] = ()
     unknown: tuple[tuple[str, Status], ...] = ()

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayplan.engine.extender_record import ExtenderSaid
 from bayplan.engine.tie_set import BestRows
-from bayplan.framework.extender import TO_NODE_SCORE, Extender, ExtenderFailure, Filtered
+from bayplan.framework.extender import Extender, ExtenderFailure, Filtered
 from bayplan.framework.status import SUCCESS, Code, Status, error
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import wrap_int64
@@ -36,12 +36,12 @@ class ExtendedCycle:
         self.statuses: dict[str, Status] = {}
         self.refused_some = False
         self.bare = False
-        self._said = [ExtenderSaid(extender.name, extender.weight) for extender in extenders]
+        self._said = [ExtenderSaid(extender.name, extender.weight, extender.scale) for extender in extenders]
 
     @property
     def said(self) -> tuple[ExtenderSaid, ...]:
         """Return what each of them said, in the order in which they are asked; those that were asked nothing left out."""
-        return tuple(said for said in self._said if said != ExtenderSaid(said.name, said.weight))
+        return tuple(said for said in self._said if said != ExtenderSaid(said.name, said.weight, said.scale))
 
     def of(self, number: int) -> ExtenderSaid:
         """Return what the extender with this number said, to be added to."""
@@ -135,7 +135,7 @@ def add_extender_scores(
         with np.errstate(over="ignore"):
             # A host that is named twice is given both; sums wrap, as Go's do.
             np.add.at(scores, index, np.array([score for _, score in known], dtype=np.int64))
-            worths += scores * wrap_int64(extender.weight * TO_NODE_SCORE)
+            worths += scores * wrap_int64(extender.weight * extender.scale)
         given = np.unique(index)
         said.scores = tuple(zip(rows[given].tolist(), scores[given].tolist(), strict=True))
     best = worths.max()

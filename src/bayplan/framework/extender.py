@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
 from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
 from bayplan.framework.extender_answers import (
@@ -85,8 +85,11 @@ class Extender:
         name: its URL prefix, by which it is called in messages.
         ignorable: whether cycles go on where it can't be asked.
         weight: of its scores.
+        scale: what its scores are multiplied by, to get to the range of plugins.
         is_filter, is_prioritizer, is_binder, supports_preemption: which verbs it has.
     """
+
+    scale: ClassVar[int] = TO_NODE_SCORE
 
     def __init__(self, configuration: ExtenderConfiguration, send: Send) -> None:
         self.name = configuration.url_prefix

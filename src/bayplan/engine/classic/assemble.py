@@ -90,8 +90,7 @@ def classic_state(configuration: ClassicConfiguration) -> ClusterState:
 
 def seeded_pick(streams: RandomStreams, name: str) -> Pick:
     """Return a choice by reservoir that draws from one of the streams of a run."""
-    random = streams.stream(name).random
-    return reservoir_pick(lambda count: int(random() * count))
+    return reservoir_pick(streams.stream(name).random)
 
 
 def classic_profile(configuration: ClassicConfiguration, state: ClusterState) -> tuple[Profile, Profile]:

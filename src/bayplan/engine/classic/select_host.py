@@ -12,9 +12,6 @@ from bayplan.state.cluster_state import ClusterState
 
 EMPTY_PRIORITY_LIST = "empty priorityList"
 
-Draw = Callable[[int], int]
-"""Returns a number from 0 to below its argument."""
-
 
 def select_host(state: ClusterState, total: Ints, rows: Index, pick: Pick) -> tuple[int, int, Index] | Status:
     """Return the chosen row, the highest total, and all rows that have it, in the order of the list; or an error.
@@ -33,14 +30,19 @@ def select_host(state: ClusterState, total: Ints, rows: Index, pick: Pick) -> tu
     return pick(state, ties), highest, ties
 
 
-def reservoir_pick(draw: Draw) -> Pick:
-    """Return a pick that walks the list and takes the n-th equal in place of the one before with probability 1/n."""
+def reservoir_pick(random: Callable[[], float]) -> Pick:
+    """Return a pick that walks the list and takes the n-th equal in place of the one before with probability 1/n.
+
+    It jumps from one replacement to the next: after the n-th, that the k-th is not yet past the next one has probability n/k.
+
+    Args:
+        random: returns a number from 0 to below 1.
+    """
 
     def pick(state: ClusterState, rows: BestRows) -> int:
-        selected = int(rows[0])
-        for count, row in enumerate(rows[1:], 2):
-            if draw(count) == 0:
-                selected = int(row)
-        return selected
+        count, selected = len(rows), 1
+        while (following := int(selected / (1.0 - random())) + 1) <= count:
+            selected = following
+        return int(rows[selected - 1])
 
     return pick

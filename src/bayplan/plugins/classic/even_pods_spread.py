@@ -19,7 +19,7 @@ from bayplan.objects.selectors import Selector, SelectorError, compile_label_sel
 from bayplan.plugins.classic.essential_predicates import NodeSelectorSpec, compile_node_selector_spec
 from bayplan.plugins.classic.failure_reasons import TOPOLOGY_SPREAD_CONSTRAINTS_NOT_MATCH, verdict_of
 from bayplan.plugins.classic.pod_changes import CountingPredicate, PodChanges
-from bayplan.plugins.classic.priority import MAX_PRIORITY, RowPriority
+from bayplan.plugins.classic.priority import MAX_PRIORITY, FailingPriority, RowPriority
 from bayplan.plugins.spread_constraints import HARD, SOFT
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -228,7 +228,7 @@ def _change(spec: EvenSpec, constraint: Constraint, changes: PodChanges) -> tupl
     return back - gone, bool(gone or back)
 
 
-class EvenPodsSpreadPriority(PreScorePlugin[EvenSpec], RowPriority[EvenSpec]):
+class EvenPodsSpreadPriority(PreScorePlugin[EvenSpec], RowPriority[EvenSpec], FailingPriority[EvenSpec]):
     """Prefers nodes in domains with few pods that the soft constraints count; without any all get 0."""
 
     name = "EvenPodsSpreadPriority"

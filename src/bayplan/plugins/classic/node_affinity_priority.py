@@ -11,7 +11,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import wrap_int64
 from bayplan.objects.selectors import Requirement, Selector
 from bayplan.plugins.classic.label_selectors import node_requirement_error
-from bayplan.plugins.classic.priority import ReducedPriority
+from bayplan.plugins.classic.priority import FailingPriority, ReducedPriority
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.node_matching import labels_match
@@ -32,7 +32,7 @@ class PreferredSpec:
     error: str = field(compare=False)
 
 
-class NodeAffinityPriority(ReducedPriority[PreferredSpec]):
+class NodeAffinityPriority(ReducedPriority[PreferredSpec], FailingPriority[PreferredSpec]):
     """Sums up the weights of the preferred terms that match."""
 
     name = "NodeAffinityPriority"

@@ -6,7 +6,7 @@ of a priority. Scores go from 0 to 10, and nobody checks that they do.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, TypeVar
 
 from bayplan.framework.plugin import NormalizePlugin, Params
 from bayplan.state.arrays import Ints
@@ -44,10 +44,9 @@ class RowPriority(NormalizePlugin[S]):
     """A priority that upstream computes over all nodes in one function instead of mapping and reducing."""
 
 
-@runtime_checkable
-class FailingPriority(Protocol):
+class FailingPriority(NormalizePlugin[S]):
     """A priority that can't score some pods."""
 
-    def map_error(self, spec: Any) -> str:
+    def map_error(self, spec: S) -> str:
         """Return why no node can be scored for the pod of a spec, or the empty text."""
-        ...
+        return ""
