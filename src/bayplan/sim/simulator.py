@@ -8,7 +8,6 @@ carries out what the scheduler asks for. `bayplan.sim.operations.Rank` says what
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heappop, heappush
 from itertools import chain
 from typing import NamedTuple
 
@@ -99,7 +98,9 @@ class Simulator:
         self.failures: dict[str, str] = {}
         self._check = check
         self._strict = strict
+        # Sorted when they are looked at, the next one last: nearly all are known before the run begins.
         self._operations: list[tuple[int, int, int, Operation]] = []
+        self._is_sorted = True
         self._sequence = 0
         self._last_operation_ns = start_ns
         self._timer_ns: int | None = None
@@ -126,7 +127,8 @@ class Simulator:
         self._sequence += 1
         time_ns = max(time_ns, self.now_ns)
         self._last_operation_ns = max(self._last_operation_ns, time_ns)
-        heappush(self._operations, (time_ns, operation.rank, self._sequence, operation))
+        self._operations.append((time_ns, operation.rank, self._sequence, operation))
+        self._is_sorted = False
 
     def run(self, *, until_ns: int | None = None, progress: Callable[[Progress], None] | None = None) -> None:
         """Let virtual time pass until everything has come to rest, or up to and including `until_ns`.
@@ -182,7 +184,8 @@ class Simulator:
 
     def _next_instant(self) -> int | None:
         """Return when something happens next that can make a difference; None: never."""
-        instant_ns = self._operations[0][0] if self._operations else None
+        self._sort_operations()
+        instant_ns = self._operations[-1][0] if self._operations else None
         wakeup_ns = self.cluster.next_wakeup()
         if wakeup_ns is not None and (instant_ns is None or wakeup_ns < instant_ns):
             instant_ns = max(wakeup_ns, self.now_ns)
@@ -250,8 +253,10 @@ class Simulator:
         wakeup_ns = cluster.next_wakeup()
         if wakeup_ns is not None and wakeup_ns <= now_ns:
             self._take(cluster.advance(now_ns), now_ns)
-        while operations and operations[0][0] <= now_ns:
-            self._operate(heappop(operations)[3], now_ns)
+        self._sort_operations()
+        while operations and operations[-1][0] <= now_ns:
+            self._operate(operations.pop()[3], now_ns)
+            self._sort_operations()
         for _ in range(_MOST_ROUNDS):
             wakeup_ns = cluster.next_wakeup()
             if wakeup_ns is not None and wakeup_ns <= now_ns:
@@ -272,6 +277,11 @@ class Simulator:
         self._usage.settle(now_ns)
         if self._progress is not None:
             self._tell_progress(self._progress)
+
+    def _sort_operations(self) -> None:
+        if not self._is_sorted:
+            self._is_sorted = True
+            self._operations.sort(reverse=True)
 
     def _operate(self, operation: Operation, now_ns: int) -> None:
         cluster = self.cluster
