@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayplan.conformance.cases import Json
 from fuzz.draws import Draws
+from fuzz.expression_grammar import random_expression
 
 GPU = 'device.attributes["gpu.example.com"]'
 MEMORY = 'device.capacity["gpu.example.com"].memory'
@@ -66,4 +67,6 @@ def _expression(draws: Draws) -> str:
         return draws.one(BROKEN)
     if draws.chance(0.08):
         return draws.one(RISKY)
+    if draws.chance(0.1):
+        return random_expression(draws)
     return draws.one(COMMON)
