@@ -22,7 +22,7 @@ def figures(size: str) -> Iterator[Figure]:
             floor = f", upstream's floor {case.floor}" if case.floor else ""
             yield Figure(
                 name=f"{case.label}, {'sampled' if sampled else 'all scored'}",
-                value=found.pods / max(found.seconds, 1e-9),
+                value=(found.decisions if case.unit == "cycles/s" else found.pods) / max(found.seconds, 1e-9),
                 unit=case.unit,
                 decisions_hash=found.decisions_hash,
                 note=f"{found.decisions} cycles{floor}",

@@ -37,7 +37,7 @@ class Churn:
     """What happens while pods are measured, once for so many measured pods: as often as at upstream's own speed.
 
     Attributes:
-        every: measured pods between two happenings.
+        every: measured pods between two happenings; 0: all measured pods come first, and wait for what happens.
         interval_ms: the time between them.
         creates: the template of a pod that comes. recreates: whether a node and a service come and go with it, and it goes, too.
         deletes: the namespace whose pods are deleted one by one; `finalizers`: they stay, being deleted.
@@ -61,9 +61,10 @@ class Case:
         named_node: whether there is one more that holds 90,000 pods. csi: "csi" or "migrated": nodes have CSINodes.
         extended: whether each node has a resource of its own. devices: how many each node offers.
         labelled: whether namespaces have the label that selectors ask for. service: the namespace that has one.
-        before: pods that are there when measuring starts. measured: the pods that are counted. churn: what happens meanwhile.
+        before: pods that are there when measuring starts. measured, also: the pods that are counted.
+        churn: what happens meanwhile.
         echo: whether the host hands bound pods back, as a watch does; without, only decisions are measured.
-        unit: what a second counts.
+        unit: what a second counts; cycles where every pod is tried many times.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Case:
     churn: Churn | None = None
     echo: bool = False
     unit: str = "pods/s"
+    also: tuple[Batch, ...] = ()
 
     @property
     def label(self) -> str:
@@ -95,13 +97,16 @@ class Case:
         def shrunk(batch: Batch) -> Batch:
             return replace(batch, count=max(batch.count // 100, 2), namespaces=max(batch.namespaces // 20, 1))
 
-        churn = replace(self.churn, every=max(self.churn.every // 20, 1)) if self.churn is not None else None
+        churn = self.churn
+        if churn is not None and churn.every:
+            churn = replace(churn, every=max(churn.every // 20, 1))
         return replace(
             self,
-            nodes=max(self.nodes // 100, 1),
+            nodes=max(self.nodes // 100, 2 if self.nodes else 0),
             tainted=self.tainted // 100,
             before=tuple(map(shrunk, self.before)),
             measured=shrunk(self.measured),
+            also=tuple(map(shrunk, self.also)),
             churn=churn,
         )
 
@@ -475,4 +480,21 @@ GATED: Sequence[Case] = (
     ),
 )
 
-CASES: Sequence[Case] = (*SIMPLE, *AFFINITY, *SPREADING, *VOLUMES, *PREEMPTION, *GATED)
+SHAPED_LIKE = "shaped like 50Nodes_500Pods"
+"""The templates of upstream's event handling are not at hand: the same things happen to as many nodes."""
+
+EVENTS: Sequence[Case] = (
+    Case(
+        "EventHandlingPodDelete",
+        SHAPED_LIKE,
+        50,
+        Batch("waits-for-room", 250, "noderesources"),
+        (Batch("pod-hostport-80", 50, "blockers"), Batch("blocker", 450, "blockers")),
+        also=(Batch("pod-hostport-80", 50, "nodeports"), Batch("waits-for-distance", 200, "interpodaffinity")),
+        churn=Churn(0, 10, deletes="blockers"),
+        echo=True,
+        unit="cycles/s",
+    ),
+)
+
+CASES: Sequence[Case] = (*SIMPLE, *AFFINITY, *SPREADING, *VOLUMES, *PREEMPTION, *GATED, *EVENTS)

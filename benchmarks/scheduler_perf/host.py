@@ -153,7 +153,7 @@ def nodes_of(case: Case) -> Iterator[KubernetesObject]:
 
 def namespaces_of(case: Case) -> Iterator[KubernetesObject]:
     """Yield the namespaces that pods of a case are in, and the service."""
-    for batch in (*case.before, case.measured):
+    for batch in (*case.before, case.measured, *case.also):
         for namespace in _namespaces(batch):
             yield make_namespace(namespace, labelled=case.labelled)
     if case.service:
@@ -216,7 +216,7 @@ class Churning:
         self._count = 0
         self._comings: list[KubernetesObject] = []
         keys = [key for key in host.scheduler.pods if key.startswith(f"{churn.deletes}/")] if churn.deletes else []
-        self._doomed = iter(keys)
+        self._doomed = keys[::-1]
 
     def happen(self) -> None:
         """Do it once."""
@@ -235,11 +235,16 @@ class Churning:
                 host.create([pod])
         if churn.recreates:
             host.create(self._comings)
-        key = next(self._doomed, None)
-        if key is not None:
+        if self._doomed:
+            key = self._doomed.pop()
             pod = host.scheduler.pods[key]
             deleted = replace(pod, metadata=replace(pod.metadata, deletion_timestamp=DELETED))
             host.scheduler.handle(pod, deleted if churn.finalizers else None, host.now_ns)
+
+    @property
+    def goes_on(self) -> bool:
+        """Return whether there are pods left to be deleted."""
+        return bool(self._doomed)
 
     def _newest(self, item: KubernetesObject) -> KubernetesObject:
         return self._host.scheduler.pods.get(item.key, item) if isinstance(item, Pod) else item
@@ -248,21 +253,25 @@ class Churning:
 def measure(case: Case, *, sampled: bool) -> Measured:
     """Run a case."""
     host = new_host(case, sampled=sampled)
-    objects, pods = pods_of(case.measured, "pod")
-    host.create(objects)
+    pods: list[Pod] = []
+    for batch in (case.measured, *case.also):
+        objects, made = pods_of(batch, "pod")
+        host.create(objects)
+        pods += made
     before, host.decisions = len(host.bound), 0
     gc.collect()
     gc.freeze()
     start = time.process_time()
-    if case.churn is None:
-        host.create(pods)
-        host.settle()
-    else:
-        churning, every = Churning(case.churn, host), case.churn.every
-        for first in range(0, len(pods), every):
+    churning = Churning(case.churn, host) if case.churn is not None else None
+    every = case.churn.every if case.churn is not None else 0
+    for first in range(0, len(pods), every or len(pods)):
+        if churning is not None and every:
             churning.happen()
-            host.create(pods[first : first + every])
-            host.settle()
+        host.create(pods[first : first + (every or len(pods))])
+        host.settle()
+    while churning is not None and not every and churning.goes_on:
+        churning.happen()
+        host.settle()
     keys = [pod.key for pod in pods]
     # Pods that wait for a backoff, or for their victims, come back with time.
     for _ in range(0 if case.measured.waits else 60):

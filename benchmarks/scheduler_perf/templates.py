@@ -191,6 +191,24 @@ TEMPLATES: Mapping[str, Json] = {
         (1, HOSTNAME, "DoNotSchedule"),
         policies={"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Honor"},
     ),
+    "blocker": {"labels": {"type": "blocker"}, "spec": {"containers": [container("400m", "500Mi")]}},
+    "waits-for-room": {"spec": {"containers": [container("500m", "500Mi")]}},
+    "waits-for-distance": {
+        "spec": {
+            "affinity": {
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [
+                        {
+                            "labelSelector": {"matchLabels": {"type": "blocker"}},
+                            "namespaces": ["blockers"],
+                            "topologyKey": HOSTNAME,
+                        }
+                    ]
+                }
+            },
+            "containers": [ORDINARY],
+        }
+    },
     "pod-with-secret-volume": {
         "spec": {
             "containers": [ORDINARY],
@@ -198,7 +216,10 @@ TEMPLATES: Mapping[str, Json] = {
         },
     },
 }
-"""Labels and spec of pods by template; all but ``pod-with-two-preferred-constraints`` are upstream's."""
+"""Labels and spec of pods by template."""
+
+OURS = frozenset(("pod-with-two-preferred-constraints", "blocker", "waits-for-room", "waits-for-distance"))
+"""The templates that are not upstream's."""
 
 
 def make_pod(

@@ -91,8 +91,12 @@ class SpreadTables:
         self.soft: list[ConstraintTable] = []
         self.hard_error = ""
         self.soft_error = ""
-        self.sizes_key: tuple[int, bytes] = (-1, b"")
-        self.sizes: tuple[int, ...] = ()
+        # Per soft constraint what a counted pod weighs, by the nodes and who of them is feasible.
+        self.weights_key: tuple[int, bytes] = (-1, b"")
+        self.weights: tuple[float, ...] = ()
+        # Whether every node has all keys of soft constraints, as of a position of the log of nodes.
+        self.complete_at = -1
+        self.complete = False
 
 
 @dataclass(frozen=True)
@@ -230,20 +234,17 @@ class PodTopologySpread(
         if not tables.soft:
             return SKIP
         end = cluster.node_log.end
-        sizes = self._sizes(spec, tables, cluster, feasible)
         found: list[Hashable] = []
-        for entry, size in zip(tables.soft, sizes, strict=True):
-            key, weight, skew = (
-                entry.constraint.topology_key,
-                log(float(size + 2)),
-                float(entry.constraint.max_skew - 1),
-            )
+        for entry, weight in zip(tables.soft, self._weights(spec, tables, cluster, feasible), strict=True):
+            key, skew = entry.constraint.topology_key, float(entry.constraint.max_skew - 1)
             if key == HOSTNAME:
                 found.append((key, entry.counter, weight, skew))
-            else:
-                # Go's order of operations: the count times the weight, plus the skew.
-                worth: Floats = entry.sums.sums(end).astype(np.float64) * weight + skew
-                found.append((key, worth.tobytes()))
+                continue
+            # Go's order of operations: the count times the weight, plus the skew.
+            worth: Floats = entry.sums.sums(end).astype(np.float64) * weight + skew
+            # Nodes without the key, which come last, get nothing for it.
+            worth[-1] = 0.0
+            found.append((key, worth.tobytes()))
         return tuple(found)
 
     def params_on_bare_nodes(
@@ -259,13 +260,13 @@ class PodTopologySpread(
         items = [item for item in params if isinstance(item, tuple)]
         return tuple((*item[:2], 0.0, item[3]) if item[0] == HOSTNAME else item for item in items)
 
-    def _sizes(
+    def _weights(
         self, spec: PodTopologySpreadSpec, tables: SpreadTables, cluster: ClusterState, feasible: Bools
-    ) -> tuple[int, ...]:
-        """Return per soft constraint the number of domains among feasible nodes; of the hostname key, of nodes."""
+    ) -> tuple[float, ...]:
+        """Return per soft constraint the weight for its number of domains among feasible nodes; of the hostname key, of nodes."""
         key = (cluster.node_log.end, feasible.tobytes())
-        if tables.sizes_key == key:
-            return tables.sizes
+        if tables.weights_key == key:
+            return tables.weights
         rows = Rows(cluster)
         counting = feasible & self._has_all_keys(spec, tables, rows)
         found = []
@@ -278,8 +279,17 @@ class PodTopologySpread(
             present = np.zeros(len(cluster.nodes.label_column(name).values) + 1, dtype=np.bool_)
             present[rows.label(name)[counting]] = True
             found.append(int(np.count_nonzero(present)))
-        tables.sizes_key, tables.sizes = key, tuple(found)
-        return tables.sizes
+        tables.weights_key, tables.weights = key, tuple(log(float(size + 2)) for size in found)
+        return tables.weights
+
+    def _is_complete(self, tables: SpreadTables, cluster: ClusterState) -> bool:
+        """Return whether every node has the keys of all soft constraints."""
+        end = cluster.node_log.end
+        if tables.complete_at != end:
+            keys = [entry.constraint.topology_key for entry in tables.soft]
+            tables.complete = all(cluster.nodes.coverage(key, end).complete for key in keys)
+            tables.complete_at = end
+        return tables.complete
 
     def _requires_all_keys(self, spec: PodTopologySpreadSpec) -> bool:
         return bool(spec.pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
@@ -294,20 +304,24 @@ class PodTopologySpread(
 
     def score(self, spec: PodTopologySpreadSpec, params: Params | None, rows: Rows) -> Ints:
         """Return the weighted counts in each node's domains, rounded half away from zero."""
-        total = np.zeros(len(rows), dtype=np.float64)
+        complete = self._is_complete(spec.tables, rows.state)
+        total: Floats | None = None
         for item in params or ():
             assert isinstance(item, tuple)
             if item[0] == HOSTNAME:
                 _, counter, weight, skew = item
-                added = rows.counts(counter).astype(np.float64) * weight + skew
-                total += np.where(rows.has_label(HOSTNAME), added, 0.0)
+                added = rows.counts(counter) * weight + skew
+                if not complete:
+                    added = np.where(rows.has_label(HOSTNAME), added, 0.0)
             else:
                 key, worth = item
-                domain = rows.label(key)
-                total += np.where(domain >= 0, np.frombuffer(worth, dtype=np.float64)[domain], 0.0)
+                added = np.frombuffer(worth, dtype=np.float64)[rows.label(key)]
+            total = added if total is None else total + added
+        if total is None:
+            return rows.fill(0)
         whole = np.trunc(total)
         rounded: Ints = (whole + (total - whole >= 0.5)).astype(np.int64)
-        return np.where(self._has_all_keys(spec, spec.tables, rows), rounded, 0)
+        return rounded if complete else np.where(self._has_all_keys(spec, spec.tables, rows), rounded, 0)
 
     def score_reads(self, spec: PodTopologySpreadSpec) -> Reads:
         """Return that pods on nodes matter: they are counted where a constraint's domains are host names."""
@@ -317,8 +331,7 @@ class PodTopologySpread(
         self, spec: PodTopologySpreadSpec, params: Params, cluster: ClusterState
     ) -> Sequence[Column] | None:
         """Return the topology keys, for host names the counter; where a node lacks one of them, it takes more to tell."""
-        end = cluster.node_log.end
-        if not all(cluster.nodes.coverage(entry.constraint.topology_key, end).complete for entry in spec.tables.soft):
+        if not self._is_complete(spec.tables, cluster):
             return None
         columns: list[Column] = []
         for item in params:
@@ -337,6 +350,9 @@ class PodTopologySpread(
 
         The last is empty where all feasible nodes are scored.
         """
+        if self._is_complete(spec.tables, rows.state):
+            scores = raw[feasible]
+            return (int(scores.min()), max(int(scores.max()), 0), b"")
         scored = self._has_all_keys(spec, spec.tables, rows)
         scores = raw[feasible & scored]
         left_out = b"" if len(scores) == np.count_nonzero(feasible) else (~scored).tobytes()
@@ -367,7 +383,7 @@ class PodTopologySpread(
             tables.version = version
             tables.hard, tables.hard_error = self._tables_of(spec.pod, HARD, cluster)
             tables.soft, tables.soft_error = self._tables_of(spec.pod, SOFT, cluster)
-            tables.sizes_key = (-1, b"")
+            tables.weights_key, tables.complete_at = (-1, b""), -1
         return tables
 
     def _tables_of(self, pod: Pod, action: str, cluster: ClusterState) -> tuple[list[ConstraintTable], str]:
