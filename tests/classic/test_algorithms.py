@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from bayplan.plugins.classic.algorithms import PREDICATE_ORDER, AlgorithmTable
 from bayplan.plugins.classic.gates import ClassicGates
 from bayplan.testing.builders import make_pod
 from tests.classic.worlds import Item, configured, cycle_of, node
-from tests.shared import shared_path
+
+ROOT = Path(__file__).resolve().parents[2]
 
 GATES = {
     "default": {},
@@ -23,7 +25,7 @@ GATES = {
 
 
 def _facts() -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(shared_path("conformance", "classic", "facts.json").read_text())
+    facts: dict[str, Any] = json.loads((ROOT / "conformance" / "classic" / "facts.json").read_text())
     return facts
 
 
