@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayplan.engine import convoy, plan_scores
+from bayplan.engine import part as part_module
+from bayplan.engine import plan as plan_module
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.full_pass import ScoreTable, score_over
+from bayplan.engine.part_store import PartStore
+from bayplan.engine.plan import Plan
 from bayplan.engine.records import Decision, RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration
@@ -107,10 +112,12 @@ def scheduler_with(*plugins: type[Plugin[Any]], nodes: int = 24) -> Scheduler:
     return scheduler
 
 
-def full_pass(scheduler: Scheduler, pod: Pod) -> tuple[dict[str, list[int]], ScoreTable | None, list[int]]:
+def full_pass(
+    scheduler: Scheduler, pod: Pod, plan: Plan | None = None
+) -> tuple[dict[str, list[int]], ScoreTable | None, list[int]]:
     """Return every filter's verdicts and the scores, all evaluated anew, and the rows that there are."""
-    plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
     state = scheduler.state
+    plan = plan if plan is not None else scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
     assert plan.run_pre_filter_plugins(CycleState()).status is None
     plan.refresh_filters()
     rows = Rows(state)
@@ -188,3 +195,35 @@ def test_what_changes_little_takes_little(app: str) -> None:
         scheduler.handle(None, make_pod(f"p{number}").label(app=app).req(cpu="500m").spec(**SPECS[app]).obj(), 0)
         assert scheduler.schedule_one(0) is not None
     assert scheduler.records.nbytes / 60 < 2_000
+
+
+@pytest.mark.parametrize("few", [0, 2, 6])
+@pytest.mark.parametrize("seed", range(3))
+def test_records_of_plans_that_go_together_hold_what_a_full_pass_said_at_the_time(
+    seed: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (part_module, plan_module, plan_scores):
+        monkeypatch.setattr(module, "FEW_ROWS", few)
+    monkeypatch.setattr(convoy, "MOST_BEHIND", few // 2)
+    random = Random(seed)
+    scheduler = scheduler_with(nodes=60)
+    profile, together, wanted = scheduler.profiles["default-scheduler"], 0, []
+    for step in range(130):
+        number = random.randrange(9)
+        app, cpu = str(number % 3), f"{300 + 150 * (number % 5)}m"
+        pod = make_pod(f"p{step}").label(app=app).req(cpu=cpu, memory="64Mi").obj()
+        # A plan of its own, so that nothing is read of the one that is recorded.
+        wanted.append(full_pass(scheduler, pod, Plan(profile, pod, scheduler.state, PartStore(scheduler.state))))
+        scheduler.handle(None, pod, step)
+        assert scheduler.schedule_one(step) is not None
+        together += any(it.convoy is not None and it.convoy.results and len(it.convoy) > 1 for it in scheduler.plans)
+        if random.random() < 0.02:
+            scheduler.handle(None, make_node(f"m{step}").capacity(cpu="6", memory="8Gi").zone("a").obj(), step)
+        if random.random() < 0.2:
+            key = random.choice(sorted(scheduler.state.pods))
+            scheduler.state.remove_pod(key)
+            scheduler.assumed.pop(key, None)
+            scheduler.pods.pop(key, None)
+    for number, want in enumerate(wanted):
+        check(scheduler.records.decision(number), *want)
+    assert together > 40

@@ -56,6 +56,7 @@ class Convoy:
 
     Attributes:
         position: how far the log of usage was followed for all plans.
+        results: per rule, filters first, int64[plans, rows], what it said where rows changed: kept where records read it.
     """
 
     def __init__(self, rules: Rules, state: ClusterState) -> None:
@@ -74,6 +75,7 @@ class Convoy:
         self._static_sum: Ints = np.zeros((0, capacity), dtype=np.int64)
         self._total: Ints = np.zeros((0, capacity), dtype=np.int64)
         self._flipped: Bools = np.zeros(0, dtype=np.bool_)
+        self.results: list[Ints] = []
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -83,8 +85,14 @@ class Convoy:
         """Return whether the nodes are still as they were."""
         return self._node_position == self._state.node_log.end
 
-    def join(self, plan: PlanProgress) -> int:
-        """Take a plan that is up to date into the convoy; return its place. Its arrays become rows of the matrices."""
+    def join(self, plan: PlanProgress, *, recorded: bool) -> int:
+        """Take a plan that is up to date into the convoy; return its place. Its arrays become rows of the matrices.
+
+        `recorded`: what single rules say is read in every cycle.
+        """
+        if recorded and not self.results:
+            rules = len(self._filters) + len(self._scores)
+            self.results = [np.zeros(self._total.shape, dtype=np.int64) for _ in range(rules)]
         place = len(self._plans)
         if place == len(self._total):
             self._grow(max(2 * place, 16))
@@ -108,7 +116,8 @@ class Convoy:
         if place != last:
             other = self._plans[place] = self._plans[last]
             self._asked[place] = self._asked[last]
-            for matrix in (self._static_feasible, self._feasible, self._static_sum, self._total, self._flipped):
+            matrices: list[Any] = [self._static_feasible, self._feasible, self._static_sum, self._total, self._flipped]
+            for matrix in (*matrices, *self.results):
                 matrix[place] = matrix[last]
             other.feasible, other.total = self._feasible[place], self._total[place]
             other.place = place
@@ -143,20 +152,25 @@ class Convoy:
         if self._specs is None:
             self._specs = [[plan.specs[plugin.name] for plan in self._plans] for plugin in self._filters]
             self._specs += [[plan.specs[plugin.name] for plan in self._plans] for plugin, _ in self._scores]
+        results: list[Any] = []
         fits: Bools = self._static_feasible[:count].take(index, axis=1)
         for plugin, specs in zip(self._filters, self._specs, strict=False):
             verdicts = plugin.filter_many(specs, view)
             if verdicts is None:
                 return False
+            results.append(verdicts)
             fits &= verdicts == 0
         worths: Ints = self._static_sum[:count].take(index, axis=1)
         for (scorer, weight), specs in zip(self._scores, self._specs[len(self._filters) :], strict=True):
             scores = scorer.score_many(specs, view)
             if scores is None:
                 return False
+            results.append(scores)
             worths += scores if weight == 1 else weight * scores
         worths[~fits] = -1
         self._total[:count, index] = worths
+        for matrix, values in zip(self.results, results, strict=False):
+            matrix[:count, index] = values
         flips = self._feasible[:count].take(index, axis=1) != fits
         if np.count_nonzero(flips):
             self._feasible[:count, index] = fits
@@ -174,6 +188,12 @@ class Convoy:
             new = np.zeros((size, *old.shape[1:]), dtype=old.dtype)
             new[: len(old)] = old
             setattr(self, name, new)
+        more = (
+            np.zeros((size - self.results[0].shape[0], self.results[0].shape[1]), dtype=np.int64)
+            if self.results
+            else None
+        )
+        self.results = [np.concatenate((matrix, more)) for matrix in self.results] if more is not None else []
         for place, plan in enumerate(self._plans):
             plan.feasible, plan.total = self._feasible[place], self._total[place]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.engine.convoy import Convoy
 from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, Part
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan_progress import united
@@ -121,21 +122,41 @@ class Plan(PlanScores):
             *self._filter_parts,
             *(self.score_parts if len(self.classed_scores) else self._score_parts),
         ]
-        chosen = [(parts[number], parts[number].loose and not parts[number].is_up_to_date()) for number in numbers]
-        if len(rows) <= FEW_ROWS and state.small:
-            found, row_view = array("q"), self._row_view
-            for row in rows:
-                row_view.number = row
-                found.extend([part.evaluate(row_view) if fresh else part.values.item(row) for part, fresh in chosen])
-            return found
-        changes = self._changes
-        known = changes is not None and not changes.few and changes.rows is rows
-        view = (
-            changes.view(state) if known and changes is not None else GatheredRows(state, np.array(rows, dtype=np.intp))
-        )
+        chosen = [parts[number] for number in numbers]
+        if len(rows) > FEW_ROWS or not state.small:
+            convoy = self.convoy
+            # What it found before this plan joined is not there; nothing of that is left to record one cycle later.
+            if convoy is not None and convoy.results and state.small and self._joined_at != state.usage_log.end:
+                return self._values_in_convoy(convoy, rows, chosen)
+            view = GatheredRows(state, np.array(rows, dtype=np.intp))
+            values = np.empty((len(rows), len(chosen)), dtype=np.int64)
+            for place, part in enumerate(chosen):
+                kept = not part.loose or part.is_up_to_date()
+                values[:, place] = part.values.take(view.row_numbers()) if kept else part.evaluate(view)
+            return array("q", values.tobytes())
+        found, row_view = array("q"), self._row_view
+        fresh = [(part, part.loose and not part.is_up_to_date()) for part in chosen]
+        for row in rows:
+            row_view.number = row
+            found.extend([part.evaluate(row_view) if again else part.values.item(row) for part, again in fresh])
+        return found
+
+    def _values_in_convoy(self, convoy: Convoy, rows: list[int], chosen: Sequence[Part]) -> array[int]:
+        """Return the same, as far as it was found for all plans together; rows that changed since then are asked about again."""
+        index = np.array(rows, dtype=np.intp)
+        ruled = [part for _, part in (*self.dynamic_filters, *self.dynamic_scores)]
         values = np.empty((len(rows), len(chosen)), dtype=np.int64)
-        for place, (part, fresh) in enumerate(chosen):
-            values[:, place] = part.evaluate(view) if fresh else part.values.take(view.row_numbers())
+        for place, part in enumerate(chosen):
+            column = convoy.results[ruled.index(part)][self.place] if part in ruled else part.values
+            values[:, place] = column.take(index)
+        recent = self.state.usage_log.since(convoy.position)
+        places = {row: place for place, row in enumerate(rows)}
+        for row in dict.fromkeys(recent if recent is not None else rows):
+            self._row_view.number = row
+            if row in places:
+                values[places[row]] = [
+                    part.evaluate(self._row_view) if part in ruled else part.values.item(row) for part in chosen
+                ]
         return array("q", values.tobytes())
 
     # PreFilter.

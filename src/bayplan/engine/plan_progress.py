@@ -67,7 +67,7 @@ class PlanProgress:
         self._recorded_rows: list[int] | None = None
         self.usage_position = -1
         self.convoy: Convoy | None = None
-        self.place = -1
+        self.place = self._joined_at = -1
         self.total: Ints = np.zeros(0, dtype=np.int64)
         self._ties = TieSet()
 
@@ -116,8 +116,8 @@ class PlanProgress:
         rules = rules_of(self.dynamic_filters, scores)
         convoy = None if rules is None else self._parts.convoys.of(rules)
         if convoy is not None:
-            self.place = convoy.join(self)
-            self.convoy = convoy
+            self.place = convoy.join(self, recorded=self._recorded_rows is not None)
+            self.convoy, self._joined_at = convoy, self.usage_position
 
     def leave_convoy(self) -> None:
         """Have arrays of its own again: because other than the usual changed, or because nobody asks for this plan."""
