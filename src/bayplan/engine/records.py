@@ -183,10 +183,6 @@ class Records:
             raise LookupError(f"cycle {number} of {record.pod} has no full record; run with the record level full")
         return rebuild(record, self._frames[record.frame])
 
-    def decisions_of(self, pod: str) -> list[int]:
-        """Return the numbers of the cycles of one pod."""
-        return [number for number, record in enumerate(self._summaries) if record.pod == pod]
-
     def frame(self, number: int) -> Frame | None:
         """Return where the full record of a cycle is, or None where there is none. For whoever stores records whole."""
         frame = self._summaries[number].frame
