@@ -6,7 +6,7 @@ feasible node than wanted is met.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,7 @@ def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
     return max(count * percentage // 100, MIN_FEASIBLE_NODES)
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """What one search came upon.
 
     Attributes:
@@ -73,19 +72,19 @@ class NodeSampling:
     def search(self, order: Index, feasible: Bools, wanted: int) -> Sample:
         """Visit rows (intp) from the rotating start until more than `wanted` of them are feasible (bool[capacity])."""
         count = len(order)
-        places = feasible[order].nonzero()[0]
+        places = feasible.take(order).nonzero()[0]
         found = len(places)
         if found == 0:
             return Sample(order[:0], count)
         start = self.next_start % count
         first = int(places.searchsorted(start))
         if found <= wanted:
-            return Sample(order[np.roll(places, -first)], count)
+            return Sample(order.take(np.roll(places, -first)), count)
         chosen = places[first : first + wanted]
         if len(chosen) < wanted:
             chosen = np.concatenate((chosen, places[: wanted - len(chosen)]))
         end = int(places[(first + wanted) % found])
-        return Sample(order[chosen], (end - start) % count)
+        return Sample(order.take(chosen), (end - start) % count)
 
     def visited(self, order: Index, evaluated: int) -> Index:
         """Return the first `evaluated` rows from the rotating start, in the order of visits."""
