@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
 from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
 from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
@@ -81,7 +79,9 @@ def _field_type(schema: Document) -> FieldType:
     if kind == "object":
         properties = part(schema, "properties")
         result = FieldType(Merge.STRUCT if properties else Merge.MAP)
-        result.fields = {name: _field_type(cast("Document", inner)) for name, inner in properties.items()}
+        result.fields = {
+            name: _field_type(inner if isinstance(inner, dict) else {}) for name, inner in properties.items()
+        }
         inner = schema.get("additionalProperties")
         result.element = _field_type(inner) if isinstance(inner, dict) else UNTYPED
         return result

@@ -1,11 +1,15 @@
-"""Admission of pods: the plugins Priority and DefaultTolerationSeconds."""
+"""Admission of pods: the plugins Priority, DefaultTolerationSeconds and RuntimeClass."""
 
 from __future__ import annotations
 
+from typing import cast
+
 from bayplan.apiserver.kinds.strategy import Context, Document, part, parts
-from bayplan.apiserver.rest.errors import forbidden
+from bayplan.apiserver.rest.errors import ApiError, forbidden
+from bayplan.objects.selectors import quote
 
 _CLASSES = "scheduling.k8s.io/priorityclasses"
+_RUNTIMES = "node.k8s.io/runtimeclasses"
 _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SECONDS = 300
 _PREEMPTS = "PreemptLowerPriority"
@@ -65,3 +69,68 @@ def admit_tolerations(pod: Document) -> None:
 
 def _covers(toleration: Document, taint: str) -> bool:
     return toleration.get("key") in (None, "", taint) and toleration.get("effect") in (None, "", "NoExecute")
+
+
+def admit_runtime(context: Context, pod: Document) -> None:
+    """Fill in what the pod's runtime class costs, and where it runs.
+
+    Raises:
+        ApiError: there is no such class, or the pod says otherwise.
+    """
+    spec = part(pod, "spec")
+    class_name, given = spec.get("runtimeClassName"), spec.get("overhead") or None
+    found: Document | None = None
+    if class_name is not None:
+        found = context.cluster.find(_RUNTIMES, "", str(class_name))
+        if found is None:
+            raise _refused(pod, f"pod rejected: RuntimeClass {quote(str(class_name))} not found")
+    overhead = part(found or {}, "overhead", "podFixed") or None
+    if given is not None and overhead is None:
+        raise _refused(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+    if given is not None and given != overhead:
+        raise _refused(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+    if overhead is not None:
+        spec["overhead"] = overhead
+    if found is not None and "scheduling" in found:
+        _admit_scheduling(pod, spec, part(found, "scheduling"))
+
+
+def _admit_scheduling(pod: Document, spec: Document, scheduling: Document) -> None:
+    selector, wanted = {**part(spec, "nodeSelector")}, part(scheduling, "nodeSelector")
+    for key, value in sorted(wanted.items()):
+        if selector.setdefault(key, value) != value:
+            theirs = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}"
+            raise _refused(pod, f"conflict: {theirs}; pod.spec.nodeSelector[{key}] = {selector[key]}")
+    if selector:
+        spec["nodeSelector"] = selector
+    tolerations = parts(spec, "tolerations") + parts(scheduling, "tolerations")
+    kept: list[Document] = []
+    for position, each in enumerate(tolerations):
+        later = (other for other in tolerations[position + 1 :] if other != each)
+        if not any(_includes(other, each) for other in (*kept, *later)):
+            kept.append(each)
+    if kept:
+        spec["tolerations"] = kept
+
+
+def _includes(wide: Document, narrow: Document) -> bool:
+    """Say whether a toleration tolerates all that another one does."""
+    if wide == narrow:
+        return True
+    exists = wide.get("operator") == "Exists"
+    if (narrow.get("key") or "") != (wide.get("key") or "") and (wide.get("key") or not exists):
+        return False
+    if wide.get("effect") and narrow.get("effect") != wide["effect"]:
+        return False
+    most, seconds = wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
+    limited = wide.get("effect") == "NoExecute" and isinstance(most, int)
+    if limited and (not isinstance(seconds, int) or seconds > cast("int", most)):
+        return False
+    if exists:
+        return True
+    equal = wide.get("operator") in (None, "", "Equal") and narrow.get("operator") == "Equal"
+    return equal and (narrow.get("value") or "") == (wide.get("value") or "")
+
+
+def _refused(pod: Document, why: str) -> ApiError:
+    return forbidden("pods", "", str(part(pod, "metadata").get("name") or ""), why)

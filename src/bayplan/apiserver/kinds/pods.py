@@ -1,9 +1,9 @@
-"""Pods: admission of priority and tolerations, quality of service, gates, graceful deletion, and what may change when."""
+"""Pods: admission, quality of service, gates, graceful deletion, and what may change when."""
 
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.go_diff import CHANGED_POD, pod_difference
-from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_tolerations
+from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations
 from bayplan.apiserver.kinds.pod_spec_validation import check_pod_spec, check_tolerations
 from bayplan.apiserver.kinds.quality_of_service import quality_of_service
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
@@ -34,9 +34,10 @@ class PodStrategy(Strategy):
     status_reset = {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}  # noqa: RUF012
 
     def admit(self, context: Context, document: Document) -> None:
-        """Fill in priority and default tolerations."""
+        """Fill in priority, default tolerations, and what a runtime class says."""
         admit_priority(context, document)
         admit_tolerations(document)
+        admit_runtime(context, document)
 
     def prepare_create(self, context: Context, document: Document) -> None:
         """Begin as Pending, with its quality of service, and as gated where it has gates."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.apiserver.kinds import core_kinds, event_kinds, policy_kinds, workload_kinds
+from bayplan.apiserver.kinds.definition_kinds import DefinitionStrategy
 from bayplan.apiserver.kinds.pods import PodStrategy
 from bayplan.apiserver.kinds.strategy import Strategy
 
@@ -80,7 +81,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "resource.k8s.io/deviceclasses": _Plain(counts_generations=True, returns_deleted=True),
     "flowcontrol.apiserver.k8s.io/flowschemas": _COUNTED,
     "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": _COUNTED,
-    "apiextensions.k8s.io/customresourcedefinitions": _COUNTED,
+    "apiextensions.k8s.io/customresourcedefinitions": DefinitionStrategy(),
     "admissionregistration.k8s.io/validatingwebhookconfigurations": _HOOKS,
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": _HOOKS,
     "admissionregistration.k8s.io/validatingadmissionpolicies": _POLICY,

@@ -19,6 +19,7 @@ from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.schema.facts import api_facts
 
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+_METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _POD = "io.k8s.api.core.v1.Pod"
 _SPECS = SpecMemory()
 _NO_KIND = "couldn't get version/kind; json parse error: "
@@ -140,6 +141,7 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     problems = [f'duplicate field "{path}"' for path in duplicates] if validation != "Ignore" else []
     if not target.type_name:
         document, unknown = prune(target.resource, value)
+        document["metadata"] = shape_of(_METADATA).read(document.get("metadata") or {})
         if validation != "Ignore":
             problems += [f'unknown field "{path}"' for path in unknown]
         return document, problems

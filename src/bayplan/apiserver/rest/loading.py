@@ -26,7 +26,7 @@ from bayplan.base.errors import InputError
 _MANAGER = "bayplan-load"
 _FIRST = (
     "apiextensions.k8s.io/customresourcedefinitions", "namespaces", "scheduling.k8s.io/priorityclasses",
-    "storage.k8s.io/storageclasses", "nodes",
+    "node.k8s.io/runtimeclasses", "storage.k8s.io/storageclasses", "nodes",
 )  # fmt: skip
 _NOT_ADMITTED = frozenset(("nodes",))
 

@@ -38,7 +38,8 @@ class MetaEndpoints:
         """
         segments = [each for each in request.path.split("/") if each]
         first = segments[0] if segments else ""
-        if first in ("api", "apis", "version", "openapi", "") and request.method not in ("GET", "HEAD"):
+        reads = request.method in ("GET", "HEAD")
+        if not reads and (first in ("version", "openapi", "") or (first in ("api", "apis") and len(segments) == 1)):
             raise method_not_allowed()
         if first in _HEALTH:
             return self._health(_HEALTH[first], segments, request)
@@ -79,6 +80,8 @@ class MetaEndpoints:
         else:
             found = discovery.resource_list(registry, segments[1], segments[2]) if len(segments) == 3 else None
         if found is not None:
+            if request.method not in ("GET", "HEAD"):
+                raise method_not_allowed()
             return self._json(found)
         if segments[0] == "apis" and segments[1] not in registry.groups:
             return _not_found()

@@ -1,0 +1,60 @@
+"""The strategy of CustomResourceDefinitions: names that follow from others, and the status that says they are served."""
+
+from __future__ import annotations
+
+from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, part, parts, texts
+from bayplan.apiserver.rest.errors import Cause, invalid_value
+from bayplan.objects.selectors import quote
+
+
+class DefinitionStrategy(Strategy):
+    """Definitions are accepted at once: what controllers of upstream find out a moment later is there from the start."""
+
+    counts_generations = True
+
+    def prepare_create(self, context: Context, document: Document) -> None:
+        """Fill in names, and say that they are accepted."""
+        super().prepare_create(context, document)
+        _fill_in(document)
+        now = context.cluster.now()
+        document["status"] = {
+            "conditions": [
+                _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
+                _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
+            ],
+            "acceptedNames": dict(part(document, "spec", "names")),
+            "storedVersions": _stored(document),
+        }
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Keep the status in step with names and versions."""
+        super().prepare_update(context, new, old)
+        _fill_in(new)
+        status = {**part(new, "status")}
+        before = texts(status, "storedVersions")
+        status["acceptedNames"] = dict(part(new, "spec", "names"))
+        status["storedVersions"] = before + [name for name in _stored(new) if name not in before]
+        new["status"] = status
+
+    def validate(self, context: Context, document: Document) -> list[Cause]:
+        """Check the name, which says what is defined."""
+        name, names = str(part(document, "metadata").get("name") or ""), part(document, "spec", "names")
+        if name == f"{names.get('plural')}.{part(document, 'spec').get('group')}":
+            return []
+        return [invalid_value("metadata.name", quote(name), 'must be spec.names.plural+"."+spec.group')]
+
+
+def _fill_in(document: Document) -> None:
+    names = part(document, "spec", "names")
+    kind = names.get("kind")
+    if isinstance(kind, str) and kind:
+        names["singular"] = names.get("singular") or kind.lower()
+        names["listKind"] = names.get("listKind") or f"{kind}List"
+
+
+def _stored(document: Document) -> list[str]:
+    return [str(version.get("name")) for version in parts(part(document, "spec"), "versions") if version.get("storage")]
+
+
+def _condition(name: str, reason: str, message: str, now: str) -> Document:
+    return {"type": name, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}

@@ -1,0 +1,73 @@
+"""Runtime classes: what they cost, where they run, and which pods they refuse."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from tests.apiserver.client import PODS, Client, Document, pod
+
+CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+SCHEDULING: Document = {"nodeSelector": {"vm": "yes"}, "tolerations": [{"key": "vm", "operator": "Exists"}]}
+
+
+@pytest.fixture
+def client() -> Client:
+    client = Client()
+    runtime: Document = {"metadata": {"name": "vm"}, "handler": "h", "overhead": {"podFixed": {"cpu": "1000m"}}}
+    assert client.post(CLASSES, {**runtime, "scheduling": SCHEDULING}).status == 201
+    assert client.post(CLASSES, {"metadata": {"name": "free"}, "handler": "h"}).status == 201
+    return client
+
+
+def of(spec: Document) -> Document:
+    return pod("p", lambda new: cast("Document", new["spec"]).update(spec))
+
+
+def test_a_pod_takes_over_what_its_runtime_class_says(client: Client) -> None:
+    tolerated = {"key": "vm", "operator": "Equal", "value": "a"}
+    spec: Document = {"runtimeClassName": "vm", "nodeSelector": {"a": "b"}, "tolerations": [tolerated]}
+    created = client.post(PODS, of(spec))
+    assert created.status == 201
+    assert created.at("spec.overhead") == {"cpu": "1"}
+    assert created.at("spec.nodeSelector") == {"a": "b", "vm": "yes"}
+    tolerations = cast("list[Document]", created.at("spec.tolerations"))
+    assert [(each["key"], each["operator"]) for each in tolerations if each["key"] == "vm"] == [("vm", "Exists")]
+    assert len(tolerations) == 3
+
+
+def test_two_pods_of_one_spec_follow_the_class_of_their_time(client: Client) -> None:
+    client.post(PODS, of({"runtimeClassName": "vm"}))
+    other = {**of({"runtimeClassName": "vm"}), "metadata": {"name": "q"}}
+    client.delete(f"{CLASSES}/vm")
+    client.post(CLASSES, {"metadata": {"name": "vm"}, "handler": "h"})
+    assert client.post(PODS, other).at("spec.overhead") is None
+    assert client.get(f"{PODS}/p").at("spec.overhead") == {"cpu": "1"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"runtimeClassName": "none"}, 'pod rejected: RuntimeClass "none" not found'),
+        (
+            {"overhead": {"cpu": "1"}},
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        ),
+        (
+            {"runtimeClassName": "free", "overhead": {"cpu": "1"}},
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        ),
+        (
+            {"runtimeClassName": "vm", "overhead": {"cpu": "2"}},
+            "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+        ),
+        (
+            {"runtimeClassName": "vm", "nodeSelector": {"vm": "no"}},
+            "conflict: runtimeClass.scheduling.nodeSelector[vm] = yes; pod.spec.nodeSelector[vm] = no",
+        ),
+    ],
+)
+def test_pods_that_say_otherwise_are_refused(client: Client, spec: Document, why: str) -> None:
+    answer = client.post(PODS, of(spec))
+    assert (answer.status, answer.at("message")) == (403, f'pods "p" is forbidden: {why}')
