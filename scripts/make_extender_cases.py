@@ -122,6 +122,10 @@ def filters() -> Iterator[Json]:
         "a node fails that filters rejected",
         says({"NodeNames": [], "FailedNodes": dict.fromkeys(NAMES, "x")}),
     )
+    tiny = node("n3", cpu="500m")
+    unsent = {"/a/filter": [says({"Nodes": {"items": [NODES[2], tiny]}})]}
+    nodes = extender(**FILTER, nodeCacheCapable=False)
+    yield case("filter-unsent", "a node passes that was not asked about", [*NODES, tiny], [pod("p")], [nodes], unsent)
     tight = case(
         "filter-after-plugins",
         "filters come first",

@@ -153,7 +153,7 @@ def schedule_pod(
         return result
     prioritize_nodes(plan, feasible, result)
     if extenders and result.failure is None:
-        prioritize_with_extenders(plan, pod, extenders, feasible, result)
+        prioritize_with_extenders(plan, pod, extenders, result)
     if result.failure is None:
         result.row = pick(state, result.ties)
     return result
@@ -284,10 +284,11 @@ def nominated_node_passes_extenders(
     extended = result.extended = ExtendedCycle(extenders)
     rows = np.array([result.row], dtype=np.intp)
     left = find_nodes_that_pass_extenders(extenders, extended, pod, plan.state.nodes, rows)
-    if not isinstance(left, Status) and len(left):
+    if not isinstance(left, Status) and result.row in left:
+        result.evaluated_nodes += len(extended.statuses)
         return True
     # An extender that fails here is asked again with the other nodes. Only then is the pod told.
-    extended.refused_some = False
+    extended.bare = False
     result.row, result.ties, result.tried_alone = -1, [], False
     return False
 
@@ -319,7 +320,8 @@ def pass_extenders(
         # Nodes that filters rejected have a status already.
         rejected += row < 0 or row in passed or not examined[row]
     result.feasible_nodes, result.evaluated_nodes = len(left), len(left) + rejected
-    if len(left) == len(rows):
+    extended.left, extended.refused_some = left, len(left) != len(rows)
+    if passed == set(left.tolist()):
         return feasible
     if result.sample is not None:
         result.sample = left
@@ -385,14 +387,12 @@ def _is_bare(result: ScheduleResult) -> bool:
     return result.extended is not None and result.extended.bare
 
 
-def prioritize_with_extenders(
-    plan: Plan, pod: Pod, extenders: Sequence[Extender], feasible: Bools, result: ScheduleResult
-) -> None:
-    """Add what extenders say to the totals of the feasible nodes, and find the tie set anew."""
+def prioritize_with_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender], result: ScheduleResult) -> None:
+    """Add what extenders say to the totals of the nodes that they left, and find the tie set anew."""
     extended = result.extended
     assert extended is not None
     total = plan.total if result.table is None else result.table.total
-    rows = result.sample if result.sample is not None else feasible.nonzero()[0]
+    rows = extended.left
     # Without score plugins nodes have one point each only where there are no extenders either.
     totals = total[rows] if plan.profile.score else np.zeros(len(rows), dtype=np.int64)
     result.total, result.ties = add_extender_scores(extenders, extended, pod, plan.state, rows, totals)

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayplan.engine.extender_record import ExtenderSaid
 from bayplan.engine.tie_set import BestRows
-from bayplan.framework.extender import Extender, ExtenderFailure, Filtered
+from bayplan.framework.extender import Extender, ExtenderFailure, Filtered, unknown_node
 from bayplan.framework.status import SUCCESS, Code, Status, error
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import wrap_int64
@@ -28,14 +28,16 @@ class ExtendedCycle:
 
     Attributes:
         statuses: of nodes that they rejected, by name.
-        refused_some: whether they left fewer nodes than they were asked about.
+        refused_some: whether they left another number of nodes than they were asked about.
         bare: whether one of them answered with nodes instead of names, so that scores know of no pods on them.
+        left: the rows (intp) that they left, in their order.
     """
 
     def __init__(self, extenders: Sequence[Extender]) -> None:
         self.statuses: dict[str, Status] = {}
         self.refused_some = False
         self.bare = False
+        self.left: Index = np.zeros(0, dtype=np.intp)
         self._said = [ExtenderSaid(extender.name, extender.weight, extender.scale) for extender in extenders]
 
     @property
@@ -71,6 +73,8 @@ def find_nodes_that_pass_extenders(
         said = cycle.of(number)
         said.asked = tuple(rows.tolist())
         found = extender.filter(pod, [node for row in said.asked if (node := nodes.nodes[row]) is not None])
+        if isinstance(found, Filtered):
+            found = _refuse_strangers(found, extender, nodes.row_of)
         if isinstance(found, ExtenderFailure):
             said.filter_error, said.ignored = found.message, extender.ignorable
             if extender.ignorable:
@@ -79,6 +83,14 @@ def find_nodes_that_pass_extenders(
         said.filter_error = ""
         rows = _what_is_left(found, cycle, said, nodes.row_of)
     return rows
+
+
+def _refuse_strangers(found: Filtered, extender: Extender, row_of: Mapping[str, int]) -> Filtered | ExtenderFailure:
+    """Return a failure where a node passes that the cluster does not have; upstream would go on, and know nothing of it."""
+    for name in found.nodes:
+        if name not in row_of:
+            return ExtenderFailure(unknown_node(extender.name, name))
+    return found
 
 
 def _what_is_left(found: Filtered, cycle: ExtendedCycle, said: ExtenderSaid, row_of: Mapping[str, int]) -> Index:
@@ -95,7 +107,6 @@ def _what_is_left(found: Filtered, cycle: ExtendedCycle, said: ExtenderSaid, row
         (row, statuses[names[row]] if row in names else LEFT_OUT.by(said.name)) for row in said.asked if row in gone
     )
     said.unknown = tuple((name, status) for name, status in statuses.items() if name not in row_of)
-    cycle.refused_some |= bool(gone)
     return np.array(left, dtype=np.intp)
 
 

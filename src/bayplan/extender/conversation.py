@@ -77,12 +77,14 @@ class Conversation:
         with self._http().stream("POST", url, content=content, headers=headers, extensions=extensions) as response:
             if response.status_code != httpx.codes.OK:
                 return response.status_code, b""
-            chunks = []
+            chunks, late = [], False
             try:
                 for chunk in response.iter_bytes():
-                    chunks.append(chunk)
-                    if monotonic() > deadline:
+                    if late:
                         raise _BodyTimeout
+                    chunks.append(chunk)
+                    # What has come is taken; nothing more is waited for.
+                    late = monotonic() > deadline
             except httpx.ReadTimeout:
                 raise _BodyTimeout from None
             except httpx.RemoteProtocolError:

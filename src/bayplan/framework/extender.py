@@ -124,17 +124,14 @@ class Extender:
         return self._filtered(answer, frozenset(names))
 
     def _filtered(self, answer: FilterAnswer, known: frozenset[str]) -> Filtered | ExtenderFailure:
-        left, bare = answer.nodes or (), answer.nodes is not None
-        if self._by_name and answer.node_names is not None:
-            left, bare = answer.node_names, False
-        for name in left:
+        if not self._by_name or answer.node_names is None:
+            # Nodes are taken as they come, also such as were not sent.
+            nodes = tuple(dict.fromkeys(answer.nodes or ()))
+            return Filtered(nodes, answer.failed, answer.unresolvable, bare=answer.nodes is not None)
+        for name in answer.node_names:
             if name not in known:
-                # Upstream says so of names only; a node that it has not sent would be taken, and nothing known about it.
-                text = (
-                    f'extender "{self.name}" claims a filtered node "{name}" which is not found in the input node list'
-                )
-                return ExtenderFailure(text)
-        return Filtered(tuple(dict.fromkeys(left)), answer.failed, answer.unresolvable, bare=bare)
+                return ExtenderFailure(unknown_node(self.name, name))
+        return Filtered(tuple(dict.fromkeys(answer.node_names)), answer.failed, answer.unresolvable, bare=False)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Sequence[tuple[str, int]] | ExtenderFailure:
         """Ask for scores: (node name, score) as the extender lists them. Must have a prioritize verb."""
@@ -219,6 +216,11 @@ class Extender:
             return read(value)
         except AnswerError as problem:
             return ExtenderFailure(str(problem))
+
+
+def unknown_node(extender: str, name: str) -> str:
+    """Return the error of an extender that lets a node pass that it can't know of."""
+    return f'extender "{extender}" claims a filtered node "{name}" which is not found in the input node list'
 
 
 def asked_resources(container: Container) -> frozenset[str]:

@@ -231,5 +231,9 @@ func extendedCycle(ctx context.Context, sched *scheduler.Scheduler, server *exte
 	answer.Bound = &bound
 	assumed := pod.DeepCopy()
 	assumed.Spec.NodeName = host
-	return answer, sched.Cache.AssumePod(logger, assumed)
+	if err := sched.Cache.AssumePod(logger, assumed); err != nil {
+		return nil, err
+	}
+	sched.SchedulingQueue.DeleteNominatedPodIfExists(assumed)
+	return answer, nil
 }
