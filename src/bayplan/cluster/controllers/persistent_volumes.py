@@ -9,6 +9,7 @@ https://kubernetes.io/docs/concepts/storage/persistent-volumes/
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.store import ChangeEvent
 from bayplan.cluster.volume_controller import bound_claim, provisioned_volume, volume_writes
 from bayplan.objects.meta import parse_time_ns
+from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import EVERYTHING, compile_label_selector
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus, StorageClass
 from bayplan.plugins.pod_claims import (
@@ -34,78 +36,109 @@ from bayplan.plugins.volume_binding.reservation import volume_for_claim
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
+_CLASS = "class "
+
 
 class PersistentVolumeController(Controller):
-    """Reconcile claims, by ``namespace/name``, and volumes, by name."""
+    """Reconcile claims, by ``namespace/name``, volumes, by name, and all claims of a class that wait, by ``class name``."""
 
     kind = PersistentVolumeClaim
     watches = (PersistentVolumeClaim, PersistentVolume, StorageClass)
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
-        self._unbound: dict[str, None] = {}
-        # By class the volumes that anybody may take, by claim those that only it may, and those whose claim was deleted.
-        self._free: dict[str, dict[str, None]] = {}
+        # Claims that are not bound, with their classes, and by class.
+        self._class_of: dict[str, str] = {}
+        self._unbound: dict[str, dict[str, None]] = {}
+        # By class the volumes that anybody may take, by size and name; by claim those that only it may; those whose claim was
+        # deleted, with its uid.
+        self._free: dict[str, list[tuple[Quantity, str]]] = {}
         self._meant: dict[str, dict[str, None]] = {}
         self._released: dict[str, str] = {}
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Return a claim that is not bound, a volume that changed, and the claims that a volume or class may help."""
-        if isinstance(event.new or event.old, StorageClass):
-            return list(self._unbound)
         old, new = event.old, event.new
+        if isinstance(new, StorageClass):
+            # It may be the one of claims that name none, too.
+            return (f"{_CLASS}{new.metadata.name}", _CLASS)
         if isinstance(old, PersistentVolume):
             self._forget(old)
         if isinstance(new, PersistentVolume):
             return [new.metadata.name, *self._waiting_for(new)]
+        if isinstance(old, PersistentVolumeClaim):
+            self._drop(old.key)
         if isinstance(new, PersistentVolumeClaim):
             return self._of_claim(new)
-        if isinstance(old, PersistentVolumeClaim):
-            self._unbound.pop(old.key, None)
-            if old.spec.volume_name:
-                self._released[old.spec.volume_name] = old.metadata.uid
-                return (old.spec.volume_name,)
+        if isinstance(old, PersistentVolumeClaim) and old.spec.volume_name:
+            self._released[old.spec.volume_name] = old.metadata.uid
+            return (old.spec.volume_name,)
         return ()
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
-        key = claim.key
         if BIND_COMPLETED in claim.metadata.annotations:
-            self._unbound.pop(key, None)
             return ()
-        self._unbound[key] = None
-        return (key,)
+        storage_class = self._class_of[claim.key] = class_of_claim(claim)
+        self._unbound.setdefault(storage_class, {})[claim.key] = None
+        return (claim.key,)
+
+    def _drop(self, key: str) -> None:
+        storage_class = self._class_of.pop(key, None)
+        if storage_class is not None:
+            del self._unbound[storage_class][key]
 
     def _waiting_for(self, volume: PersistentVolume) -> list[str]:
-        """Note for whom a volume is, and return the claims that could take it now."""
+        """Note for whom a volume is, and return the claim, or the class of claims, that could take it now."""
         name, reference = volume.metadata.name, volume.spec.claim_ref
         if reference is not None:
             key = f"{reference.namespace}/{reference.name}"
             self._meant.setdefault(key, {})[name] = None
-            return [key] if key in self._unbound else []
+            return [key] if key in self._class_of else []
         storage_class = class_of_volume(volume)
-        self._free.setdefault(storage_class, {})[name] = None
-        claims = ((key, self.store.get(PersistentVolumeClaim, key)) for key in self._unbound)
-        return [key for key, claim in claims if claim is not None and class_of_claim(claim) == storage_class]
+        insort(self._free.setdefault(storage_class, []), (storage_amount(volume.spec.capacity), name))
+        return [f"{_CLASS}{storage_class}"] if self._unbound.get(storage_class) else []
 
     def _forget(self, volume: PersistentVolume) -> None:
         name, reference = volume.metadata.name, volume.spec.claim_ref
         if reference is not None:
             self._meant.get(f"{reference.namespace}/{reference.name}", {}).pop(name, None)
-        self._free.get(class_of_volume(volume), {}).pop(name, None)
+        else:
+            self._take(volume)
+
+    def _take(self, volume: PersistentVolume) -> None:
+        """Note that a volume is no longer there for anybody."""
+        free = self._free.get(class_of_volume(volume), [])
+        entry = (storage_amount(volume.spec.capacity), volume.metadata.name)
+        place = bisect_left(free, entry)
+        if place < len(free) and free[place] == entry:
+            del free[place]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Bind a claim, or have its volume made; make a volume available, or take it back from a claim that is gone."""
-        if "/" in key:
-            claim = self.store.get(PersistentVolumeClaim, key)
-            if claim is not None and claim.metadata.deletion_timestamp is None and key in self._unbound:
-                self._bind(self._with_class(claim), now_ns)
-            return None
-        volume = self.store.get(PersistentVolume, key)
-        if volume is not None and volume.metadata.deletion_timestamp is None:
-            self._settle(volume, now_ns)
+        if key.startswith(_CLASS):
+            for claim in list(self._unbound.get(key.removeprefix(_CLASS), ())):
+                self._look_at(claim, now_ns)
+        elif "/" in key:
+            if key in self._class_of:
+                self._look_at(key, now_ns)
+        else:
+            volume = self.store.get(PersistentVolume, key)
+            if volume is not None and volume.metadata.deletion_timestamp is None:
+                self._settle(volume, now_ns)
         return None
 
     # Claims.
+
+    def _look_at(self, key: str, now_ns: int) -> None:
+        """Do what there is to do for an unbound claim."""
+        claim = self.store.get(PersistentVolumeClaim, key)
+        if claim is None or claim.metadata.deletion_timestamp is not None:
+            return
+        claim = self._with_class(claim)
+        if class_of_claim(claim) != self._class_of[key]:
+            # It has just got the default class, and is looked at again as one of that.
+            return
+        self._bind(claim, now_ns)
 
     def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Return a claim that says nothing of a class with the default one, where there is one."""
@@ -120,6 +153,9 @@ class PersistentVolumeController(Controller):
     def _bind(self, claim: PersistentVolumeClaim, now_ns: int) -> None:
         volume = self._volume_for(claim)
         if volume is not None:
+            if volume.spec.claim_ref is None:
+                # At once, since the next claim may be looked at before the events of this write are.
+                self._take(volume)
             for changed in volume_writes(volume_for_claim(volume, claim), self.store):
                 self.store.update(changed)
             return
@@ -140,24 +176,20 @@ class PersistentVolumeController(Controller):
                 return named
             fits = could_hold(named, claim, requested) and class_of_volume(named) == class_of_claim(claim)
             return named if fits and set(claim.spec.access_modes) <= set(named.spec.access_modes) else None
-        meant = self._volumes(self._meant.get(claim.key, {}))
-        for volume in meant:
-            if is_bound_to(volume, claim) and could_hold(volume, claim, requested):
-                return volume
+        for name in sorted(self._meant.get(claim.key, {})):
+            meant = self.store.get(PersistentVolume, name)
+            if meant is not None and is_bound_to(meant, claim) and could_hold(meant, claim, requested):
+                return meant
         storage_class = self.store.get(StorageClass, class_of_claim(claim))
         if storage_class is not None and _waits(claim, storage_class):
             return None
         selector = EVERYTHING if claim.spec.selector is None else compile_label_selector(claim.spec.selector)
-        fitting = [
-            volume
-            for volume in self._volumes(self._free.get(class_of_claim(claim), {}))
-            if could_hold(volume, claim, requested) and is_available(volume, claim, selector)
-        ]
-        return min(fitting, key=lambda volume: storage_amount(volume.spec.capacity), default=None)
-
-    def _volumes(self, names: Iterable[str]) -> list[PersistentVolume]:
-        found = (self.store.get(PersistentVolume, name) for name in sorted(names))
-        return [volume for volume in found if volume is not None]
+        free = self._free.get(class_of_claim(claim), [])
+        for place in range(bisect_left(free, (requested, "")), len(free)):
+            volume = self.store.get(PersistentVolume, free[place][1])
+            if volume is not None and could_hold(volume, claim, requested) and is_available(volume, claim, selector):
+                return volume
+        return None
 
     # Volumes.
 
