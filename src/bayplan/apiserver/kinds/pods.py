@@ -5,6 +5,7 @@ from __future__ import annotations
 from bayplan.apiserver.kinds.go_diff import CHANGED_POD, pod_difference
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations
 from bayplan.apiserver.kinds.pod_spec_validation import check_pod_spec, check_tolerations
+from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
 from bayplan.apiserver.kinds.quality_of_service import quality_of_service
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import (
@@ -61,6 +62,8 @@ class PodStrategy(Strategy):
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
         """Keep the status, and count changes of the spec."""
+        if context.subresource in (RESIZE, EPHEMERAL):
+            keep_the_rest(new, old, context.subresource)
         copy_part(new, old, "status")
         if new.get("spec") != old.get("spec"):
             raise_generation(new, old)
@@ -90,6 +93,10 @@ class PodStrategy(Strategy):
         spec, before = part(new, "spec"), part(old, "spec")
         if spec == before:
             return []
+        if context.subresource == RESIZE:
+            return check_resize(new, old)
+        if context.subresource == EPHEMERAL:
+            return check_ephemeral(new, old)
         causes = check_pod_spec(spec, "spec")
         causes += _check_gates(spec, before)
         causes += _check_deadline(spec, before)

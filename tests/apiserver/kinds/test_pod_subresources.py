@@ -1,0 +1,110 @@
+"""Resizing pods, and adding ephemeral containers to them: what these endpoints change, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from tests.apiserver.client import PODS, STRATEGIC, Answer, Client, Document, pod
+
+SIDECAR: Document = {"name": "s", "image": "i", "restartPolicy": "Always"}
+
+
+def burstable(document: Document) -> None:
+    spec = cast("dict[str, list[Document]]", document["spec"])
+    spec["containers"][0]["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}}
+    spec["initContainers"] = [{"name": "i", "image": "i"}, SIDECAR]
+
+
+@pytest.fixture
+def client() -> Client:
+    client = Client()
+    assert client.post(PODS, pod("p", burstable)).status == 201
+    return client
+
+
+def resize(client: Client, resources: Document, **more: object) -> Answer:
+    container: Document = {"name": "c", "resources": resources, **more}
+    return client.patch(f"{PODS}/p/resize", {"spec": {"containers": [container]}}, STRATEGIC)
+
+
+def test_a_resize_changes_amounts_and_nothing_else(client: Client) -> None:
+    answer = resize(client, {"requests": {"cpu": "2500m"}}, image="other")
+    assert answer.status == 200
+    assert answer.at("spec.containers.0.resources.requests") == {"cpu": "2500m", "memory": "1Gi"}
+    assert answer.at("spec.containers.0.image") == "pause:3.10"
+    assert answer.at("metadata.generation") == 2
+    assert client.get(f"{PODS}/p/resize").at("spec") == answer.at("spec")
+
+
+def test_init_containers_and_sidecars_can_be_resized(client: Client) -> None:
+    resources: Document = {"requests": {"cpu": "1"}}
+    change: Document = {"spec": {"initContainers": [{"name": name, "resources": resources} for name in "is"]}}
+    answer = client.patch(f"{PODS}/p/resize", change, STRATEGIC)
+    assert [answer.at(f"spec.initContainers.{index}.resources") for index in range(2)] == [resources] * 2
+
+
+@pytest.mark.parametrize(
+    ("containers", "why"),
+    [
+        (
+            [{"name": "c", "resources": {"requests": {"cpu": None}}}],
+            "spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed",
+        ),
+        (
+            [
+                {
+                    "name": "c",
+                    "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
+                }
+            ],
+            'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
+        ),
+        (
+            [{"name": "c", "resources": {"requests": {"ephemeral-storage": "1"}}}],
+            "spec: Forbidden: only cpu and memory resources are mutable",
+        ),
+        ([{"name": "d", "image": "i"}], "spec.containers: Forbidden: containers may not be added or removed on resize"),
+    ],
+)
+def test_other_resizes_are_refused(client: Client, containers: list[Document], why: str) -> None:
+    if "QOS" in why:
+        client = Client()
+        client.post(
+            PODS,
+            pod(
+                "p",
+                lambda new: cast("Document", new["spec"]).update(
+                    containers=[{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
+                ),
+            ),
+        )
+    answer = client.patch(f"{PODS}/p/resize", {"spec": {"containers": containers}}, STRATEGIC)
+    assert (answer.status, answer.at("message")) == (422, f'Pod "p" is invalid: {why}')
+
+
+def test_a_node_that_cannot_resize_is_respected(client: Client) -> None:
+    running: Document = {
+        "name": "c",
+        "state": {"running": {}},
+        "image": "i",
+        "imageID": "",
+        "ready": True,
+        "restartCount": 0,
+    }
+    assert client.patch(f"{PODS}/p/status", {"status": {"containerStatuses": [running]}}).status == 200
+    answer = resize(client, {"requests": {"cpu": "2"}})
+    assert answer.at("message") == 'Pod "p" is invalid: spec: Forbidden: Pod running on node without support for resize'
+
+
+def test_ephemeral_containers_are_added_and_never_changed(client: Client) -> None:
+    def debug(image: str) -> Answer:
+        change: Document = {"spec": {"ephemeralContainers": [{"name": "debug", "image": image}]}}
+        return client.patch(f"{PODS}/p/ephemeralcontainers", change, STRATEGIC)
+
+    assert debug("busybox").at("spec.ephemeralContainers.0.image") == "busybox"
+    assert debug("other").status == 422
+    gone = client.patch(f"{PODS}/p/ephemeralcontainers", {"spec": {"ephemeralContainers": None}})
+    assert gone.status == 422
+    assert 'existing ephemeral containers "debug" may not be removed' in str(gone.at("message"))
