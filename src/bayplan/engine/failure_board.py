@@ -14,7 +14,7 @@ import numpy as np
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.overrides import NO_OVERRIDES, Overrides
 from bayplan.engine.plan import Plan
-from bayplan.engine.supposing import filter_with_nominated_pods, supposed_parts
+from bayplan.engine.supposing import FEW_SUPPOSED, filter_with_nominated_pods, supposed_parts
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.arrays import Bools, Codes, Index
@@ -114,7 +114,7 @@ class FailureBoard:
 
     def _look_at(self, index: Index, crowd: Crowd) -> None:
         plan = self._plan
-        first, verdicts = plan.first_failures_of(index)
+        first, verdicts = self._own_failures(index)
         shut = np.zeros(len(index), dtype=np.bool_)
         differs = np.zeros(len(index), dtype=np.bool_)
         places = crowd.places_in(index) if len(crowd) else ()
@@ -131,6 +131,18 @@ class FailureBoard:
         self.first[index], self.verdicts[index] = first, verdicts
         self.shut[index], self._differs[index] = shut, differs
         self._count(index, 1)
+
+    def _own_failures(self, index: Index) -> tuple[Index, Codes]:
+        """Return what the plan itself says of some rows; few of them are read one by one."""
+        if len(index) > FEW_SUPPOSED:
+            return self._plan.first_failures_of(index)
+        found = [(-1, 0)] * len(index)
+        values = [part.values for part in self._plan.filter_parts]
+        for place, row in enumerate(index.tolist()):
+            verdicts = (it.item(row) for it in values)
+            found[place] = next(((number, it) for number, it in enumerate(verdicts) if it), (-1, 0))
+        firsts, codes = zip(*found, strict=True)
+        return np.array(firsts, dtype=np.intp), np.array(codes, dtype=np.uint16)
 
     def _count(self, index: Index, sign: int) -> None:
         """Count what some rows say in (1) or out (-1)."""

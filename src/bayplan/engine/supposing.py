@@ -16,9 +16,12 @@ from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.part import FilterPart
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import FilterPlugin, Plugin, Reads
-from bayplan.state.arrays import Codes, Index
-from bayplan.state.hypothetical import HypotheticalRows
+from bayplan.state.arrays import SMALL, Codes, Index, largest_amount
+from bayplan.state.hypothetical import HypotheticalRow, HypotheticalRows
 from bayplan.state.pod_info import PodInfo
+
+FEW_SUPPOSED = 3
+"""Up to here plain Python numbers beat arrays."""
 
 
 def supposed_parts(plan: Plan) -> list[tuple[int, FilterPart]] | None:
@@ -64,6 +67,13 @@ def filter_supposing(
     index = rows.row_numbers()
     first = np.full(len(index), -1, dtype=np.intp)
     verdicts = np.zeros(len(index), dtype=np.uint16)
+    if len(index) <= FEW_SUPPOSED and plan.state.small and largest_amount(rows.usage.ravel()) < SMALL:
+        columns = rows.usage.T.tolist()
+        view = HypotheticalRow(plan.state)
+        for place, row in enumerate(index.tolist()):
+            view.number, view.usage = row, columns[place]
+            first[place], verdicts[place] = _filter_one_supposing(plan, view, parts)
+        return first, verdicts
     if plan.all_pass_static(index):
         numbered = parts
     else:
@@ -77,6 +87,20 @@ def filter_supposing(
         first[fresh] = number
         verdicts[fresh] = codes[fresh]
     return first, verdicts
+
+
+def _filter_one_supposing(
+    plan: Plan, view: HypotheticalRow, parts: Sequence[tuple[int, FilterPart]]
+) -> tuple[int, int]:
+    row = view.number
+    for number, part in parts if plan.static_feasible.item(row) else enumerate(plan.filter_parts):
+        if part.static:
+            verdict = part.values.item(row)
+        else:
+            verdict = int(part.plugin.filter(part.spec, plan.filter_params(part), view))
+        if verdict:
+            return number, verdict
+    return -1, 0
 
 
 def filter_with_nominated_pods(plan: Plan, crowd: Crowd, index: Index) -> tuple[Index, Codes]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bayplan.state.arrays import Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT
-from bayplan.state.views import NON_ZERO_CPU_MEMORY, REQUESTED_CPU_MEMORY, Rows
+from bayplan.state.views import NON_ZERO_CPU_MEMORY, REQUESTED_CPU_MEMORY, Row, Rows
 
 
 class HypotheticalRows(Rows):
@@ -64,3 +66,29 @@ class HypotheticalRows(Rows):
         """Return the supposed number of pods."""
         column: Ints = self.usage[POD_COUNT]
         return column
+
+
+class HypotheticalRow(Row):
+    """One row with usage that is not the cluster's own, as plain Python numbers; only for amounts that are small.
+
+    Attributes:
+        usage: one column of the usage matrix, as a list.
+    """
+
+    __slots__ = ("usage",)
+
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
+        self.usage: list[int] = []
+
+    def requested(self, resource: int) -> Any:
+        """Return the supposed requests for a resource."""
+        return self.usage[FIRST_RESOURCE + resource]
+
+    def non_zero_requested(self, resource: int) -> Any:
+        """Return the supposed requests for scoring of cpu (0) or memory (1)."""
+        return self.usage[NON_ZERO_CPU + resource]
+
+    def pod_count(self) -> Any:
+        """Return the supposed number of pods."""
+        return self.usage[POD_COUNT]

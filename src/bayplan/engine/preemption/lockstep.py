@@ -14,7 +14,7 @@ from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.part import FilterPart
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.victim_table import VictimTable
-from bayplan.engine.supposing import filter_supposing
+from bayplan.engine.supposing import FEW_SUPPOSED, filter_supposing
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import PRIORITY_OFFSET, Shortlist
 from bayplan.state.arrays import Bools, Codes, Index, Ints
@@ -158,6 +158,8 @@ class Lockstep:
     def _fails_as_it_is(self, rows: Index, usage: Ints) -> Bools:
         # Rows that fail a filter which usage can't change are not here any more.
         view = HypotheticalRows(self._plan.state, rows, usage)
+        if len(rows) <= FEW_SUPPOSED:
+            return filter_supposing(self._plan, view, self._parts)[0] >= 0
         failing = np.zeros(len(rows), dtype=np.bool_)
         for _, part in self._parts:
             failing |= part.plugin.filter(part.spec, self._plan.filter_params(part), view) != 0
