@@ -183,7 +183,11 @@ class Plan(PlanScores):
         if self.pre.node_names != self._narrowed_to:
             self._narrowed_to = self.pre.node_names
             rows = None
-        self._choose_whether_to_keep(again=rows is None and len(self.total) > 0)
+        again = rows is None and len(self.total) > 0
+        if again or self._asked or self._keeping_for:
+            self._choose_whether_to_keep(again=again)
+        else:
+            self._keeping = False
         changes = None if rows is None else Changes(state, rows, self.usage_position, self._ports_position)
         self._changes = changes
         if self._refresh_filter_parts(changes) or changes is None:
@@ -196,7 +200,7 @@ class Plan(PlanScores):
             if self._fuse_filter_rows(changes) and not self._scales_hold():
                 self._stale_rows = None
             elif self._stale_rows is not None:
-                self._stale_rows = united(self._stale_rows, changes.rows)
+                self._stale_rows = united(self._stale_rows, changes.rows) if self._stale_rows else changes.rows
         self.usage_position = state.usage_log.end
         self._node_position = state.node_log.end
         self._ports_position = state.ports_log.end
@@ -300,8 +304,10 @@ class Plan(PlanScores):
             if now:
                 row_view.number = row
                 for _, part in self.dynamic_filters:
-                    loose = part.loose and not keeping
-                    verdict = int(part.evaluate(row_view)) if loose else part.values.item(row)
+                    if part.loose and not keeping:
+                        verdict = int(part.plugin.filter(part.spec, part.params, row_view))
+                    else:
+                        verdict = part.values.item(row)
                     if verdict:
                         now = False
                         self._has_errors |= verdict >= ERROR_BIT

@@ -339,7 +339,7 @@ class PlanScores(PlanProgress):
                 row_view.number = row
                 for number, part in self.dynamic_scores:
                     if part.loose and not keeping:
-                        worth += weights[number] * int(part.evaluate(row_view))
+                        worth += weights[number] * int(part.plugin.score(part.spec, part.params, row_view))
                     elif self.scales[number] is None:
                         worth += weights[number] * part.values.item(row)
                     else:

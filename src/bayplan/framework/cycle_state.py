@@ -44,6 +44,9 @@ class CycleState:
 
     def read(self, key: str, kind: type[T]) -> T | None:
         """Return the item under a key where it is of the given type, else None."""
+        if not self._data:
+            # Most pods need nothing that plugins hand on.
+            return None
         item = self._data.get(key)
         return item if isinstance(item, kind) else None
 

@@ -289,7 +289,8 @@ class InterPodAffinity(
             tables.preferred.append((weight, term.topology_key, _table_of(term, cluster)))
 
     def _any_owned(self, tables: TermTables, kind: TermKind, cluster: ClusterState) -> bool:
-        return any(_some(table, cluster) for _, table in tables.owned.get(kind, ()))
+        owned = tables.owned.get(kind)
+        return owned is not None and any(_some(table, cluster) for _, table in owned)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register pods that come, go or change labels, and nodes that come or change labels."""

@@ -76,6 +76,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return what the pod's status says of resizes."""
         status = pod.status
+        if not status.container_statuses and not status.init_container_statuses and status.resources is None:
+            return None
         containers = (*status.container_statuses, *status.init_container_statuses)
         resized = tuple((item.name, item.resources, item.allocated_resources) for item in containers if item.resources)
         if not resized and status.resources is None:
