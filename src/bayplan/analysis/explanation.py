@@ -127,24 +127,39 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
     lost_by: str
 
 
+class PreemptionRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes on which a pod would not fit even without all pods of lower priority; of many only some are named.
+
+    Attributes:
+        plugin, code, reasons: as in `Rejection`. nodes: names. count: how many there are.
+    """
+
+    plugin: str
+    code: str
+    reasons: list[str]
+    nodes: list[str]
+    count: int
+
+
 class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
     """How a search for pods to preempt went.
 
     Attributes:
         attempt: the attempt that it belongs to. chosen: the node, or "".
-        candidates: where room could have been made, the best first.
-        refusals: nodes on which the pod would not fit even without all pods of lower priority; each reason once.
+        candidates: where room could have been made, the best first; of many only the first ones. candidate_count: how many.
+        refusals: where the pod would not fit in any case; each reason once.
         struck_out: candidates that extenders took off the list.
-        untried: nodes at which nobody looked, as enough candidates were found.
+        untried: at how many nodes nobody looked, as enough candidates were found.
         not_helpful: on how many nodes no pod's leaving would help (UnschedulableAndUnresolvable).
     """
 
     attempt: int
     chosen: str
     candidates: list[CandidateReport]
-    refusals: list[Rejection]
+    candidate_count: int
+    refusals: list[PreemptionRefusal]
     struck_out: list[str]
-    untried: list[str]
+    untried: int
     not_helpful: int
 
 

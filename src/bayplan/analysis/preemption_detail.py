@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bayplan.analysis.explanation import Attempt, CandidateReport, PreemptionReport, Rejection, Victim
+from bayplan.analysis.explanation import Attempt, CandidateReport, PreemptionRefusal, PreemptionReport, Victim
 from bayplan.analysis.run_source import RunSource
-from bayplan.framework.preemption.account import CRITERIA, CandidateAccount, PreemptionAccount
+from bayplan.framework.preemption.account import CandidateAccount, PreemptionAccount
 from bayplan.framework.preemption.importance import JUST_STARTED_NS
 
 
@@ -36,21 +36,23 @@ def _account(source: RunSource, attempt: Attempt) -> PreemptionAccount | None:
 
 
 def _report(account: PreemptionAccount, attempt: Attempt, start_ns: int) -> PreemptionReport:
-    def rank(candidate: CandidateAccount) -> tuple[bool, int]:
-        """Sort the chosen one first, then its equals, then those that lost late."""
-        lost = CRITERIA.index(candidate.lost_by) if candidate.lost_by else len(CRITERIA)
-        return (candidate.node != account.chosen, -lost)
-
     return PreemptionReport(
         attempt=attempt.attempt,
         chosen=account.chosen,
-        candidates=[_candidate(each, account, start_ns) for each in sorted(account.candidates, key=rank)],
+        candidates=[_candidate(each, account, start_ns) for each in account.candidates],
+        candidate_count=account.candidate_count,
         refusals=[
-            Rejection(plugin=status.plugin, code=status.code.text, reasons=list(status.reasons), nodes=list(nodes))
-            for status, nodes in account.refusals
+            PreemptionRefusal(
+                plugin=refusal.status.plugin,
+                code=refusal.status.code.text,
+                reasons=list(refusal.status.reasons),
+                nodes=list(refusal.nodes),
+                count=refusal.count,
+            )
+            for refusal in account.refusals
         ],
         struck_out=list(account.struck_out),
-        untried=list(account.untried),
+        untried=account.untried,
         not_helpful=account.others,
     )
 

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.analysis.explanation import CandidateReport, PreemptionReport, Rejection
+from bayplan.analysis.explanation import CandidateReport, PreemptionRefusal, PreemptionReport
 from bayplan.analysis.text_layout import add, grid, named, section, shown_nodes
 from bayplan.analysis.units import format_count, format_duration
 from bayplan.framework.preemption.account import CRITERIA
@@ -37,11 +37,11 @@ def render_preemption(found: PreemptionReport, *, all_nodes: bool) -> list[Rende
 def _counts(found: PreemptionReport) -> str:
     if not found.candidates:
         return "no node is a candidate"
-    count = format_count(len(found.candidates), "candidate")
+    count = format_count(found.candidate_count, "candidate")
     if not found.chosen:
         return f"{count}, none of them was taken"
     return (
-        f"{found.chosen}, the best of {count}" if len(found.candidates) > 1 else f"{found.chosen}, the only candidate"
+        f"{found.chosen}, the best of {count}" if found.candidate_count > 1 else f"{found.chosen}, the only candidate"
     )
 
 
@@ -53,8 +53,8 @@ def _candidates(found: PreemptionReport, all_nodes: bool) -> Table:
     for each in shown:
         why = _verdict(each, chosen)
         add(table, each.node, Text.assemble(_victims(each, all_nodes), *((("\n" + why, "dim"),) if why else ())))
-    if len(shown) < len(found.candidates):
-        add(table, "", Text(f"... and {len(found.candidates) - len(shown):,} more", style="dim"))
+    if len(shown) < found.candidate_count:
+        add(table, "", Text(f"... and {found.candidate_count - len(shown):,} more", style="dim"))
     return table
 
 
@@ -109,20 +109,21 @@ def _left_out(found: PreemptionReport, all_nodes: bool) -> list[str]:
     if found.struck_out:
         lines.append(f"extenders struck out {named(found.struck_out, all_nodes)}")
     if found.untried:
-        untried = format_count(len(found.untried), "more node")
+        untried = format_count(found.untried, "more node")
         lines.append(f"{untried} might have been candidates; enough were found (minCandidateNodes)")
     return lines
 
 
-def _refused(refusal: Rejection) -> tuple[int, str, list[str]]:
+def _refused(refusal: PreemptionRefusal) -> tuple[int, str, list[str]]:
     text = ", ".join(refusal.reasons) or refusal.code
     if text != NO_VICTIMS and refusal.code != "Error":
         text = f"{refusal.plugin}: {text}, even without all pods of lower priority"
-    return len(refusal.nodes), text, refusal.nodes
+    return refusal.count, text, refusal.nodes
 
 
 def _refusals(refusals: Sequence[tuple[int, str, list[str]]], all_nodes: bool) -> Table:
     table = shown_nodes()
     for count, text, nodes in refusals:
-        add(table, f"{count:,}", Text.assemble(text, *((("\n" + named(nodes, all_nodes), "dim"),) if nodes else ())))
+        which = named(nodes, all_nodes, count=count) if nodes else ""
+        add(table, f"{count:,}", Text.assemble(text, *((("\n" + which, "dim"),) if which else ())))
     return table

@@ -45,8 +45,12 @@ def add(table: Table, *cells: str | Text, style: str = "") -> None:
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)
 
 
-def named(names: Sequence[str], all_nodes: bool) -> str:
-    """Return names in one text; where there are many, some and the number of the others."""
-    if all_nodes or len(names) <= SHOWN_NODES + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:SHOWN_NODES])} and {len(names) - SHOWN_NODES:,} more"
+def named(names: Sequence[str], all_nodes: bool, *, count: int | None = None) -> str:
+    """Return names in one text; where there are many, some and the number of the others.
+
+    `count` is how many there are, where not all are known by name.
+    """
+    count = len(names) if count is None else count
+    shown = names if all_nodes or count <= SHOWN_NODES + 1 else names[:SHOWN_NODES]
+    listed = ", ".join(shown)
+    return listed if len(shown) == count else f"{listed} and {count - len(shown):,} more"

@@ -22,6 +22,11 @@ CRITERIA = (
 """By what candidates are compared, one after the other; the names of upstream's comments."""
 
 
+MOST_CANDIDATES = 32
+MOST_NODES = 64
+"""So many candidates, and so many names of nodes with one reason, are kept; of the others, how many there were."""
+
+
 @dataclass(frozen=True, slots=True)
 class Victim:
     """A pod that would have to go: its key, its priority, when it started (nanoseconds; the largest int64 where it has not)."""
@@ -51,24 +56,35 @@ class CandidateAccount:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Nodes on which a pod would not fit even if others left: why, some of them by name, and how many they are."""
+
+    status: Status
+    nodes: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class PreemptionAccount:
     """A search for victims.
 
     Attributes:
         chosen: the node that was taken, or "".
-        candidates: where it could have been, in the order in which they were found.
-        refusals: nodes on which the pod would not fit even if others left, with the reason; each reason once.
+        candidates: where it could have been, the chosen one first, then those that lost last.
+        candidate_count: how many there were.
+        refusals: where the pod would not fit even if others left; each reason once.
         struck_out: candidates that extenders took off the list.
-        untried: nodes that might have been candidates; enough others were.
+        untried: how many nodes might have been candidates too, had not enough others been.
         others: how many nodes were out of the question, because no pod's leaving helps there.
     """
 
     chosen: str
-    candidates: tuple[CandidateAccount, ...]
-    refusals: tuple[tuple[Status, tuple[str, ...]], ...]
-    struck_out: tuple[str, ...]
-    untried: tuple[str, ...]
-    others: int
+    candidates: tuple[CandidateAccount, ...] = ()
+    candidate_count: int = 0
+    refusals: tuple[Refusal, ...] = ()
+    struck_out: tuple[str, ...] = ()
+    untried: int = 0
+    others: int = 0
 
 
 def account_of(
@@ -88,20 +104,29 @@ def account_of(
         names: node names by row. nodes: how many nodes there are.
     """
     if found is None:
-        return PreemptionAccount("", (), (), (), (), nodes)
+        return PreemptionAccount("", others=nodes)
     left = found if left is None else left
     lost = lost_by(left)
-    candidates = tuple(_candidate(left, place, names, lost[place]) for place in range(len(left)))
-    refused = [(status, rows) for status, rows in found.refused_rows() if len(rows)]
-    tried = {*found.rows.tolist(), *(row for _, rows in refused for row in rows.tolist())}
+    chosen_row = next((row for row in left.rows.tolist() if names[row] == chosen), -1)
+
+    def rank(place: int) -> tuple[bool, int]:
+        late = CRITERIA.index(lost[place]) if lost[place] else len(CRITERIA)
+        return (int(left.rows[place]) != chosen_row, -late)
+
+    shown = sorted(range(len(left)), key=rank)[:MOST_CANDIDATES]
+    refused = [(status, rows.tolist()) for status, rows in found.refused_rows() if len(rows)]
+    tried = {*found.rows.tolist(), *(row for _, rows in refused for row in rows)}
     kept = set(left.rows.tolist())
     return PreemptionAccount(
         chosen,
-        candidates,
-        tuple((status, tuple(names[row] or "" for row in rows.tolist())) for status, rows in refused),
-        tuple(names[row] or "" for row in found.rows.tolist() if row not in kept),
-        tuple(names[row] or "" for row in potential.tolist() if row not in tried),
-        nodes - len(potential),
+        candidates=tuple(_candidate(left, place, names, lost[place]) for place in shown),
+        candidate_count=len(left),
+        refusals=tuple(
+            Refusal(status, tuple(names[row] or "" for row in rows[:MOST_NODES]), len(rows)) for status, rows in refused
+        ),
+        struck_out=tuple(names[row] or "" for row in found.rows.tolist() if row not in kept),
+        untried=sum(row not in tried for row in potential.tolist()),
+        others=nodes - len(potential),
     )
 
 
