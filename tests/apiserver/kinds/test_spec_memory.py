@@ -50,3 +50,25 @@ def test_an_invalid_spec_is_refused_every_time() -> None:
     bad = pod("p", lambda each: each["spec"].update(restartPolicy="Perhaps"))  # type: ignore[attr-defined]
     for _ in range(2):
         assert client.post(PODS, bad).status == 422
+
+
+def test_fields_are_owned_as_if_nothing_were_remembered() -> None:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
+    variants: list[Document] = [
+        {},
+        {"labels": {"a": "1"}},
+        {"labels": {"a": "2"}},
+        {"labels": {"b": ""}},
+        {"labels": {}, "annotations": {"a": "1"}},
+        {"ownerReferences": [owner]},
+        {"ownerReferences": [{**owner, "uid": "v"}]},
+        {"finalizers": ["example.com/a"]},
+        {"finalizers": ["example.com/b"]},
+    ]
+    client = Client()
+    for number, metadata in enumerate(variants * 2):
+        document = pod("p")
+        document["metadata"] = {"name": f"p{number}", **metadata}
+        remembered, fresh = created(client, document), created(Client(), document)
+        managers = [cast("Document", each["metadata"]).get("managedFields") for each in (remembered, fresh)]
+        assert managers[0] == managers[1]

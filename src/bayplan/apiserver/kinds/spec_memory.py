@@ -8,7 +8,7 @@ Specs whose label keys are merged with the pod's labels are not kept, because th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -27,12 +27,14 @@ class SpecFacts:
     Attributes:
         spec: decoded and defaulted; never changed.
         owned: the fields that a create makes its writer own, once they have been worked out.
+        objects: the fields that a create owns of a whole object with this spec, by the outline of its metadata.
         valid: it has passed validation.
         quality: the quality-of-service class, once it has been worked out.
     """
 
     spec: Document
     owned: Node | None = None
+    objects: dict[bytes, Node] = field(default_factory=dict)
     valid: bool = False
     quality: str = ""
 

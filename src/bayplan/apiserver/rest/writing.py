@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+import msgspec
+
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import compare
-from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, part, texts
@@ -30,6 +31,8 @@ from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
 
 _GENERATE_ATTEMPTS = 8
+_MOST_OUTLINES = 64
+_encode = msgspec.json.encode
 
 
 @dataclass(slots=True)
@@ -101,21 +104,39 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
     check_namespace(backend, info, str(metadata.get("name") or ""))
     entries = metadata.pop("managedFields", None)
     owner = ownership(backend, info, options)
-    zero = zero_document(resource)
-    known = _known_fields(owner, zero, document)
-    managers = managed.after_update(owner, zero, document, managed.decode(entries), is_create=True, known=known)
+    managers = _first_managers(owner, zero_document(resource), document, managed.decode(entries))
     return store_new(backend, info, document, managers, options)
 
 
-def _known_fields(owner: managed.Request, zero: Document, document: Document) -> dict[str, Node]:
-    """Return the fields of a create that need not be worked out again: those of a remembered spec."""
+def _first_managers(
+    owner: managed.Request, zero: Document, document: Document, managers: managed.Managers
+) -> managed.Managers:
+    """Return the managers of a new object; what has been worked out for a remembered spec is not worked out again."""
     spec = document.get("spec")
     if not isinstance(spec, RememberedSpec):
-        return {}
+        return managed.after_update(owner, zero, document, managers, is_create=True)
     facts = spec.facts
+    outline = None if managers else _outline(part(document, "metadata"))
+    if outline is not None and outline in facts.objects:
+        who = managed.Manager(owner.manager, managed.UPDATE, owner.api_version, owner.subresource)
+        return {who: managed.Owned(facts.objects[outline], owner.api_version, owner.time)}
     if facts.owned is None:
         facts.owned = compare(owner.kind, {"spec": zero["spec"]}, {"spec": facts.spec}).added.get("f:spec", {})
-    return {"spec": facts.owned}
+    managers = managed.after_update(owner, zero, document, managers, is_create=True, known={"spec": facts.owned})
+    if outline is not None and len(managers) == 1 and len(facts.objects) < _MOST_OUTLINES:
+        (facts.objects[outline],) = (owned.fields for owned in managers.values())
+    return managers
+
+
+def _outline(metadata: Document) -> bytes:
+    """Return what decides which fields of metadata a writer owns: names of fields, keys of maps, items of lists."""
+    return _encode([(name, _keys(value)) for name, value in metadata.items()])
+
+
+def _keys(value: object) -> object:
+    if isinstance(value, dict):
+        return list(value)
+    return value if isinstance(value, list) else bool(value)
 
 
 def place(info: RequestInfo, metadata: Document) -> None:
