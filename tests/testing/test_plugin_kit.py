@@ -168,6 +168,11 @@ class FloatForNumbers(Right):
         return free / 1000 * 1000 if rows.scalar else super().score(spec, params, rows)
 
 
+class OtherForMany(Right):
+    def score_many(self, specs: Sequence[PodSpec], rows: Rows) -> Ints | None:
+        return np.array([1 + self.score(spec, (), rows) for spec in specs])
+
+
 class IgnoresTheView(Right):
     """Reads usage past its view."""
 
@@ -354,6 +359,7 @@ BROKEN = [
     (OtherForOneRow, "an array of one row says 0 (passes)"),
     (OtherForNumbers, "plain Python numbers says"),
     (FloatForNumbers, "(float) for plain Python numbers, not an int"),
+    (OtherForMany, "score_many() says ["),
     (IgnoresTheView, "where that is only supposed; a scalar rule must read usage from `rows`"),
     (NoReasons, "are (), not texts"),
     (OnlyBits, "has no code of its own, only bits"),

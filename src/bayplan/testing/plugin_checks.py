@@ -12,99 +12,23 @@ import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, EventResource, HintAnswer
-from bayplan.framework.plugin import MAX_NODE_SCORE, FilterPlugin, NormalizePlugin, Plugin, PreFilterResult, Reads
+from bayplan.framework.plugin import MAX_NODE_SCORE, NormalizePlugin, PreFilterResult, Reads
 from bayplan.framework.status import MAX_PLUGIN_CODE, Status
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.state.hypothetical import HypotheticalRows
 from bayplan.state.views import Rows
-from bayplan.testing.plugin_subject import PluginFault, Subject, skips
+from bayplan.testing.form_checks import (
+    filter_answers_alike_in_every_form,
+    score_answers_alike_in_every_form,
+    several_specs_at_once_are_answered_alike,
+    supposed_usage_is_read_through_the_view,
+)
+from bayplan.testing.plugin_subject import Make, PluginFault, Subject, skips
 from bayplan.testing.worlds import World, typed
 
-Make: TypeAlias = Callable[[World], Subject]
-"""Makes the plugin anew for a world."""
-
 Check: TypeAlias = Callable[[Make, World], None]
-
-
-# --- forms of evaluation ----------------------------------------------------------------------------------------------
-
-
-def filter_answers_alike_in_every_form(make: Make, world: World) -> None:
-    """All rows at once, rows in any order, one row of arrays and one row of plain numbers give the same verdicts."""
-    subject = make(world)
-    params = subject.filter_params() if subject.filters else None
-    if params is None:
-        return
-    every = _array(subject, "filter()", subject.verdicts(params), np.uint16)
-
-    def tell(row: int, got: object, form: str) -> None:
-        whole = subject.told(params, int(every[row]))
-        raise PluginFault(
-            f"filter() of {subject.name(row)}: all rows at once say {whole}, {form} says {_shown(subject, params, got)}"
-        )
-
-    index = np.array(subject.rows[::-1], dtype=np.intp)
-    some = _array(subject, "filter()", subject.verdicts(params, Rows(subject.state, index)), np.uint16, len(index))
-    for row, got in zip(index.tolist(), some.tolist(), strict=True):
-        if got != every[row]:
-            tell(row, got, "an array of some rows")
-    for row in subject.rows:
-        for form, view in subject.one_row_forms(row):
-            got = _number(subject, "filter()", subject.verdicts(params, view), view)
-            if got != every[row]:
-                tell(row, got, form)
-
-
-def score_answers_alike_in_every_form(make: Make, world: World) -> None:
-    """All rows at once, rows in any order, one row of arrays and one row of plain numbers give the same raw scores."""
-    subject = make(world)
-    params = subject.score_params() if subject.scores else None
-    if params is None:
-        return
-    every = _array(subject, "score()", subject.raw(params), np.int64)
-    index = np.array(subject.rows[::-1], dtype=np.intp)
-    some = _array(subject, "score()", subject.raw(params, Rows(subject.state, index)), np.int64, len(index))
-    for row, got in zip(index.tolist(), some.tolist(), strict=True):
-        if got != every[row]:
-            raise PluginFault(
-                f"score() of {subject.name(row)}: all rows at once say {every[row]}, an array of some rows {got}"
-            )
-    for row in subject.rows:
-        for form, view in subject.one_row_forms(row):
-            got = _number(subject, "score()", subject.raw(params, view), view)
-            if got != every[row]:
-                text = f"score() of {subject.name(row)}: all rows at once say {every[row]}, {form} says {got}"
-                raise PluginFault(text)
-
-
-def supposed_usage_is_read_through_the_view(make: Make, world: World) -> None:
-    """A scalar rule asked about supposed usage answers as it would if pods were really gone."""
-    subject = make(world)
-    plugin = subject.plugin
-    params = subject.filter_params() if subject.filters else None
-    if params is None or not plugin.scalar or plugin.reads & (Reads.OBJECTS | Reads.PORTS):
-        return
-    kind = type(plugin)
-    if kind.params_after_changes is not FilterPlugin.params_after_changes or kind.observe is not Plugin.observe:
-        # Params that count pods: such a plugin is asked in true trials.
-        return
-    state, rows = subject.state, np.array(subject.rows, dtype=np.intp)
-    with state.trial():
-        for key in list(state.pods):
-            state.remove_pod(key)
-        empty = state.usage[:, rows].copy()
-        real = subject.verdicts(params, Rows(state, rows)).tolist()
-    supposed = subject.verdicts(params, HypotheticalRows(state, rows, empty)).tolist()
-    for row, want, got in zip(rows.tolist(), real, supposed, strict=True):
-        if want != got:
-            raise PluginFault(
-                f"filter() of {subject.name(row)} with all pods gone: it says {subject.told(params, want)}, but "
-                f"{subject.told(params, got)} where that is only supposed; a scalar rule must read usage from `rows`, "
-                "never from `rows.state`"
-            )
 
 
 # --- what is said -----------------------------------------------------------------------------------------------------
@@ -422,29 +346,6 @@ def _compare(first: Mapping[str, object], second: Mapping[str, object], how: str
             raise PluginFault(f"{what} is {one}, and {other} when {how}")
 
 
-def _array(subject: Subject, point: str, values: Any, dtype: type[np.generic], count: int | None = None) -> Any:
-    count = subject.state.nodes.count if count is None else count
-    if not isinstance(values, np.ndarray) or values.dtype != dtype or values.shape != (count,):
-        got = f"{values.dtype}{list(values.shape)}" if isinstance(values, np.ndarray) else repr(values)
-        raise PluginFault(f"{point} returned {got}, not {dtype.__name__}[{count}]")
-    return values
-
-
-def _number(subject: Subject, point: str, value: Any, view: Rows) -> int:
-    if not view.scalar:
-        return int(_array(subject, point, value, np.uint16 if point == "filter()" else np.int64, 1)[0])
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise PluginFault(
-            f"{point} returned {value!r} ({type(value).__name__}) for plain Python numbers, not an int: use the number "
-            "functions of `rows`, or declare scalar = False"
-        )
-    return int(value)
-
-
-def _shown(subject: Subject, params: Any, got: object) -> str:
-    return subject.told(params, got) if isinstance(got, int) else repr(got)
-
-
 def _check_params(point: str, params: object) -> None:
     if not isinstance(params, tuple):
         raise PluginFault(f"{point} gave params {params!r}, which are not a tuple")
@@ -466,6 +367,7 @@ CHECKS: tuple[Check, ...] = (
     answers_have_the_right_types,
     filter_answers_alike_in_every_form,
     score_answers_alike_in_every_form,
+    several_specs_at_once_are_answered_alike,
     verdicts_have_reasons,
     scores_are_normalized,
     rows_that_agree_in_the_columns_score_alike,

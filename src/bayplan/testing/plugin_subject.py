@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -177,6 +177,10 @@ class Subject:
         if self.plugin.scalar and self.state.small:
             forms.append(("plain Python numbers", Row(self.state, row)))
         return forms
+
+
+Make: TypeAlias = Callable[[World], Subject]
+"""Makes a plugin anew for a world."""
 
 
 def skips(answer: PreFilterResult | Status) -> bool:
