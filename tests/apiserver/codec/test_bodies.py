@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.apiserver.codec import bodies
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize
 
 
@@ -50,3 +51,22 @@ def test_yaml_keys_become_texts_as_in_version_1_1() -> None:
 )
 def test_refusals_show_the_beginning_of_a_body(data: bytes, want: str) -> None:
     assert summarize(data) == want
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":1}',
+        '{"a":[{"b":1,"b":2}]}',
+        "[1e2,1.0,-0,-0.0,1e16,1e+16,0.1,1e999]",
+        "[9223372036854775808,18446744073709551615,18446744073709551616]",
+        '["\\u003c","é","\\ud800"]',
+        '{"a":{"b":[true,null,"x"]}}',
+        '{"a":{"b":[true,null,"x"]}}\n',
+        ' {"a": 1}',
+    ],
+)
+def test_the_short_way_reads_what_the_long_one_does(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = parse_json(text.encode())
+    monkeypatch.setattr(bodies, "_read_compact", lambda _: None)
+    assert repr(short) == repr(parse_json(text.encode()))
