@@ -62,6 +62,23 @@ def test_objects_come_as_an_api_server_lists_them_and_nodes_as_they_stand() -> N
 
 
 @pytest.mark.parametrize(
+    ("request_", "want"),
+    [
+        pytest.param("9.5Gi", ["Insufficient memory"], id="no room is left after the sums of another PreFilter"),
+        pytest.param("9728Mi", [], id="amounts as an API server writes them don't grow"),
+        pytest.param("9223372036854775807", [], id="a sum that leaves 64 bits asks for nothing"),
+    ],
+)
+def test_every_filter_alone_comes_after_a_pre_filter_of_its_own(request_: str, want: list[str]) -> None:
+    pod = scenes.pod("p", resources={"requests": {"memory": request_}}, overhead={"memory": "3Gi"})
+    answer = answer_cycle_case({"id": "x", "objects": [scenes.node()], "pods": [pod]})
+    assert at(answer, "cycles", 0, "filter") == {}
+    told = at(answer, "cycles", 0, "filterAll")
+    assert isinstance(told, dict)
+    assert (at(told, "NodeResourcesFit", "n1", "reasons") if told else []) == want
+
+
+@pytest.mark.parametrize(
     ("memory", "want"),
     [
         # Six sums are made before memory is balanced: 1.5Gi + 6 * 2Gi; the next pod meets 1.5Gi + 7 * 2Gi.

@@ -190,7 +190,8 @@ def _plan_after_sums(scheduler: Scheduler, profile: Profile, pod: Pod) -> Plan:
         if quantity.is_decimal:
             for _ in range(sums if name in pod.spec.overhead else 0):
                 quantity += parse_quantity(pod.spec.overhead[name])
-            amount = f"{quantity.milli_value()}m"
+            whole, nanos = divmod(quantity.as_nanos(), 10**9)
+            amount = f"{whole}.{nanos:09d}"
         requests[name] = amount
     resources = structs.replace(pod.spec.resources, requests=requests)
     left = structs.replace(pod, spec=structs.replace(pod.spec, resources=resources))
