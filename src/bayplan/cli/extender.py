@@ -40,7 +40,7 @@ def extender(
     port: Annotated[int, typer.Option(metavar="N", help="Where to listen; 0 takes a free one.")] = 8888,
     quiet: Annotated[bool, typer.Option("--quiet", help="Don't tell of requests.")] = False,
 ) -> None:
-    """Serve plugins of ours as an HTTP extender for a stock kube-scheduler.
+    """Serve plugins as an HTTP extender for a stock kube-scheduler.
 
     Filters answer the verb filter, scores the verb prioritize (the weighted mean, from 0 to 10), and preempt strikes out
     candidates that would fail the filters even without their victims. The lines that a KubeSchedulerConfiguration needs are

@@ -38,8 +38,8 @@ VERBS = (
     Verb("explain", "Show why a pod was placed where it is, or why it waits."),
     Verb("config", "Check a scheduler configuration, or convert an older one."),
     Verb("conformance", "Compare our answers with recorded answers of a real scheduler."),
-    Verb("up", "Serve the Kubernetes API: for kubectl, client libraries and schedulers."),
-    Verb("extender", "Serve plugins of ours as an HTTP extender for a stock kube-scheduler."),
+    Verb("up", "Serve the Kubernetes API for kubectl, clients and schedulers."),
+    Verb("extender", "Serve plugins as an HTTP extender for a stock kube-scheduler."),
     Verb("example", "Print where the bundled example lies, or copy it."),
 )
 

@@ -36,7 +36,7 @@ def up(
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key of --tls-cert (PEM).")] = None,
 ) -> None:
-    """Serve the Kubernetes API: for kubectl, client libraries and schedulers.
+    """Serve the Kubernetes API for kubectl, clients and schedulers.
 
     Objects are stored, defaulted, validated and watched as kube-apiserver does; nothing runs them yet: no controller,
     no kubelet, no scheduler. Ctrl-C ends it.
