@@ -19,13 +19,17 @@ class StackedSpecs(Generic[Spec, Stack]):
         self._stack = stack
         # The specs are held, so that no address is used again while it is part of a key here.
         self._known: OrderedDict[tuple[int, ...], tuple[Sequence[Spec], Stack]] = OrderedDict()
+        self._latest: tuple[Sequence[Spec], Stack] | None = None
 
     def of(self, specs: Sequence[Spec]) -> Stack:
-        """Return what the function gives for these specs."""
+        """Return what the function gives for these specs. The sequence must not be changed later."""
+        if self._latest is not None and self._latest[0] is specs:
+            return self._latest[1]
         key = tuple(map(id, specs))
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = (specs, self._stack(specs))
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
+        self._latest = (specs, known[1])
         return known[1]
