@@ -13,7 +13,7 @@ import pytest
 
 from bayplan.app.extender_service import ExtenderOptions, ServedExtender, make_extender
 from bayplan.base.errors import InputError
-from bayplan.extender.server import extender_application
+from bayplan.extender.server import Asked, extender_application
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import make_node, make_pod
@@ -153,9 +153,9 @@ def test_a_plugin_that_neither_filters_nor_scores_is_refused() -> None:
         make_extender(ExtenderOptions(plugins=["DefaultBinder"]))
 
 
-def ask(extender: ServedExtender, path: str, content: str) -> httpx.Response:
+def ask(extender: ServedExtender, path: str, content: str, *, asked: Asked | None = None) -> httpx.Response:
     async def asking() -> httpx.Response:
-        transport = httpx.ASGITransport(extender_application(extender))
+        transport = httpx.ASGITransport(extender_application(extender, asked=asked))
         async with httpx.AsyncClient(transport=transport, base_url="http://extender") as client:
             return await client.post(path, content=content)
 
@@ -188,6 +188,14 @@ def ask(extender: ServedExtender, path: str, content: str) -> httpx.Response:
         pytest.param(
             "/filter", {}, '{"pod": {}, "nodes": {"items": {}}}', 200, "expected a list of nodes", id="no list of nodes"
         ),
+        pytest.param(
+            "/filter",
+            {},
+            '{"pod": {}, "nodeNames": [["n1"]]}',
+            200,
+            "expected names of nodes",
+            id="names that are no texts",
+        ),
         pytest.param("/bind", {}, "{}", 404, "Not Found", id="no such verb"),
     ],
 )
@@ -196,3 +204,10 @@ def test_http(path: str, labels: dict[str, str], content: str | None, status: in
     response = ask(served(file, "Picky"), path, body)
     assert response.status_code == status
     assert want in response.text
+
+
+@pytest.mark.parametrize("path", ["/filter", "/preempt"])
+def test_also_a_request_that_fails_is_told(path: str, file: Path) -> None:
+    told: list[tuple[str, object]] = []
+    ask(served(file, "Picky"), path, "{}", asked=lambda verb, arguments, answer: told.append((verb, answer)))
+    assert told == [(path.removeprefix("/"), {"Error": "Pod: expected a pod, got none"})]

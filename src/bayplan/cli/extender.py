@@ -1,5 +1,6 @@
 """The verb ``extender``: plugins of ours, served as an HTTP extender for a stock kube-scheduler."""
 
+import errno
 import socket
 import sys
 from collections.abc import Mapping
@@ -70,7 +71,8 @@ def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as problem:
         got = f"{host} port {port}: {(problem.strerror or str(problem)).lower()}"
-        raise InputError("--host and --port", got=got, wanted="an address to listen on", hint="--port 0") from None
+        hint = "--port 0" if problem.errno == errno.EADDRINUSE else ""
+        raise InputError("--host and --port", got=got, wanted="an address to listen on", hint=hint) from None
     names = ", ".join(custom.plugin.name for custom in served.plugins)
     print(f"serving {names}; in a KubeSchedulerConfiguration:\n")
     name = f"[{host}]" if ":" in host else host

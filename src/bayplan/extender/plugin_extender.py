@@ -164,6 +164,8 @@ class PluginExtender:
         if isinstance(names, list):
             known = self._scheduler.state.nodes.row_of
             for name in names:
+                if not isinstance(name, str):
+                    raise InputError("NodeNames", wanted="names of nodes", got=repr(name))
                 if name not in known:
                     raise InputError(
                         "NodeNames",

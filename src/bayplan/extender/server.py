@@ -23,7 +23,7 @@ JSON = "application/json"
 Answering: TypeAlias = Callable[[Mapping[str, object]], object]
 
 Asked: TypeAlias = Callable[[str, Mapping[str, object], object], None]
-"""Told about each request that was answered: the verb, the arguments, the answer."""
+"""Told about each request: the verb, the arguments, the answer; of one that failed, an object whose field ``Error`` says why."""
 
 
 def extender_application(extender: PluginExtender, *, asked: Asked | None = None) -> Starlette:
@@ -53,14 +53,21 @@ def _endpoint(verb: str, answer: Answering, asked: Asked | None) -> Callable[[Re
         try:
             found = answer(arguments)
         except (BayplanError, ScoringError) as problem:
-            if verb != FILTER:
-                return PlainTextResponse(str(problem), 500 if isinstance(problem, ScoringError) else 400)
-            found = {"Error": str(problem)}
+            failure = {"Error": str(problem)}
+            if asked is not None:
+                asked(verb, arguments, failure)
+            if verb == FILTER:
+                return _json(failure)
+            return PlainTextResponse(failure["Error"], 500 if isinstance(problem, ScoringError) else 400)
         if asked is not None:
             asked(verb, arguments, found)
-        return Response(msgspec.json.encode(found), media_type=JSON)
+        return _json(found)
 
     return endpoint
+
+
+def _json(answer: object) -> Response:
+    return Response(msgspec.json.encode(answer), media_type=JSON)
 
 
 async def _health(request: Request) -> Response:
