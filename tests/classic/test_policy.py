@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.engine.classic.assemble import assemble_classic_scheduler
+from bayplan.engine.records import RecordLevel
 from bayplan.framework.configuration.document import ExtenderManagedResource
 from bayplan.plugins.classic.algorithms import Algorithms
 from bayplan.plugins.classic.configuration import ClassicConfiguration
@@ -120,6 +122,34 @@ def _refusal(document: str) -> str:
 
 
 START = "kind: Policy\napiVersion: v1\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "want"),
+    [
+        pytest.param(
+            "predicates: [{name: GeneralPredicatez}]",
+            "p.yaml Invalid configuration: Predicate type not found for GeneralPredicatez; try GeneralPredicates",
+            id="a predicate that is almost one",
+        ),
+        pytest.param(
+            "priorities: [{name: EqualPriorty, weight: 1}]",
+            "p.yaml Invalid configuration: Priority type not found for EqualPriorty; try EqualPriority",
+            id="a priority that is almost one",
+        ),
+        pytest.param(
+            "hardPodAffinitySymmetricWeight: 101",
+            "p.yaml couldn't create scheduler from policy: invalid hardPodAffinitySymmetricWeight: 101, "
+            "must be in the range 1-100",
+            id="a weight out of range",
+        ),
+    ],
+)
+def test_what_is_refused_after_reading_names_the_file_all_the_same(rules: str, want: str) -> None:
+    policy = load_policy((START + rules).encode(), where="p.yaml")
+    with pytest.raises(ConfigurationError) as refused:
+        _algorithms(policy)
+    assert str(refused.value) == want
 
 
 @pytest.mark.parametrize(
@@ -241,3 +271,20 @@ def test_all_predicates_speak_if_asked_to(check_all: bool, want: str) -> None:
         full = full.unschedulable()
     configuration = configured(policy={"predicates": rules, "alwaysCheckAllPredicates": check_all})
     assert cycle_of([full], make_pod("p").req(cpu="2"), configuration).message == want
+
+
+@pytest.mark.parametrize(
+    ("check_all", "want"),
+    [
+        pytest.param(False, ["PodFitsResources"], id="the first that failed"),
+        pytest.param(True, ["PodFitsResources", "PodToleratesNodeTaints"], id="all where all are asked"),
+    ],
+)
+def test_a_decision_names_the_predicates_whose_reasons_count(check_all: bool, want: list[str]) -> None:
+    rules = [{"name": name} for name in ("PodFitsResources", "PodToleratesNodeTaints")]
+    configuration = configured(policy={"predicates": rules, "alwaysCheckAllPredicates": check_all})
+    scheduler = assemble_classic_scheduler(configuration, record_level=RecordLevel.FULL)
+    for builder in (node("n1", cpu="1").taint("dedicated", "x"), make_pod("p").req(cpu="2")):
+        scheduler.handle(None, builder.obj(), 0)
+    scheduler.schedule_one(0)
+    assert [status.plugin for status in scheduler.records.decision(0).failures(0)] == want

@@ -99,8 +99,7 @@ def _is_tried_alone(decision: Decision) -> bool:
 def _rejections(decision: Decision) -> list[Rejection]:
     groups: dict[Status, list[str]] = {}
     for row, name in enumerate(decision.names):
-        status = decision.first_failure(row)
-        if status is not None:
+        for status in decision.failures(row):
             groups.setdefault(status, []).append(name)
     found = [
         Rejection(plugin=status.plugin, code=status.code.text, reasons=list(status.reasons), nodes=nodes)

@@ -34,7 +34,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that were rejected in the same words by the same plugin, which was the first to reject them.
+    """Nodes that were rejected in the same words by the same plugin.
+
+    It was the first to reject them; with alwaysCheckAllPredicates any that did, so that a node may stand in several groups.
 
     Attributes:
         plugin: who; "" where several PreFilter plugins did together.

@@ -86,6 +86,7 @@ class _RecordWriter:
             None if frame.sample is None else list(frame.sample),
             None if frame.extenders is None else msgspec.json.encode(frame.extenders).decode(),
             None if frame.preemption is None else msgspec.json.encode(frame.preemption).decode(),
+            frame.check_all,
         )
         self._writers["frames"].add(row, elements=len(frame.ties or ()))
 

@@ -133,6 +133,7 @@ FRAMES = pa.schema(
         ("sample", pa.list_(pa.int32())),
         ("extenders", pa.string()),
         ("preemption", pa.string()),
+        ("check_all", pa.bool_()),
     ]
 )
 

@@ -121,6 +121,8 @@ class StoredRecords:
             None if row["sample"] is None else (row["sample"][0], row["sample"][1]),
             _decoded(row.get("extenders"), tuple[ExtenderSaid, ...]),
             _decoded(row.get("preemption"), PreemptionAccount),
+            # Older results have no such column.
+            bool(row.get("check_all")),
         )
 
     def node_set(self, number: int) -> tuple[tuple[str | None, ...], Index]:

@@ -50,11 +50,12 @@ def connect_extenders(configuration: ClassicConfiguration) -> ExtenderConnection
     Raises:
         ConfigurationError: their TLS settings can't be used.
     """
-    given = configuration.policy.extenders if configuration.policy is not None else ()
+    policy = configuration.policy
+    given, where = (policy.extenders, policy.where) if policy is not None else ((), "")
     try:
         extenders = build_extenders(given, check_extender_tls)
     except BuildError as problem:
-        raise ConfigurationError(f"couldn't create scheduler from policy: {problem}") from None
+        raise ConfigurationError(f"couldn't create scheduler from policy: {problem}", where=where) from None
     return ExtenderConnections(extenders, kind=ClassicExtender)
 
 

@@ -46,10 +46,12 @@ class ScheduleResult:
         board: what rows say with nominated pods counted in, where it is kept and up to date; else None.
         table: the scores, where they are not the plan's own because the feasible nodes are not; else None.
         extended: what extenders said; None where there are none, or they were not reached.
+        check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
     """
 
     __slots__ = (
         "board",
+        "check_all",
         "diagnosis",
         "evaluated_nodes",
         "extended",
@@ -88,6 +90,7 @@ class ScheduleResult:
         self.table: ScoreTable | None = None
         self.board: FailureBoard | None = None
         self.extended: ExtendedCycle | None = None
+        self.check_all = False
 
 
 class CountedIn(Protocol):

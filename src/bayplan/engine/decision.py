@@ -98,6 +98,7 @@ class Frame(NamedTuple):
         sample: where the search began in the order of visits, and how many nodes it came by, if it ended early; else None.
         extenders: what extenders said; None where there are none, or they were not reached.
         preemption: how the search for victims went, where there was one.
+        check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
     """
 
     keyframe: KeyframeValues
@@ -111,6 +112,7 @@ class Frame(NamedTuple):
     sample: tuple[int, int] | None = None
     extenders: tuple[ExtenderSaid, ...] | None = None
     preemption: PreemptionAccount | None = None
+    check_all: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class Decision:
         extenders: what each extender said; they are the last of `filters`, and those that gave scores the last of `scorers`.
             Their codes stand for what they said, rows that they were not asked about have 0; rows are those of `names`.
         preemption: how the search for victims went, or None.
+        check_all: as in `Frame`.
     """
 
     record: Record
@@ -155,6 +158,7 @@ class Decision:
     overrides: dict[int, tuple[int, int]]
     extenders: tuple[ExtenderSaid, ...] = ()
     preemption: PreemptionAccount | None = None
+    check_all: bool = False
 
     def was_asked(self, number: int, row: int) -> bool:
         """Return whether a filter was asked about a node: plugins are about all, extenders only about what is left."""
@@ -178,6 +182,19 @@ class Decision:
             return self.absent
         failing = self.codes[:, row].nonzero()[0]
         return self.statuses[int(failing[0]), int(self.codes[failing[0], row])] if len(failing) else None
+
+    def failures(self, row: int) -> tuple[Status, ...]:
+        """Return the statuses with which a node was rejected: the first failure, with `check_all` those of all failing filters.
+
+        Of a node that pods nominated to it shut, the first is all that is kept.
+        """
+        first = self.first_failure(row)
+        if first is None:
+            return ()
+        if not self.check_all or self.pre_filter is not None or row in self.overrides or not self.allowed[row]:
+            return (first,)
+        failing: list[int] = self.codes[:, row].nonzero()[0].tolist()
+        return tuple(self.statuses[number, int(self.codes[number, row])] for number in failing)
 
 
 def rebuild(record: Record, frame: Frame) -> Decision:
@@ -226,6 +243,7 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         statuses=statuses,
         overrides={place[row]: verdict for row, verdict in overrides.items() if row in place},
         preemption=frame.preemption,
+        check_all=frame.check_all,
     )
     if frame.extenders is None:
         return decision

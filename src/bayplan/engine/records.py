@@ -127,6 +127,7 @@ class Records:
             None if result.sample is None else result.sample_span,
             None if result.extended is None else result.extended.said,
             _preemption(result),
+            result.check_all,
         )
 
     def _keyframe_of(self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], scored: bool) -> Keyframe:

@@ -95,9 +95,10 @@ def _most(
     for container in containers:
         _add(total, read(container))
     for container in init_containers:
-        for name, quantity in read(container).items():
+        quantities = read(container)
+        for name in quantities:
             if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name):
-                asked = milli_value(quantity) if name == CPU else value(quantity)
+                asked = amount(quantities, name)
                 if asked > total.get(name, 0):
                     total[name] = asked
     return total

@@ -120,9 +120,10 @@ def pod_passes_basic_checks(pod: Pod, catalog: ObjectCatalog) -> str:
 def find_nodes_that_fit(plan: Plan, crowd: Crowd, result: ClassicResult, settings: CycleSettings) -> None:
     """Note what predicates say of every node, with nominated pods counted in, and who is feasible."""
     state, common = plan.state, result.common
-    result.failing = _verdicts_that_count(plan, check_all=settings.always_check_all_predicates)
+    common.check_all = settings.always_check_all_predicates
+    result.failing = _verdicts_that_count(plan, check_all=common.check_all)
     if len(crowd):
-        _with_nominated_pods(plan, crowd, result, check_all=settings.always_check_all_predicates)
+        _with_nominated_pods(plan, crowd, result, check_all=common.check_all)
     feasible: Bools = state.nodes.alive & ~result.failing.any(axis=0)
     order = state.nodes.tree.order(state.nodes.row_of)
     sampling = settings.sampling

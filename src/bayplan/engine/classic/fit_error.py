@@ -23,7 +23,6 @@ class FitError:
         rows: intp, the nodes that failed.
         codes: uint16[predicates, rows], verdicts that count: of the first failing predicate, or of all.
         by_extenders: further reasons by node name, from extenders.
-        unresolvable_by_extenders: nodes that an extender says no eviction can help; the classic protocol has none.
     """
 
     plan: Plan

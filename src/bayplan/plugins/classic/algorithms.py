@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
@@ -270,7 +271,8 @@ class AlgorithmTable:
         argument = rule.argument
         if argument is None:
             if rule.name not in self.predicates:
-                raise ConfigurationError(f"Invalid configuration: Predicate type not found for {rule.name}")
+                text = f"Invalid configuration: Predicate type not found for {rule.name}"
+                raise ConfigurationError(text, hint=_closest(rule.name, self.predicates))
             return rule.name
         given = (argument.service_affinity is not None) + (argument.labels_presence is not None)
         if given != 1:
@@ -286,7 +288,8 @@ class AlgorithmTable:
         if argument is None:
             known = self.priorities.get(rule.name)
             if known is None:
-                raise ConfigurationError(f"Invalid configuration: Priority type not found for {rule.name}")
+                text = f"Invalid configuration: Priority type not found for {rule.name}"
+                raise ConfigurationError(text, hint=_closest(rule.name, self.priorities))
             self.priorities[rule.name] = Algorithm(rule.name, known.kind, known.argument, rule.weight)
             return rule.name
         kinds: list[PluginClass] = []
@@ -304,6 +307,11 @@ class AlgorithmTable:
         _check_name(rule.name)
         self.priorities[rule.name] = Algorithm(rule.name, kinds[0], argument, rule.weight)
         return rule.name
+
+
+def _closest(name: str, known: Mapping[str, Algorithm]) -> str:
+    """Return the known name that a wrong one is most like, "" where none is much like it."""
+    return next(iter(get_close_matches(name, known, n=1)), "")
 
 
 def _check_name(name: str) -> None:

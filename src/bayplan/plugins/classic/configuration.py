@@ -42,7 +42,15 @@ class ClassicConfiguration:
         table = AlgorithmTable(self.gates)
         if self.policy is None:
             return table.of_provider(self.provider)
-        found = table.of_policy(self.policy)
+        try:
+            return self._algorithms_of_policy(table, self.policy)
+        except ConfigurationError as problem:
+            raise ConfigurationError(
+                problem.what, where=self.policy.where, got=problem.got, wanted=problem.wanted, hint=problem.hint
+            ) from None
+
+    def _algorithms_of_policy(self, table: AlgorithmTable, policy: Policy) -> Algorithms:
+        found = table.of_policy(policy)
         weight = self.hard_pod_affinity_symmetric_weight
         if not 1 <= weight <= 100:
             text = f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range 1-100"

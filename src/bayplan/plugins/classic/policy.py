@@ -6,7 +6,7 @@ Only reading and what upstream checks before anything is made; which rules there
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from bayplan.base.errors import ConfigurationError
@@ -86,6 +86,7 @@ class Policy:
         extenders: in the order of the file.
         hard_pod_affinity_symmetric_weight: 0 where it is not given.
         always_check_all_predicates: whether all predicates give their reasons, not just the first that fails.
+        where: the file, for errors that are found later; says nothing about what the Policy is.
     """
 
     predicates: tuple[PolicyRule, ...] | None = None
@@ -93,6 +94,7 @@ class Policy:
     extenders: tuple[Extender, ...] = ()
     hard_pod_affinity_symmetric_weight: int = 0
     always_check_all_predicates: bool = False
+    where: str = field(default="", compare=False)
 
 
 def load_policy(text: bytes, *, where: str = "") -> Policy:
@@ -124,6 +126,7 @@ def policy_from_mapping(document: Mapping[str, object], *, where: str = "") -> P
         tuple(reader.extender(item) for item in reader.mappings(document, "extenders", "v1.Policy")),
         reader.integer(document, "hardPodAffinitySymmetricWeight", "v1.Policy", largest=MAX_INT32),
         reader.boolean(document, "alwaysCheckAllPredicates", "v1.Policy"),
+        where,
     )
     problems = _problems(policy)
     if problems:
