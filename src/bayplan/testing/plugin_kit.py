@@ -13,7 +13,7 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import REJECTING_POINTS, Plugin
 from bayplan.framework.registry import Registry
 from bayplan.testing.plugin_checks import CHECKS, Check
-from bayplan.testing.plugin_subject import PluginFault, Subject
+from bayplan.testing.plugin_subject import Make, PluginFault, Subject
 from bayplan.testing.worlds import Vocabulary, World, random_world, smallest
 
 CLUSTERS = 40
@@ -113,7 +113,7 @@ def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
         )
 
 
-def _fault_of(check: Check, make: Any, world: World) -> str:
+def _fault_of(check: Check, make: Make, world: World) -> str:
     """Return what a check finds, "" for nothing. What a plugin raises is a fault of its own."""
     try:
         check(make, world)
@@ -127,7 +127,7 @@ def _fault_of(check: Check, make: Any, world: World) -> str:
     return ""
 
 
-def _told(plugin: type[Plugin[Any]], check: Check, make: Any, world: World, where: str) -> str:
+def _told(plugin: type[Plugin[Any]], check: Check, make: Make, world: World, where: str) -> str:
     small = smallest(world, lambda smaller: bool(_fault_of(check, make, smaller)))
     clause = (check.__doc__ or "").partition("\n")[0]
     return (
