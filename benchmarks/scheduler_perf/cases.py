@@ -402,6 +402,21 @@ VOLUMES: Sequence[Case] = (
 
 LOW = Batch("pod-low-priority", 20000, "namespace-1")
 
+
+def unschedulable(workload: str, running: int, floor: int) -> Case:
+    """Return a case of plain pods among which pods come that no preemption can make room for."""
+    return Case(
+        "Unschedulable",
+        workload,
+        5000,
+        Batch("pod-default", 10000, "namespace-3"),
+        (Batch("pod-default", running, "namespace-1"),),
+        floor,
+        churn=Churn(floor // 5, 200, creates="pod-high-priority-large-cpu"),
+        echo=True,
+    )
+
+
 PREEMPTION: Sequence[Case] = (
     Case(
         "PreemptionBasic",
@@ -425,26 +440,8 @@ PREEMPTION: Sequence[Case] = (
         churn=Churn(114, 200, creates="pod-high-priority"),
         echo=True,
     ),
-    Case(
-        "Unschedulable",
-        "5kNodes/100Init/10kPods",
-        5000,
-        Batch("pod-default", 10000, "namespace-3"),
-        (Batch("pod-default", 100, "namespace-1"),),
-        590,
-        churn=Churn(118, 200, creates="pod-high-priority-large-cpu"),
-        echo=True,
-    ),
-    Case(
-        "Unschedulable",
-        "5kNodes/20kInit/10kPods",
-        5000,
-        Batch("pod-default", 10000, "namespace-3"),
-        (Batch("pod-default", 20000, "namespace-1"),),
-        600,
-        churn=Churn(120, 200, creates="pod-high-priority-large-cpu"),
-        echo=True,
-    ),
+    unschedulable("5kNodes/100Init/10kPods", 100, 590),
+    unschedulable("5kNodes/20kInit/10kPods", 20000, 600),
     Case(
         "Unschedulable",
         "5kNodes/20kInit, preemptors alone",
