@@ -5,7 +5,7 @@ step, which is what makes optimistic locking sound. A revision is given to every
 twice. History is bounded by number and by bytes; who asks for what is gone gets `Compacted`.
 
 Controllers can run over this store: `bayplan.apiserver.store` keeps documents, they work on typed objects, and the
-journal of writes is what their change events are made from (docs/adr/0007).
+journal of writes is what their change events are made from (docs/adr/0009).
 """
 
 from __future__ import annotations
