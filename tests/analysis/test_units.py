@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.analysis.percentiles import percentile
-from bayplan.analysis.units import format_amount, format_count, format_duration, format_share
+from bayplan.analysis.units import format_amount, format_count, format_duration, format_list, format_share
 
 GI = 1 << 30
 
@@ -86,3 +86,16 @@ def test_a_percentile_is_the_smallest_number_that_covers_its_share(numbers: list
     assert found == min(
         each for each in ascending if sum(it <= each for it in ascending) * 100 >= percent * len(ascending)
     )
+
+
+@pytest.mark.parametrize(
+    ("items", "more", "want"),
+    [
+        pytest.param(["a"], 0, "a", id="one item stands alone"),
+        pytest.param(["a", "b"], 0, "a and b", id="two have no comma"),
+        pytest.param(["a", "b", "c"], 0, "a, b and c", id="three have one"),
+        pytest.param(["a", "b"], 1200, "a, b and 1,200 more", id="what is not named is counted"),
+    ],
+)
+def test_lists(items: list[str], more: int, want: str) -> None:
+    assert format_list(items, more=more) == want

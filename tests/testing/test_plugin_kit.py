@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from bayplan.base.errors import InputError
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
@@ -403,3 +404,29 @@ def test_the_smallest_cluster_is_told() -> None:
     assert text.count("kind: Pod") == 1
     assert "labels: {kubernetes.io/hostname: n" in text
     assert "seed 0" in text
+
+
+class Raising(PerNodePlugin):
+    """Fails on nodes without a label."""
+
+    name = "Raising"
+
+    def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
+        return node.labels["nowhere"]
+
+
+def test_a_plugin_that_raises_is_told_that_it_must_not() -> None:
+    with pytest.raises(PluginFault) as found:
+        check_plugin(Raising)
+    assert "KeyError in filter_node(), line " in str(found.value)
+    assert "The contract: Whatever a plugin is asked, it answers, and raises nothing." in str(found.value)
+
+
+def test_what_is_no_plugin_class_is_refused() -> None:
+    with pytest.raises(PluginFault, match="<class 'int'> is no plugin class: expected a subclass of"):
+        check_plugin(int)  # type: ignore[type-var, arg-type, unused-ignore]
+
+
+def test_without_clusters_nothing_is_said_to_be_right() -> None:
+    with pytest.raises(InputError, match=r"check_plugin\(\): expected at least one"):
+        check_plugin(Raising, clusters=0)

@@ -8,10 +8,14 @@ from bayplan.analysis.decision_detail import attempt_detail, node_detail, ranked
 from bayplan.analysis.explanation import Attempt, EventLine, Explanation
 from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
+from bayplan.analysis.units import format_list
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Outcome, Record
 from bayplan.engine.records import RecordLevel
 from bayplan.sim.result import PodTimeline
+
+SHOWN_VICTIMS = 3
+"""So many victims are named in the verdict."""
 
 BEST_NODES = 5
 """So many nodes are compared in the table of scores, unless more are asked for."""
@@ -150,7 +154,7 @@ def _verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -
 def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
     for each in reversed(attempts):
         if each.number < won.number and each.nominated_node == won.node and each.victims:
-            return f"it made room there in attempt {each.attempt:,}, for which {listed(each.victims)} had to go"
+            return f"it made room there in attempt {each.attempt:,}, for which {_named(each.victims)} had to go"
     if won.evaluated_nodes == 1 and won.feasible_nodes == 1:
         return "the only node that was looked at"
     if won.feasible_nodes == 1:
@@ -161,11 +165,11 @@ def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
     return f"{text}, and it is the best of them with a total of {won.total:,}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as a sentence lists them; of many the first and how many more."""
-    if len(names) > 4:
-        names = [*names[:3], f"{len(names) - 3:,} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _named(pods: Sequence[str]) -> str:
+    """Return pods as a sentence lists them; of many the first and how many more."""
+    # One that is left over is named: to count it takes as much room.
+    shown = pods if len(pods) <= SHOWN_VICTIMS + 1 else pods[:SHOWN_VICTIMS]
+    return format_list(shown, more=len(pods) - len(shown))
 
 
 def _events(source: RunSource, pod: PodTimeline, lives: Sequence[PodTimeline]) -> list[EventLine]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from bayplan.analysis.free_amounts import pods_there
 from bayplan.analysis.run_source import RunSource
-from bayplan.analysis.units import format_count
+from bayplan.analysis.units import format_count, format_list
 from bayplan.objects.affinity import PodAffinityTerm, TopologySpreadConstraint
 from bayplan.objects.meta import LabelSelector
 from bayplan.objects.node import Node
@@ -156,7 +156,4 @@ def selector_text(selector: LabelSelector | None) -> str:
 
 
 def _named(pods: Sequence[Pod]) -> str:
-    names = [pod.key for pod in pods[:SHOWN_PODS]]
-    if len(pods) > SHOWN_PODS:
-        names.append(f"{len(pods) - SHOWN_PODS:,} more")
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return format_list([pod.key for pod in pods[:SHOWN_PODS]], more=max(0, len(pods) - SHOWN_PODS))

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from bayplan.analysis.explanation import CandidateReport, PreemptionRefusal, PreemptionReport
 from bayplan.analysis.text_layout import add, grid, named, section, shown_nodes
-from bayplan.analysis.units import format_count, format_duration
+from bayplan.analysis.units import format_count, format_duration, format_list
 from bayplan.framework.preemption.account import CRITERIA
 from bayplan.framework.preemption.evaluator import NO_VICTIMS, NOT_HELPFUL
 
@@ -64,9 +64,7 @@ def _victims(candidate: CandidateReport, all_nodes: bool) -> str:
     for victim in victims:
         started = "not started" if victim.started_ns is None else f"started {_start(victim.started_ns)}"
         told.append(f"{victim.pod} (priority {victim.priority:,}, {started})")
-    if len(victims) < len(candidate.victims):
-        told.append(f"{len(candidate.victims) - len(victims):,} more")
-    listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    listed = format_list(told, more=len(candidate.victims) - len(victims))
     return f"{'chosen: ' if candidate.chosen else ''}{listed} must go"
 
 

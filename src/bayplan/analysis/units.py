@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 MILLISECOND_NS = 1_000_000
 SECOND_NS = 1_000_000_000
 MINUTE_NS = 60 * SECOND_NS
@@ -62,6 +64,12 @@ def format_share(share: float) -> str:
     if 0 < percent < 9.95:
         return "< 0.1 %" if percent < 0.05 else f"{percent:.1f} %"
     return "99 %" if 99 < percent < 100 else f"{percent:.0f} %"
+
+
+def format_list(items: Sequence[str], *, more: int = 0) -> str:
+    """Return items as a sentence lists them, `more` of which are only counted: ``a``, ``a and b``, ``a, b and 3 more``."""
+    told = [*items, f"{more:,} more"] if more else items
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
 
 
 def format_count(count: int, noun: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import structs
 
 from bayplan.base.errors import BayplanError
+from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
 from bayplan.engine.assemble import assemble_scheduler
@@ -41,7 +42,7 @@ from bayplan.state.arrays import Bools
 
 def answer_cycle_case(case: JsonObject) -> JsonObject:
     """Return our answer to a cycle case; a case that upstream would refuse is answered with an error."""
-    answer: JsonObject = {"id": case["id"], "kubernetes": "v1.36.3", "error": None, "cycles": None}
+    answer: JsonObject = {"id": case["id"], "kubernetes": KUBERNETES_VERSION, "error": None, "cycles": None}
     try:
         scheduler, objects = make_scheduler(case)
     except BayplanError as problem:

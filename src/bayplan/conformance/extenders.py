@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from bayplan.base.errors import BayplanError
+from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
+from bayplan.conformance.sampled import take
 from bayplan.conformance.scripted_server import ScriptedServer, scripted
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
@@ -23,14 +25,12 @@ from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
-from bayplan.engine.tie_set import BestRows
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.framework.configuration.loading import load_configuration_mapping
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
-from bayplan.state.cluster_state import ClusterState
 
 SCORING_VERBS = ("/prioritize", "/p")
 """Paths of scoring verbs in the cases; upstream asks several extenders at once."""
@@ -38,7 +38,13 @@ SCORING_VERBS = ("/prioritize", "/p")
 
 def answer_extender_case(case: JsonObject) -> JsonObject:
     """Return our answer to a case with extenders; a case that upstream would refuse is answered with an error."""
-    answer: JsonObject = {"id": case["id"], "kubernetes": "v1.36.3", "error": None, "cycles": None, "extended": None}
+    answer: JsonObject = {
+        "id": case["id"],
+        "kubernetes": KUBERNETES_VERSION,
+        "error": None,
+        "cycles": None,
+        "extended": None,
+    }
     script: Any = case["extended"]
     with scripted(script["responses"]) as server:
         moved: JsonObject = json.loads(json.dumps(case).replace(script["address"], server.address))
@@ -64,13 +70,12 @@ class _World:
         configuration = load_configuration_mapping(dict[str, object](written), feature_gates=gates)
         self.connections = ExtenderConnections(configuration.extenders)
         self._follow: dict[str, Json] = {}
-        self._wanted: Json = None
         self.scheduler: Scheduler = assemble_scheduler(
             configuration,
             in_tree_registry(),
             feature_gates=gates,
             record_level=RecordLevel.OFF,
-            pick=self._pick,
+            pick=first_by_name,
             extenders=self.connections.extenders,
         )
         self.objects: ClusterObjects = read_objects(case)
@@ -84,18 +89,19 @@ class _World:
         if isinstance(follow, list):
             self._follow = dict(zip(self.objects.pods_to_schedule, follow, strict=True))
 
-    def _pick(self, state: ClusterState, rows: BestRows) -> int:
-        row = state.nodes.row_of.get(self._wanted, -1) if isinstance(self._wanted, str) else -1
-        return row if row in np.asarray(rows).tolist() else first_by_name(state, rows)
-
     def run(self, key: str, server: ScriptedServer) -> JsonObject:
         """Run one pod's cycle, and bind it if an extender does; return what happened in the recorded format."""
         scheduler = self.scheduler
         pod, state = scheduler.pods[key], CycleState()
-        self._wanted = self._follow.get(key)
         plan = scheduler.plans.plan_for(scheduler.profiles[pod.spec.scheduler_name], pod)
         result = schedule_pod(
-            plan, pod, state, scheduler.nominated_pods, self._pick, scheduler.sampling, scheduler.extenders
+            plan,
+            pod,
+            state,
+            scheduler.nominated_pods,
+            take(self._follow.get(key)),
+            scheduler.sampling,
+            scheduler.extenders,
         )
         told: JsonObject = {
             "pod": key,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.base.errors import BayplanError
+from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cycles import make_scheduler
 from bayplan.engine.cycle import schedule_pod
@@ -24,7 +25,7 @@ from bayplan.state.cluster_state import ClusterState
 
 def answer_sampled_case(case: JsonObject) -> JsonObject:
     """Return our answer to a sampled case; a case that upstream would refuse is answered with an error."""
-    answer: JsonObject = {"id": case["id"], "kubernetes": "v1.36.3", "error": None, "sampled": None}
+    answer: JsonObject = {"id": case["id"], "kubernetes": KUBERNETES_VERSION, "error": None, "sampled": None}
     try:
         scheduler, objects = make_scheduler(case, sampling=True)
     except BayplanError as problem:
@@ -44,7 +45,7 @@ def _schedule(scheduler: Scheduler, pod: Pod, host: Json) -> JsonObject:
     key = key_of(pod)
     profile = scheduler.profiles[pod.spec.scheduler_name]
     plan = scheduler.plans.plan_for(profile, pod)
-    result = schedule_pod(plan, pod, CycleState(), scheduler.nominated_pods, _take(host), scheduler.sampling)
+    result = schedule_pod(plan, pod, CycleState(), scheduler.nominated_pods, take(host), scheduler.sampling)
     told: JsonObject = {"pod": key, "host": None, "hosts": [], "evaluated": 0, "feasible": 0, "message": None}
     if result.failure is not None:
         told["message"] = result.diagnosis.message() if result.diagnosis is not None else result.failure.message
@@ -57,7 +58,7 @@ def _schedule(scheduler: Scheduler, pod: Pod, host: Json) -> JsonObject:
     return told
 
 
-def _take(host: Json) -> Pick:
+def take(host: Json) -> Pick:
     """Return what picks a node by its name, or the first by name where it is not among those to pick from."""
 
     def pick(state: ClusterState, ties: BestRows) -> int:

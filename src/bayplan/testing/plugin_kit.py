@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayplan.base.errors import BayplanError, PluginError
+from bayplan.base.errors import BayplanError, InputError, PluginError
 from bayplan.framework.events import ClusterEvent
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import REJECTING_POINTS, Plugin
@@ -48,6 +48,7 @@ def check_plugin(
 
     Raises:
         PluginFault: the contract is broken; the text says how, on the smallest cluster that was found to show it.
+        InputError: there is no cluster to check the plugin on.
     """
     check_declarations(plugin)
     gates = FeatureGates.from_mapping(dict(feature_gates or {}))
@@ -56,6 +57,8 @@ def check_plugin(
         words = Vocabulary({**usual.labels, **(labels or {})}, annotations or {}, resources or {})
         draw = random.Random(seed)
         worlds = [random_world(draw, words) for _ in range(clusters)]
+    if not worlds:
+        raise InputError("check_plugin()", got="no cluster", wanted="at least one, of `worlds` or of `clusters`")
 
     def make(world: World) -> Subject:
         return Subject(plugin, arguments, gates, world)
@@ -63,17 +66,20 @@ def check_plugin(
     check_events(plugin, make(worlds[0]).plugin)
     for number, world in enumerate(worlds):
         for check in CHECKS:
-            fault = _fault_of(check, make, world)
-            if fault:
+            if _fault_of(check, make, world) is not None:
                 raise PluginFault(_told(plugin, check, make, world, f"cluster {number}, seed {seed}"))
 
 
 def check_declarations(plugin: type[Plugin[Any]]) -> None:
-    """Make sure that a class has a name, and implements the extension points that it inherits from.
+    """Make sure that a plugin is a class, has a name, and implements the extension points that it inherits from.
 
     Raises:
         PluginFault: it does not.
     """
+    if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
+        raise PluginFault(
+            f"{plugin!r} is no plugin class: expected a subclass of bayplan.PerNodePlugin or of an extension point"
+        )
     try:
         Registry({}).with_plugins(plugin)
     except PluginError as problem:
@@ -113,24 +119,30 @@ def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
         )
 
 
-def _fault_of(check: Check, make: Make, world: World) -> str:
-    """Return what a check finds, "" for nothing. What a plugin raises is a fault of its own."""
+ANSWERS = "Whatever a plugin is asked, it answers, and raises nothing."
+"""The clause of the contract that every check looks at besides its own."""
+
+REPEATS = "The same question has the same answer."
+
+
+def _fault_of(check: Check, make: Make, world: World) -> tuple[str, str] | None:
+    """Return what a check finds and the clause of the contract that this breaks; None where all is well."""
     try:
         check(make, world)
     except PluginFault as fault:
-        return str(fault)
+        return str(fault), (check.__doc__ or "").partition("\n")[0]
     except BayplanError as problem:
-        return f"{type(problem).__name__}: {problem}"
+        return f"{type(problem).__name__}: {problem}", ANSWERS
     except Exception as problem:
         last = traceback.extract_tb(problem.__traceback__)[-1]
-        return f"{type(problem).__name__} in {last.name}(), line {last.lineno} of {last.filename}: {problem}"
-    return ""
+        return f"{type(problem).__name__} in {last.name}(), line {last.lineno} of {last.filename}: {problem}", ANSWERS
+    return None
 
 
 def _told(plugin: type[Plugin[Any]], check: Check, make: Make, world: World, where: str) -> str:
-    small = smallest(world, lambda smaller: bool(_fault_of(check, make, smaller)))
-    clause = (check.__doc__ or "").partition("\n")[0]
+    small = smallest(world, lambda smaller: _fault_of(check, make, smaller) is not None)
+    text, clause = _fault_of(check, make, small) or ("it failed once, and not when asked again", REPEATS)
     return (
-        f"{plugin.__name__} breaks its contract: {_fault_of(check, make, small)}\n\nThe contract: {clause}\n\n"
+        f"{plugin.__name__} breaks its contract: {text}\n\nThe contract: {clause}\n\n"
         f"The smallest cluster that shows it (made from {where}):\n\n{small.text()}"
     )
