@@ -48,6 +48,11 @@ class NodeSelectorSpec:
     required: RequiredNodeAffinity = field(compare=False)
 
 
+def compile_host_ports(pod: Pod) -> HostPortsSpec:
+    """Return the node ports that the pod wants, each once and in an order that does not depend on its containers'."""
+    return HostPortsSpec(tuple(sorted(set(host_ports(pod)))))
+
+
 def compile_node_selector_spec(pod: Pod) -> NodeSelectorSpec:
     """Compile node selector and required affinity; a node selector with an invalid label selects every node, as upstream."""
     required = compile_required_node_affinity(pod)
@@ -107,7 +112,7 @@ class PodFitsHostPorts(FilterPlugin[HostPortsSpec]):
 
     def compile(self, pod: Pod, cluster: ClusterState) -> HostPortsSpec:
         """Keep the ports."""
-        return HostPortsSpec(tuple(sorted(set(host_ports(pod)))))
+        return compile_host_ports(pod)
 
     def filter(self, spec: HostPortsSpec, params: Params | None, rows: Rows) -> Codes:
         """Return `PORT_TAKEN` where a port is in use."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads
 from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.pod import Pod
-from bayplan.objects.requests import host_ports
 from bayplan.plugins.classic.arguments import classic_arguments
 from bayplan.plugins.classic.essential_predicates import (
     HostNameSpec,
     HostPortsSpec,
     NodeSelectorSpec,
+    compile_host_ports,
     compile_node_selector_spec,
     host_name_differs,
     not_selected,
@@ -64,7 +64,7 @@ class GeneralPredicates(FilterPlugin[GeneralSpec]):
         """Compile all four."""
         fit = compile_fit(pod, cluster, self._arguments)
         name = HostNameSpec(pod.spec.node_name)
-        ports = HostPortsSpec(tuple(sorted(set(host_ports(pod)))))
+        ports = compile_host_ports(pod)
         selector = compile_node_selector_spec(pod)
         return GeneralSpec((fit.key, name.key, ports.key, selector.key), fit, name, ports, selector)
 

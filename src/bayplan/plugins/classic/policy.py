@@ -21,6 +21,10 @@ from bayplan.objects.selectors import join_errors, quote
 MAX_WEIGHT = (2**63 - 1) // 10
 MAX_INT32 = 2**31 - 1
 
+HEADER = "a file with apiVersion: v1 and kind: Policy"
+
+_WANTED: Mapping[type, str] = {str: "a text", bool: "true or false", int: "an integer", list: "a list"}
+
 
 @dataclass(frozen=True, slots=True)
 class LabelsPresence:
@@ -108,7 +112,9 @@ def load_policy(text: bytes, *, where: str = "") -> Policy:
     except YamlError as problem:
         raise ConfigurationError(f"invalid policy: {problem}", where=where) from None
     if not isinstance(value, dict):
-        raise ConfigurationError("invalid policy: couldn't get version/kind; json parse error", where=where)
+        raise ConfigurationError(
+            "invalid policy: couldn't get version/kind; json parse error", where=where, hint=HEADER
+        )
     return policy_from_mapping(value, where=where)
 
 
@@ -116,7 +122,7 @@ def policy_from_mapping(document: Mapping[str, object], *, where: str = "") -> P
     """Return the Policy of a decoded document. Fields that are not known are ignored, as upstream does."""
     version, kind = document.get("apiVersion") or "", document.get("kind") or ""
     if (version, kind) != ("v1", "Policy"):
-        raise ConfigurationError(f"invalid policy: {_unknown_kind(str(version), str(kind))}", where=where)
+        raise ConfigurationError(f"invalid policy: {_unknown_kind(str(version), str(kind))}", where=where, hint=HEADER)
     reader = _Reader(where)
     predicates = reader.rules(document, "predicates")
     priorities = reader.rules(document, "priorities")
@@ -295,7 +301,7 @@ class _Reader:
         if found is None:
             return absent
         if not isinstance(found, kind):
-            raise self._refuse(path, key, f"a value of type {kind.__name__}", found)
+            raise self._refuse(path, key, _WANTED[kind], found)
         return found
 
     def _refuse(self, path: str, key: str, wanted: str, got: object) -> ConfigurationError:

@@ -208,6 +208,7 @@ def _shape_problem(shape: tuple[tuple[int, int], ...]) -> str:
         if score < 0:
             return f"score values must not be less than 0. Score[{number}]=={score}"
         if score > MAX_PRIORITY:
+            # Upstream's spelling.
             return f"score valuses not be greater than 10. Score[{number}]=={score}"
     return ""
 
