@@ -155,7 +155,7 @@ def _wait_text(waits: WaitFacts, span: str, pods: int) -> str:
 def _decision_text(facts: RunFacts, wall: WallClock | None) -> str:
     decisions = facts.decisions
     named = [("scheduled", decisions.scheduled), ("unschedulable", decisions.unschedulable)]
-    named += [("errors", decisions.errors), ("skipped", decisions.skipped)]
+    named += [("error" if decisions.errors == 1 else "errors", decisions.errors), ("skipped", decisions.skipped)]
     text = f"{decisions.total:,}"
     parts = [f"{count:,} {name}" for name, count in named if count]
     if parts:

@@ -51,8 +51,10 @@ def make_extender(options: ExtenderOptions) -> ServedExtender:
     gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
     registry, served = load_custom_plugins(options.plugins, in_tree_registry())
     for custom in served:
-        if not {"filter", "score"}.intersection(custom.plugin.extension_points()):
-            raise InputError(f"--plugin {custom.plugin.name}", wanted="a plugin that filters or scores")
+        points = custom.plugin.extension_points()
+        if not {"filter", "score"}.intersection(points):
+            got = f"one with {', '.join(sorted(points))}"
+            raise InputError(f"--plugin {custom.plugin.name}", wanted="a plugin that filters or scores", got=got)
     configuration = only_plugins(read_configuration(options.config, gates, registry), registry, served)
     with failures_told(served):
         scheduler = assemble_scheduler(configuration, registry, feature_gates=gates, record_level=RecordLevel.OFF)

@@ -19,7 +19,21 @@ BOUND = "pv.kubernetes.io/bind-completed"
 """The annotation without which a claim does not count as bound."""
 
 
-class ClaimBuilder(Builder):
+class StorageBuilder(Builder):
+    """Sets what claims ask for and volumes have alike."""
+
+    def storage_class(self, name: str) -> Self:
+        """Set the storage class; a claim with "" asks for a volume without one."""
+        self._document["spec"]["storageClassName"] = name
+        return self
+
+    def access(self, *modes: str) -> Self:
+        """Set the access modes, e.g. ``ReadWriteOncePod``."""
+        self._document["spec"]["accessModes"] = list(modes)
+        return self
+
+
+class ClaimBuilder(StorageBuilder):
     """Builds a PersistentVolumeClaim of 1 GiB for one node."""
 
     def __init__(self, name: str, namespace: str) -> None:
@@ -30,16 +44,6 @@ class ClaimBuilder(Builder):
     def storage(self, amount: str) -> Self:
         """Set how much is asked for."""
         self._document["spec"]["resources"]["requests"]["storage"] = amount
-        return self
-
-    def storage_class(self, name: str) -> Self:
-        """Set the storage class; "" asks for a volume without one."""
-        self._document["spec"]["storageClassName"] = name
-        return self
-
-    def access(self, *modes: str) -> Self:
-        """Set the access modes, e.g. ``ReadWriteOncePod``."""
-        self._document["spec"]["accessModes"] = list(modes)
         return self
 
     def bound(self, volume: str) -> Self:
@@ -53,7 +57,7 @@ class ClaimBuilder(Builder):
         return _made(self.document(), PersistentVolumeClaim)
 
 
-class VolumeBuilder(Builder):
+class VolumeBuilder(StorageBuilder):
     """Builds a PersistentVolume of 1 GiB for one node."""
 
     def __init__(self, name: str) -> None:
@@ -63,16 +67,6 @@ class VolumeBuilder(Builder):
     def storage(self, amount: str) -> Self:
         """Set the size."""
         self._document["spec"]["capacity"]["storage"] = amount
-        return self
-
-    def storage_class(self, name: str) -> Self:
-        """Set the storage class."""
-        self._document["spec"]["storageClassName"] = name
-        return self
-
-    def access(self, *modes: str) -> Self:
-        """Set the access modes."""
-        self._document["spec"]["accessModes"] = list(modes)
         return self
 
     def csi(self, driver: str, handle: str = "") -> Self:
