@@ -1,7 +1,8 @@
-"""Write JSON as Go's ``encoding/json`` does with its defaults."""
+"""JSON as Go's ``encoding/json`` writes and refuses it."""
 
 from __future__ import annotations
 
+import json
 import re
 
 import msgspec
@@ -10,6 +11,15 @@ import msgspec
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 # What is special in HTML, or ends a line in JavaScript. All of them stand in strings only, so a text can be looked at as a whole.
 _ESCAPED = re.compile("[<>&\u2028\u2029]")
+_SPACE = re.compile(r"[ \t\n\r]*")
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_HEX = frozenset("0123456789abcdefABCDEF")
+_LITERALS = {"t": "true", "f": "false", "n": "null"}
+MAX_DEPTH = 10_000
+"""So many arrays and objects may stand in one another."""
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 def go_json(value: object) -> str:
@@ -23,3 +33,196 @@ def go_json(value: object) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+class GoJsonError(ValueError):
+    """What Go's decoder says."""
+
+
+def decode_first(data: bytes) -> object:
+    """Return the first value of a text as plain data; what follows it is not looked at.
+
+    Raises:
+        GoJsonError: there is none.
+    """
+    text = data.decode("utf-8", "replace")
+    start = _space(text, 0)
+    if start == len(text):
+        raise GoJsonError("EOF")
+    end = _Scanner(text, "unexpected EOF").value_end(start)
+    try:
+        found: object = json.loads(text[start:end])
+    except RecursionError:
+        # Go goes deeper than Python does; nobody needs either.
+        raise GoJsonError("exceeded max depth") from None
+    return found
+
+
+def json_problem(text: str) -> str:
+    """Return what Go's ``json.Unmarshal`` has against a text, or an empty string where it would read it."""
+    scanner = _Scanner(text, "unexpected end of JSON input")
+    try:
+        place = _space(text, scanner.value_end(0))
+        if place < len(text):
+            raise _wrong(text[place], "after top-level value")
+    except GoJsonError as problem:
+        return str(problem)
+    return ""
+
+
+def _space(text: str, place: int) -> int:
+    match = _SPACE.match(text, place)
+    assert match is not None
+    return match.end()
+
+
+class _Scanner:
+    """Finds where a value ends, or what is wrong with it."""
+
+    def __init__(self, text: str, at_end: str) -> None:
+        self._text = text
+        # How a text that ends too early is told: a decoder of a stream and one of a whole text have different words for it.
+        self._at_end = at_end
+
+    def value_end(self, place: int) -> int:
+        """Return the end of the value that starts at a place. Containers are kept in a list: answers may nest deeply."""
+        open_containers: list[str] = []
+        expecting = "value"
+        while True:
+            place = _space(self._text, place)
+            char = self._at(place)
+            if expecting == "value":
+                if char in "{[":
+                    open_containers.append(char)
+                    if len(open_containers) > MAX_DEPTH:
+                        raise GoJsonError("exceeded max depth")
+                    place += 1
+                    expecting = "first key" if char == "{" else "first element"
+                    continue
+                place = self._scalar_end(place, char)
+                expecting = "end"
+            elif expecting == "first element":
+                if char == "]":
+                    open_containers.pop()
+                    place, expecting = place + 1, "end"
+                else:
+                    expecting = "value"
+                    continue
+            elif expecting in ("first key", "key"):
+                if char == "}" and expecting == "first key":
+                    open_containers.pop()
+                    place, expecting = place + 1, "end"
+                elif char != '"':
+                    raise _wrong(char, "looking for beginning of object key string")
+                else:
+                    place = self._after_key(self._string_end(place))
+                    expecting = "value"
+                    continue
+            while open_containers:
+                place = _space(self._text, place)
+                char, container = self._at(place), open_containers[-1]
+                place += 1
+                if char == ",":
+                    expecting = "key" if container == "{" else "value"
+                    break
+                if char != ("}" if container == "{" else "]"):
+                    raise _wrong(char, "after object key:value pair" if container == "{" else "after array element")
+                open_containers.pop()
+            else:
+                return place
+
+    def _after_key(self, place: int) -> int:
+        place = _space(self._text, place)
+        char = self._at(place)
+        if char != ":":
+            raise _wrong(char, "after object key")
+        return place + 1
+
+    def _scalar_end(self, place: int, char: str) -> int:
+        if char == '"':
+            return self._string_end(place)
+        if char in _LITERALS:
+            return self._literal_end(place, _LITERALS[char])
+        if char == "-" or (char.isascii() and char.isdigit()):
+            return self._number_end(place)
+        raise _wrong(char, "looking for beginning of value")
+
+    def _string_end(self, place: int) -> int:
+        place += 1
+        while True:
+            match = _PLAIN.match(self._text, place)
+            assert match is not None
+            place = match.end()
+            char = self._at(place)
+            if char == '"':
+                return place + 1
+            if char != "\\":
+                raise _wrong(char, "in string literal")
+            escape = self._at(place + 1)
+            if escape == "u":
+                for number in range(place + 2, place + 6):
+                    if self._at(number) not in _HEX:
+                        raise _wrong(self._at(number), "in \\u hexadecimal character escape")
+                place += 6
+            elif escape in '"\\/bfnrt':
+                place += 2
+            else:
+                raise _wrong(escape, "in string escape code")
+
+    def _literal_end(self, place: int, literal: str) -> int:
+        for number, wanted in enumerate(literal):
+            char = self._at(place + number)
+            if char != wanted:
+                raise _wrong(char, f"in literal {literal} (expecting '{wanted}')")
+        return place + len(literal)
+
+    def _number_end(self, place: int) -> int:
+        if self._text[place] == "-":
+            place = self._some_digit(place + 1, "in numeric literal") - 1
+        place = place + 1 if self._text[place] == "0" else self._digits(place)
+        if self._text[place : place + 1] == ".":
+            place = self._digits(self._some_digit(place + 1, "after decimal point in numeric literal"))
+        if self._text[place : place + 1] in ("e", "E"):
+            place += 2 if self._text[place + 1 : place + 2] in ("+", "-") else 1
+            place = self._digits(self._some_digit(place, "in exponent of numeric literal"))
+        return place
+
+    def _some_digit(self, place: int, context: str) -> int:
+        char = self._at(place)
+        if not (char.isascii() and char.isdigit()):
+            raise _wrong(char, context)
+        return place + 1
+
+    def _digits(self, place: int) -> int:
+        while self._text[place : place + 1].isascii() and self._text[place : place + 1].isdigit():
+            place += 1
+        return place
+
+    def _at(self, place: int) -> str:
+        if place >= len(self._text):
+            raise GoJsonError(self._at_end)
+        return self._text[place]
+
+
+def _wrong(char: str, context: str) -> GoJsonError:
+    return GoJsonError(f"invalid character {_quoted(char)} {context}")
+
+
+def _quoted(char: str) -> str:
+    """Quote a character as Go does. Go looks at bytes: of a longer character it names the first, as a character."""
+    first = chr(char.encode()[0])
+    if first == "'":
+        return "'\\''"
+    if first == '"':
+        return "'\"'"
+    if first == "\\":
+        return "'\\\\'"
+    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
+    if first in named:
+        return f"'{named[first]}'"
+    if ord(first) < 0x20 or first == "\x7f":
+        return f"'\\x{ord(first):02x}'"
+    return f"'{first}'" if first.isprintable() else f"'\\u{ord(first):04x}'"

@@ -16,7 +16,7 @@ from time import monotonic
 import httpx
 import msgspec
 
-from bayplan.extender.go_json import GoJsonError, decode_first
+from bayplan.base.go_json import GoJsonError, decode_first
 from bayplan.extender.tls import tls_context, verification_problem
 from bayplan.framework.configuration.document import Extender
 from bayplan.framework.extender import ExtenderFailure

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bayplan.apiserver.codec.go_json import json_problem
+from bayplan.base.go_json import json_problem
 from bayplan.formats import yaml_text
 
 Document = dict[str, object]

@@ -8,8 +8,8 @@ import json
 import posixpath
 from typing import NamedTuple
 
-from bayplan.apiserver.codec.go_json import json_problem
 from bayplan.apiserver.rest.errors import ApiError, bad_request
+from bayplan.base.go_json import json_problem
 
 _VERSION = "meta.k8s.io/v1"
 CONSISTENT_NO_MORE = -1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.extender.go_json import GoJsonError, decode_first
+from bayplan.base.go_json import GoJsonError, decode_first, json_problem
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,23 @@ def test_a_value_that_is_cut_is_never_read(value: Any, data: st.DataObject) -> N
     cut = text[: data.draw(st.integers(0, len(text) - 1))]
     with pytest.raises(GoJsonError, match="EOF"):
         decode_first(cut.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(' {"a": [1]} ', "", id="fine"),
+        pytest.param("", "unexpected end of JSON input", id="nothing"),
+        pytest.param('{"a": [1]', "unexpected end of JSON input", id="cut"),
+        pytest.param("{} x", "invalid character 'x' after top-level value", id="something behind it"),
+        pytest.param("{'a': 1}", "invalid character '\\'' looking for beginning of object key string", id="quotes"),
+        pytest.param("[" * 10_001, "exceeded max depth", id="too deep"),
+    ],
+)
+def test_a_whole_text_is_refused_as_unmarshal_does(text: str, want: str) -> None:
+    assert json_problem(text) == want
+
+
+def test_values_that_are_nested_too_deep_for_python_are_refused() -> None:
+    with pytest.raises(GoJsonError, match="exceeded max depth"):
+        decode_first(b"[" * 9_000 + b"]" * 9_000)
