@@ -81,6 +81,24 @@ def test_a_result_names_the_release_and_is_explained_alike(
     assert _explained(capsys, out) == _explained(capsys, cluster, "--mode", "classic")
 
 
+def test_a_result_names_all_predicates_where_all_were_asked(
+    cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy, out = tmp_path / "all.yaml", str(tmp_path / "out")
+    rules = [
+        {"name": "CheckNodeLabelPresence", "argument": {"labelsPresence": {"labels": ["rack"], "presence": True}}},
+        {"name": "CheckServiceAffinity", "argument": {"labelsPresence": {"labels": ["row"], "presence": True}}},
+    ]
+    document = {"kind": "Policy", "apiVersion": "v1", "alwaysCheckAllPredicates": True, "predicates": rules}
+    policy.write_bytes(msgspec.json.encode(document))
+    options = (cluster, "--mode", "classic", "--config", str(policy))
+    assert main(["simulate", *options, "--out", out]) == 0
+    capsys.readouterr()
+    told = _explained(capsys, out)
+    assert told == _explained(capsys, *options)
+    assert [f"2  {rule['name']}: " in told for rule in rules] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [

@@ -12,6 +12,7 @@ from bayplan.engine.plan import Plan
 from bayplan.framework.extender import Extender, ExtenderFailure
 from bayplan.framework.extender import Victims as ExtenderVictims
 from bayplan.framework.preemption.evaluator import NEVER
+from bayplan.framework.preemption.extenders import pods_on
 from bayplan.framework.preemption.importance import importance, start_time_ns
 from bayplan.framework.preemption.shortlist import PRIORITY_OFFSET
 from bayplan.objects.pod import Pod
@@ -89,24 +90,19 @@ def with_extenders(found: Preemption, pod: Pod, extenders: Sequence[Extender], s
             names[row] or "": ExtenderVictims(tuple(info.pod for info in victims.pods), victims.num_pdb_violations)
             for row, victims in candidates.items()
         }
-        answer = extender.process_preemption(pod, asked, lambda name: _pods_on(name, state))
+        answer = extender.process_preemption(pod, asked, lambda name: pods_on(name, state))
         if isinstance(answer, ExtenderFailure):
             if extender.ignorable:
                 continue
             return NOTHING
         candidates = {
             state.nodes.row_of[name]: Victims(
-                tuple(state.pods[f"{item.metadata.namespace}/{item.metadata.name}"] for item in victims.pods),
+                tuple(state.pods[item.key] for item in victims.pods),
                 victims.num_pdb_violations,
             )
             for name, victims in answer.items()
         }
     return Preemption(candidates, pick_one_node_for_preemption(candidates), found.clear_own_nomination)
-
-
-def _pods_on(name: str, state: ClusterState) -> Sequence[Pod] | None:
-    row = state.nodes.row_of.get(name)
-    return None if row is None else [info.pod for info in state.pods_on[row].values()]
 
 
 def pod_eligible_to_preempt_others(pod: Pod, state: ClusterState, *, non_preempting: bool) -> bool:

@@ -23,7 +23,7 @@ def call_extenders(
         shortlist: the candidates that dry runs found; never empty.
         cluster: the state.
     """
-    names, row_of = cluster.nodes.names, cluster.nodes.row_of
+    names = cluster.nodes.names
     victims: Mapping[str, Victims] = {
         names[row] or "": Victims(
             tuple(info.pod for info in shortlist.victims_at(place)), int(shortlist.violations[place])
@@ -34,12 +34,8 @@ def call_extenders(
     if not asked:
         return shortlist
 
-    def pods_on(name: str) -> Sequence[Pod] | None:
-        row = row_of.get(name)
-        return None if row is None else [info.pod for info in cluster.pods_on[row].values()]
-
     for extender in asked:
-        found = extender.process_preemption(pod, victims, pods_on)
+        found = extender.process_preemption(pod, victims, lambda name: pods_on(name, cluster))
         if isinstance(found, ExtenderFailure):
             if extender.ignorable:
                 continue
@@ -53,7 +49,13 @@ def call_extenders(
     return shortlist_of([_entry(cluster, name, left) for name, left in victims.items()], ())
 
 
+def pods_on(name: str, cluster: ClusterState) -> Sequence[Pod] | None:
+    """Return the pods on a node by its name, None where there is no such node: what `Extender.process_preemption` asks."""
+    row = cluster.nodes.row_of.get(name)
+    return None if row is None else [info.pod for info in cluster.pods_on[row].values()]
+
+
 def _entry(cluster: ClusterState, name: str, victims: Victims) -> tuple[int, Sequence[PodInfo], int]:
     row = cluster.nodes.row_of[name]
-    infos = [cluster.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] for pod in victims.pods]
+    infos = [cluster.pods[pod.key] for pod in victims.pods]
     return row, infos, victims.num_pdb_violations
