@@ -9,6 +9,7 @@ from bayplan.engine.classic.fit_error import FitError
 from bayplan.engine.classic.trial import NodeTrial
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
+from bayplan.engine.queued_pod import key_of
 from bayplan.framework.extender import Extender, ExtenderFailure
 from bayplan.framework.extender import Victims as ExtenderVictims
 from bayplan.framework.preemption.evaluator import NEVER
@@ -97,7 +98,7 @@ def with_extenders(found: Preemption, pod: Pod, extenders: Sequence[Extender], s
             return NOTHING
         candidates = {
             state.nodes.row_of[name]: Victims(
-                tuple(state.pods[item.key] for item in victims.pods),
+                tuple(state.pods[key_of(item)] for item in victims.pods),
                 victims.num_pdb_violations,
             )
             for name, victims in answer.items()

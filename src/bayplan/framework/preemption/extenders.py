@@ -57,5 +57,5 @@ def pods_on(name: str, cluster: ClusterState) -> Sequence[Pod] | None:
 
 def _entry(cluster: ClusterState, name: str, victims: Victims) -> tuple[int, Sequence[PodInfo], int]:
     row = cluster.nodes.row_of[name]
-    infos = [cluster.pods[pod.key] for pod in victims.pods]
+    infos = [cluster.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] for pod in victims.pods]
     return row, infos, victims.num_pdb_violations
