@@ -127,6 +127,13 @@ def claim_name_of(pod_name: str, volume: Volume) -> str | None:
     return claim_of_ephemeral(pod_name, volume.name) if volume.ephemeral is not None else None
 
 
+def is_claim_of(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """Return whether a claim is one that a volume of the pod stands for, by namespace and name."""
+    if claim.metadata.namespace != pod.metadata.namespace:
+        return False
+    return any(claim_name_of(pod.metadata.name, volume) == claim.metadata.name for volume in pod.spec.volumes)
+
+
 def ownership_error(claim: PersistentVolumeClaim, namespace: str, pod_name: str, pod_uid: str) -> str:
     """Return why a claim does not belong to the pod with the ephemeral volume of its name, or the empty text."""
     metadata = claim.metadata

@@ -79,22 +79,13 @@ def _check_node_term(term: Document, field: str) -> list[Cause]:
 
 
 def _check_node_expression(expression: Document, field: str) -> list[Cause]:
-    causes: list[Cause] = []
     operator, values = str(expression.get("operator") or ""), texts(expression, "values")
-    if operator in ("In", "NotIn"):
-        if not values:
-            causes.append(required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            causes.append(forbidden_value(f"{field}.values", text))
-    elif operator in ("Gt", "Lt"):
-        if len(values) != 1:
-            causes.append(required(f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
-    else:
-        causes.append(invalid_value(f"{field}.operator", quote(operator), "not a valid selector operator"))
-    key = str(expression.get("key") or "")
-    return causes + [invalid_value(f"{field}.key", quote(key), each) for each in check_qualified_name(key)]
+    if operator not in ("Gt", "Lt"):
+        return _check_operator_and_key(expression, field)
+    causes: list[Cause] = []
+    if len(values) != 1:
+        causes.append(required(f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
+    return causes + _check_key(expression, field)
 
 
 def _check_pod_affinity(affinity: Document, field: str) -> list[Cause]:
@@ -130,6 +121,11 @@ def check_label_selector(selector: Document, field: str) -> list[Cause]:
 
 
 def _check_label_expression(expression: Document, field: str) -> list[Cause]:
+    return _check_operator_and_key(expression, field) + _check_values(texts(expression, "values"), f"{field}.values")
+
+
+def _check_operator_and_key(expression: Document, field: str) -> list[Cause]:
+    """Check what selectors of labels and of nodes have in common."""
     causes: list[Cause] = []
     operator, values = str(expression.get("operator") or ""), texts(expression, "values")
     if operator in ("In", "NotIn"):
@@ -141,9 +137,12 @@ def _check_label_expression(expression: Document, field: str) -> list[Cause]:
             causes.append(forbidden_value(f"{field}.values", text))
     else:
         causes.append(invalid_value(f"{field}.operator", quote(operator), "not a valid selector operator"))
+    return causes + _check_key(expression, field)
+
+
+def _check_key(expression: Document, field: str) -> list[Cause]:
     key = str(expression.get("key") or "")
-    causes += [invalid_value(f"{field}.key", quote(key), each) for each in check_qualified_name(key)]
-    return causes + _check_values(values, f"{field}.values")
+    return [invalid_value(f"{field}.key", quote(key), each) for each in check_qualified_name(key)]
 
 
 def _check_values(values: Sequence[str], field: str) -> list[Cause]:

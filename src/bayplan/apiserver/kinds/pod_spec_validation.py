@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bayplan.apiserver.kinds.affinity_validation import check_affinity
 from bayplan.apiserver.kinds.resource_validation import check_container_resources
@@ -61,36 +61,24 @@ def _check_choices(spec: Document, field: str) -> list[Cause]:
 
 
 def _check_names(spec: Document, field: str) -> list[Cause]:
-    causes: list[Cause] = []
-    for name in ("serviceAccountName", "nodeName"):
-        value = spec.get(name)
-        if value:
-            causes += [
-                invalid_value(f"{field}.{name}", quote(str(value)), each)
-                for each in check_dns1123_subdomain(str(value))
-            ]
+    causes = _check_texts(spec, field, ("serviceAccountName", "nodeName"), check_dns1123_subdomain)
     deadline = spec.get("activeDeadlineSeconds")
     if isinstance(deadline, int) and not 1 <= deadline <= _INT32_MAX:
         text = f"must be between 1 and {_INT32_MAX}, inclusive"
         causes.append(invalid_value(f"{field}.activeDeadlineSeconds", str(deadline), text))
-    for name in ("hostname", "subdomain"):
-        value = spec.get(name)
-        if value:
-            causes += [
-                invalid_value(f"{field}.{name}", quote(str(value)), each) for each in check_dns1123_label(str(value))
-            ]
-    return causes
+    return causes + _check_texts(spec, field, ("hostname", "subdomain"), check_dns1123_label)
+
+
+def _check_texts(
+    spec: Document, field: str, names: Sequence[str], check: Callable[[str], Sequence[str]]
+) -> list[Cause]:
+    """Return what is wrong with the fields of these names that are set."""
+    values = [(name, str(spec[name])) for name in names if spec.get(name)]
+    return [invalid_value(f"{field}.{name}", quote(value), each) for name, value in values for each in check(value)]
 
 
 def _check_end(spec: Document, field: str) -> list[Cause]:
-    causes: list[Cause] = []
-    for name in ("priorityClassName", "runtimeClassName"):
-        value = spec.get(name)
-        if value:
-            causes += [
-                invalid_value(f"{field}.{name}", quote(str(value)), each)
-                for each in check_dns1123_subdomain(str(value))
-            ]
+    causes = _check_texts(spec, field, ("priorityClassName", "runtimeClassName"), check_dns1123_subdomain)
     policy = spec.get("preemptionPolicy")
     if policy and policy not in ("Never", "PreemptLowerPriority"):
         causes.append(not_supported(f"{field}.preemptionPolicy", quote(str(policy)), ("Never", "PreemptLowerPriority")))

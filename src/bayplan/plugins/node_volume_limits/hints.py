@@ -13,7 +13,7 @@ from bayplan.plugins.csi_migration import (
     is_migratable,
     translate_inline_volume,
 )
-from bayplan.plugins.pod_claims import claim_name_of
+from bayplan.plugins.pod_claims import is_claim_of
 
 
 class LimitHints:
@@ -47,11 +47,7 @@ class LimitHints:
         objects = objects_of(PersistentVolumeClaim, old, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR
-        claim = objects[1].metadata
-        if claim.namespace != pod.metadata.namespace:
-            return HintAnswer.SKIP
-        names = [claim_name_of(pod.metadata.name, volume) for volume in pod.spec.volumes]
-        return HintAnswer(claim.name in names)
+        return HintAnswer(is_claim_of(pod, objects[1]))
 
     def is_schedulable_after_volume_attachment_deleted(
         self, pod: Pod, old: object | None, new: object | None

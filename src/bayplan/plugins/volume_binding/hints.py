@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.framework.events import HintAnswer, objects_of
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
-from bayplan.plugins.pod_claims import claim_name_of
+from bayplan.plugins.pod_claims import is_claim_of
 from bayplan.plugins.volume_binding.solve import MIGRATED_PLUGINS, volume_limit
 
 
@@ -27,11 +27,7 @@ class BindingHints:
         objects = objects_of(PersistentVolumeClaim, old, new)
         if objects is None or objects[1] is None:
             return HintAnswer.ERROR
-        claim = objects[1].metadata
-        if claim.namespace != pod.metadata.namespace:
-            return HintAnswer.SKIP
-        names = [claim_name_of(pod.metadata.name, volume) for volume in pod.spec.volumes]
-        return HintAnswer(claim.name in names)
+        return HintAnswer(is_claim_of(pod, objects[1]))
 
     def is_schedulable_after_csi_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
         """Queue the pod where a CSINode is new or tells of other migrated plugins."""
