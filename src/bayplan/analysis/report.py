@@ -245,9 +245,8 @@ def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
         parts.append(table)
         covered = format_share(facts.common_pods / facts.pods)
         shapes = min(max((row.shapes for row in idle), default=0), facts.shapes)
-        parts.append(
-            Text(f"typical: the {format_count(shapes, 'commonest shape')}, {covered} of the pods", style="dim")
-        )
+        typical = "commonest shape" if shapes == 1 else format_count(shapes, "commonest shape")
+        parts.append(Text(f"typical: the {typical}, {covered} of the pods", style="dim"))
     lacking = [shape for shape in facts.waiting if shape.allowed and shape.requests]
     parts += [Text(_shape_text(shape)) for shape in lacking[:SHOWN_SHAPES]]
     hidden = len(lacking) - SHOWN_SHAPES
