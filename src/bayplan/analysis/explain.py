@@ -8,14 +8,11 @@ from bayplan.analysis.decision_detail import attempt_detail, node_detail, ranked
 from bayplan.analysis.explanation import Attempt, EventLine, Explanation
 from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
-from bayplan.analysis.units import format_list
+from bayplan.analysis.verdict import pod_verdict
 from bayplan.base.errors import InputError
-from bayplan.engine.decision import Outcome, Record
+from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.engine.records import RecordLevel
 from bayplan.sim.result import PodTimeline
-
-SHOWN_VICTIMS = 3
-"""So many victims are named in the verdict."""
 
 BEST_NODES = 5
 """So many nodes are compared in the table of scores, unless more are asked for."""
@@ -23,6 +20,10 @@ BEST_NODES = 5
 FULL_RECORDS_HINT = (
     "this run has no full records, so nothing is known about single nodes; "
     "run it again with --records full, or give explain the input files"
+)
+
+NOT_KEPT_HINT = (
+    "the full record of this attempt is no longer kept, only its summary; have the pod scheduled again to see it"
 )
 
 
@@ -53,20 +54,23 @@ def explain(
     if len(lives) > 1:
         notes.append(f"the pod was made anew {len(lives) - 1} times under this name; this is about the last one")
     detail = one_node = None
-    if chosen is not None and source.records[chosen.number].frame >= 0:
-        decision = source.decision(chosen.number)
+    decision = None if chosen is None else _decision(source, chosen.number)
+    if chosen is not None and decision is not None:
         rows = ranked_rows(decision)
         detail = attempt_detail(source, chosen, decision, rows, pod, best)
         if node:
             one_node = node_detail(source, chosen, decision, rows, pod, node)
     elif chosen is not None:
         skipped = chosen.outcome == Outcome.SKIPPED.name.lower()
-        notes.append("no plugin was asked in this attempt" if _has_full(source) or skipped else FULL_RECORDS_HINT)
+        if source.records[chosen.number].frame >= 0:
+            notes.append(NOT_KEPT_HINT)
+        else:
+            notes.append("no plugin was asked in this attempt" if _has_full(source) or skipped else FULL_RECORDS_HINT)
     if source.level is RecordLevel.OFF:
         notes.append("this run was not recorded; run it again with --records full")
     start_ns = source.start_ns
     return Explanation(
-        verdict=_verdict(source, pod, attempts),
+        verdict=pod_verdict(source, pod, attempts),
         pod=pod.key,
         workload=pod.workload,
         priority=pod.priority,
@@ -90,11 +94,11 @@ def attempts_of(source: RunSource, pod: PodTimeline, lives: Sequence[PodTimeline
     """Return the attempts of one life of a pod."""
     later = [life.arrived_ns for life in lives if life.arrived_ns > pod.arrived_ns]
     end_ns = min(later, default=source.end_ns + 1)
-    found = []
-    for number, record in enumerate(source.records):
-        if record.pod == pod.key and pod.arrived_ns <= record.time_ns < end_ns:
-            found.append(_attempt(number, record, source.start_ns))
-    return found
+    return [
+        _attempt(number, record, source.start_ns)
+        for number, record in source.records_of(pod.key)
+        if pod.arrived_ns <= record.time_ns < end_ns
+    ]
 
 
 def _attempt(number: int, record: Record, start_ns: int) -> Attempt:
@@ -114,6 +118,16 @@ def _attempt(number: int, record: Record, start_ns: int) -> Attempt:
     )
 
 
+def _decision(source: RunSource, number: int) -> Decision | None:
+    """Return the full record of a cycle; None where there is none, or where a server keeps it no longer."""
+    if source.records[number].frame < 0:
+        return None
+    try:
+        return source.decision(number)
+    except LookupError:
+        return None
+
+
 def _chosen_attempt(attempts: Sequence[Attempt], wanted: int | None, pod: PodTimeline) -> Attempt | None:
     if wanted is None:
         return attempts[-1] if attempts else None
@@ -131,45 +145,6 @@ def _chosen_attempt(attempts: Sequence[Attempt], wanted: int | None, pod: PodTim
 
 def _has_full(source: RunSource) -> bool:
     return source.level is RecordLevel.FULL
-
-
-# --- the verdict ------------------------------------------------------------------------------------------------------
-
-
-def _verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
-    fate = pod.fate.value
-    if pod.bound_ns is None and fate != "deleted":
-        return f"{pod.key} {'waits' if fate == 'pending' else f'is {fate}'}: {source.message_of(pod)}"
-    if pod.bound_ns is None:
-        said = f": {pod.message}" if pod.message else ""
-        return f"{pod.key} was deleted before it got a node{said}"
-    ends = {"placed": "is on", "succeeded": "has succeeded on", "failed": "has failed on", "deleted": "was on"}
-    place = f"{pod.key} {ends.get(fate, 'is on')} {pod.node}"
-    if pod.imported:
-        return f"{place}, with which it came; no decision was taken about it"
-    won = next((each for each in reversed(attempts) if each.node == pod.node), None)
-    return place if won is None else f"{place}: {_why_there(won, attempts)}"
-
-
-def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
-    for each in reversed(attempts):
-        if each.number < won.number and each.nominated_node == won.node and each.victims:
-            return f"it made room there in attempt {each.attempt:,}, for which {_named(each.victims)} had to go"
-    if won.evaluated_nodes == 1 and won.feasible_nodes == 1:
-        return "the only node that was looked at"
-    if won.feasible_nodes == 1:
-        return f"the only one of {won.evaluated_nodes:,} nodes that it fits on"
-    text = f"{won.feasible_nodes:,} of {won.evaluated_nodes:,} nodes fit"
-    if won.ties > 1:
-        return f"{text}, {won.ties:,} of them are best with a total of {won.total:,}, and the seed chose this one"
-    return f"{text}, and it is the best of them with a total of {won.total:,}"
-
-
-def _named(pods: Sequence[str]) -> str:
-    """Return pods as a sentence lists them; of many the first and how many more."""
-    # One that is left over is named: to count it takes as much room.
-    shown = pods if len(pods) <= SHOWN_VICTIMS + 1 else pods[:SHOWN_VICTIMS]
-    return format_list(shown, more=len(pods) - len(shown))
 
 
 def _events(source: RunSource, pod: PodTimeline, lives: Sequence[PodTimeline]) -> list[EventLine]:

@@ -49,7 +49,10 @@ def _bound_at_once(source: RunSource, number: int) -> frozenset[str]:
     records, keys = source.records, []
     time_ns = records[number].time_ns
     for earlier in range(number - 1, -1, -1):
-        record = records[earlier]
+        try:
+            record = records[earlier]
+        except LookupError:  # A server keeps only so many.
+            break
         if record.time_ns != time_ns:
             break
         if record.outcome is Outcome.SCHEDULED:

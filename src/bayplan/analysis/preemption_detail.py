@@ -32,7 +32,12 @@ def preemption_report(source: RunSource, attempts: Sequence[Attempt], shown: Att
 
 
 def _account(source: RunSource, attempt: Attempt) -> PreemptionAccount | None:
-    return source.decision(attempt.number).preemption if source.records[attempt.number].frame >= 0 else None
+    if source.records[attempt.number].frame < 0:
+        return None
+    try:
+        return source.decision(attempt.number).preemption
+    except LookupError:  # A server keeps full records for some time only.
+        return None
 
 
 def _report(account: PreemptionAccount, attempt: Attempt, start_ns: int) -> PreemptionReport:

@@ -16,6 +16,7 @@ import msgspec
 from bayplan.analysis.export import is_result
 from bayplan.analysis.result_layout import DECISIONS, OPTIONAL_TABLES, RECORDS, SUMMARY, TABLES
 from bayplan.analysis.run_facts import FORMAT, RunFacts
+from bayplan.analysis.run_source import numbered_records_of
 from bayplan.analysis.stored_records import StoredRecords, read_table
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Decision, Outcome, Record, rebuild
@@ -109,6 +110,10 @@ class ResultDirectory:
         columns["frame"] = [-1 if frame is None else frame for frame in columns["frame"]]
         rows = zip(*(columns[name] for name in DECISIONS.names), strict=True)
         return [Record(*row) for row in rows]
+
+    def records_of(self, key: str) -> list[tuple[int, Record]]:
+        """Return the summaries of the cycles of all pods that had a key, in order, with their numbers."""
+        return numbered_records_of(self.records, key)
 
     def decision(self, number: int) -> Decision:
         """Return a full record as arrays, as `bayplan.engine.records.Records.decision` does.

@@ -1,8 +1,8 @@
-"""What explanations are made from: a run that has just ended, or a result directory. Both offer the same."""
+"""What explanations are made from: a run that has just ended, a result directory, a running server. All offer the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from bayplan.sim.result import PodTimeline, SimulatedEvent, SimulationResult
 
 
 class RecordSequence(Protocol):
-    """Summaries of cycles, in order."""
+    """Summaries of cycles, in order. One that is not kept any more is a LookupError."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Record]: ...
@@ -61,6 +61,10 @@ class RunSource(Protocol):
         """Kubernetes events about pods."""
         ...
 
+    def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
+        """Return the summaries of the cycles of all pods that had a key, in order, with their numbers."""
+        ...
+
     def decision(self, number: int) -> Decision:
         """Return a full record as arrays; LookupError where there is none."""
         ...
@@ -72,6 +76,11 @@ class RunSource(Protocol):
     def requests_of(self, pod: PodTimeline) -> Amounts:
         """Return what a pod takes of its node, in units of the state."""
         ...
+
+
+def numbered_records_of(records: RecordSequence, key: str) -> list[tuple[int, Record]]:
+    """Return the records of a key with their numbers, by looking at all records: for sources without an index."""
+    return [(number, record) for number, record in enumerate(records) if record.pod == key]
 
 
 class SimulationSource:
@@ -119,6 +128,10 @@ class SimulationSource:
     def events(self) -> Sequence[SimulatedEvent]:
         """See `RunSource`."""
         return self._result.events
+
+    def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
+        """See `RunSource`."""
+        return numbered_records_of(self._result.records, key)
 
     def decision(self, number: int) -> Decision:
         """See `RunSource`."""
