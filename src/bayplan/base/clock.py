@@ -1,0 +1,139 @@
+"""One clock for everything that lives in real time: API, controllers, kubelet and scheduler of one process.
+
+It runs at a speed, stands still, or is set forward. Real time is speed 1 from now on; whatever else was asked for once makes
+the clock a virtual one, which has its own idea of what time it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Lock
+
+from bayplan.base.errors import InputError
+
+SECOND_NS = 1_000_000_000
+MAX_SPEED = 1_000_000.0
+
+
+def steady_ns() -> int:
+    """Return nanoseconds since some instant in the past; never goes back, and goes on while the machine sleeps if it can."""
+    # Real clocks are set by people and by daemons; what is due must neither wait an hour nor come twice.
+    return time.clock_gettime_ns(_STEADY) if _STEADY is not None else time.monotonic_ns()
+
+
+_STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+class Clock:
+    """Time for threads to share: it never goes backwards. All methods may be called from any thread.
+
+    Args:
+        start_ns: what time it is at first, nanoseconds since 1970; None for the machine's time.
+        speed: seconds of this clock in a real one.
+        paused: whether it stands still at first.
+        steady: tells real time, in nanoseconds since whenever.
+
+    Raises:
+        InputError: a speed that is not above 0.
+    """
+
+    def __init__(
+        self,
+        *,
+        start_ns: int | None = None,
+        speed: float = 1.0,
+        paused: bool = False,
+        steady: Callable[[], int] = steady_ns,
+    ) -> None:
+        self._steady = steady
+        self._lock = Lock()
+        self._virtual = start_ns is not None or speed != 1.0 or paused
+        self._speed = _checked(speed)
+        # What this clock and the steady one said when anything was changed last, and how fast it goes since, 0 where it
+        # stands still. Readers take no lock, so the three are exchanged as one.
+        self._since = (time.time_ns() if start_ns is None else start_ns, steady(), 0.0 if paused else self._speed)
+        self._listeners: list[Callable[[], None]] = []
+
+    def now_ns(self) -> int:
+        """Return the time, nanoseconds since 1970."""
+        then_ns, steady_ns, rate = self._since
+        if not rate:
+            return then_ns
+        passed = self._steady() - steady_ns
+        return then_ns + (passed if rate == 1.0 else int(passed * rate))
+
+    def seconds(self) -> float:
+        """Return the time in seconds since 1970."""
+        return self.now_ns() / SECOND_NS
+
+    @property
+    def speed(self) -> float:
+        """Return how many seconds of this clock a real one has while it is not paused."""
+        return self._speed
+
+    @property
+    def paused(self) -> bool:
+        """Return whether it stands still."""
+        return not self._since[2]
+
+    @property
+    def mode(self) -> str:
+        """Return ``real``, or ``virtual`` where the clock has ever been anything but the machine's."""
+        return "virtual" if self._virtual else "real"
+
+    def real_seconds_until(self, time_ns: int) -> float | None:
+        """Return how many real seconds it takes until a time, 0 where that has passed; None: never, as it stands still."""
+        left = time_ns - self.now_ns()
+        if left <= 0:
+            return 0.0
+        rate = self._since[2]
+        return left / SECOND_NS / rate if rate else None
+
+    # --- changing it --------------------------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Let it stand still."""
+        self._change(paused=True)
+
+    def resume(self) -> None:
+        """Let it go on from where it stands."""
+        self._change(paused=False)
+
+    def set_speed(self, speed: float) -> None:
+        """Let it run faster or slower from now on.
+
+        Raises:
+            InputError: a speed that is not above 0.
+        """
+        self._change(speed=_checked(speed))
+
+    def jump(self, time_ns: int) -> None:
+        """Set it forward; a time that has passed changes nothing."""
+        if time_ns > self.now_ns():
+            self._change(time_ns=time_ns)
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call a function, on the thread that changed it, whenever the clock was paused, resumed, set or given a speed.
+
+        Whoever sleeps until some time wakes up then, and looks again.
+        """
+        self._listeners.append(listener)
+
+    def _change(self, *, time_ns: int | None = None, speed: float | None = None, paused: bool | None = None) -> None:
+        with self._lock:
+            now_ns = self.now_ns() if time_ns is None else max(time_ns, self.now_ns())
+            if time_ns is not None or paused or (speed is not None and speed != self._speed):
+                self._virtual = True
+            if speed is not None:
+                self._speed = speed
+            stands = self.paused if paused is None else paused
+            self._since = (now_ns, self._steady(), 0.0 if stands else self._speed)
+        for listener in tuple(self._listeners):
+            listener()
+
+
+def _checked(speed: float) -> float:
+    if not 0 < speed <= MAX_SPEED:
+        raise InputError("speed of the clock", got=str(speed), wanted=f"a number above 0, up to {MAX_SPEED:,.0f}")
+    return speed
