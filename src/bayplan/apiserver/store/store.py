@@ -11,11 +11,12 @@ journal of writes is what their change events are made from (docs/adr/0009).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write
+from bayplan.apiserver.store.listeners import Aspect, Listeners
 from bayplan.apiserver.store.table import Key, Table
 from bayplan.base.errors import InvariantError
 
@@ -44,6 +45,9 @@ class Recorder(Protocol):
 
     def reset(self, tables: Mapping[str, Table], revision: int) -> None:
         """Replace everything that is recorded."""
+
+    def settled(self, revision: int) -> Awaitable[None] | None:
+        """Return what to await until a revision is durable; None when it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +84,10 @@ class Store:
         self._bytes = 0
         self._most_writes = most_writes
         self._most_bytes = most_bytes
-        self._listeners: dict[str, dict[int, Callable[[Write], None]]] = {}
+        self._listeners: dict[str, Listeners] = {}
         self._next_listener = 0
         self._on_gap: dict[int, Callable[[], None]] = {}
+        self._followers: list[Callable[[Write], None]] = []
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -194,6 +199,8 @@ class Store:
             self.recorder.record(write)
         else:
             self.publish(write)
+        for follower in self._followers:
+            follower(write)
         return write
 
     def _forget_oldest(self) -> None:
@@ -206,27 +213,56 @@ class Store:
 
     def publish(self, write: Write) -> None:
         """Show a write to watchers. Called in the order of revisions: at once, or when it is durable."""
-        self.published = write.revision
+        self.published = self.table(write.table).published = write.revision
         listeners = self._listeners.get(write.table)
-        if listeners:
-            for listener in list(listeners.values()):
-                listener(write)
+        if listeners is not None:
+            listeners.tell(write)
 
-    def listen(self, table: str, listener: Callable[[Write], None], on_gap: Callable[[], None]) -> int:
+    def settled(self, revision: int) -> Awaitable[None] | None:
+        """Return what to await until a revision may be shown to anybody; None when it may."""
+        if revision <= self.published or self.recorder is None:
+            return None
+        return self.recorder.settled(revision)
+
+    def listen(
+        self,
+        table: str,
+        listener: Callable[[Write], None],
+        on_gap: Callable[[], None],
+        *,
+        aspect: Aspect | None = None,
+    ) -> int:
         """Call a function for every published write to a table, and another one when history is broken.
+
+        Args:
+            table: name of the table.
+            listener: is called with each write.
+            on_gap: is called when nobody can follow any more.
+            aspect: of the items that matter; writes to others may be left out.
 
         Returns:
             a token for `unlisten`.
         """
         self._next_listener = token = self._next_listener + 1
-        self._listeners.setdefault(table, {})[token] = listener
+        self._listeners.setdefault(table, Listeners()).add(token, listener, aspect)
         self._on_gap[token] = on_gap
         return token
 
     def unlisten(self, table: str, token: int) -> None:
         """Stop calling."""
-        self._listeners.get(table, {}).pop(token, None)
+        if table in self._listeners:
+            self._listeners[table].discard(token)
         self._on_gap.pop(token, None)
+
+    def follow(self, follower: Callable[[Write], None], on_gap: Callable[[], None]) -> None:
+        """Call a function for every write to any table as soon as it is committed, durable or not, and for each gap.
+
+        For what lives and dies with the store in one process (`bayplan.apiserver.bridge`); who shows writes to others
+        listens.
+        """
+        self._followers.append(follower)
+        self._next_listener += 1
+        self._on_gap[self._next_listener] = on_gap
 
     # --- history and snapshots ----------------------------------------------------------------------------------------
 

@@ -18,14 +18,16 @@ class Table:
     Attributes:
         name: of the table, e.g. ``pods`` or ``apps/deployments``.
         log: recent writes, oldest first.
+        published: revision of the last write that watchers have seen.
         version: moves with every change, so that what was made from the items can be kept.
     """
 
-    __slots__ = ("_items", "_keys", "_shared", "log", "name", "version")
+    __slots__ = ("_items", "_keys", "_shared", "log", "name", "published", "version")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.version = 0
+        self.published = 0
         self.log: deque[Write] = deque()
         self._items: dict[Key, Item] = {}
         self._keys: list[Key] = []

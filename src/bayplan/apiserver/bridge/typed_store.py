@@ -1,0 +1,170 @@
+"""The typed store that follows the API's: every committed write, decoded once, under the revision that the API gave it.
+
+It is the `bayplan.cluster.ObjectStore` that controllers read. It is never ahead: what it holds is what the API's store
+holds, and `check` says so. Kinds that have no typed form are not in it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from msgspec.structs import replace
+
+from bayplan.apiserver.store.item import DELETED, Item, Write
+from bayplan.apiserver.store.store import Store
+from bayplan.base.errors import InputError, InvariantError
+from bayplan.base.random_streams import RandomStream
+from bayplan.cluster.store import ADDED, ChangeEvent, Kind, ObjectStore
+from bayplan.formats.object_decoder import ObjectDecoder
+from bayplan.objects.kinds import KINDS
+from bayplan.objects.meta import KubernetesObject
+
+T = TypeVar("T", bound=KubernetesObject)
+
+KIND_OF_TABLE: dict[str, Kind] = {
+    f"{kind.group}/{kind.plural}" if kind.group else kind.plural: kind.struct for kind in KINDS
+}
+TABLE_OF_KIND: dict[Kind, str] = {struct: table for table, struct in KIND_OF_TABLE.items()}
+_KEPT = ("spec", "status", "template")
+
+
+class TypedStore(ObjectStore):
+    """Typed objects in step with documents.
+
+    Args:
+        documents: the API's store.
+        uid_stream: see `ObjectStore`; only objects without a uid need one.
+
+    Attributes:
+        undecodable: why documents of typed kinds have no typed form, by ``table namespace/name``. They are left alone.
+    """
+
+    __slots__ = ("_decoder", "_documents", "undecodable")
+
+    def __init__(self, documents: Store, uid_stream: RandomStream) -> None:
+        super().__init__(uid_stream)
+        self._documents = documents
+        self._decoder = ObjectDecoder()
+        self.undecodable: dict[str, InputError] = {}
+        self.read_all()
+
+    # --- following ----------------------------------------------------------------------------------------------------
+
+    def follow(self, write: Write) -> None:
+        """Do what a write of the API did."""
+        kind = KIND_OF_TABLE.get(write.table)
+        if kind is None:
+            return
+        if write.type == DELETED:
+            self._drop(kind, write.table, write.new, write.revision)
+        else:
+            self._take(kind, write.table, write.new, write.revision)
+
+    def read_all(self) -> None:
+        """Come into step with everything that is stored, in the order of revisions: at the start, or after a gap."""
+        found = [
+            (item.revision, table, item) for table in KIND_OF_TABLE for item in self._documents.table(table).items()
+        ]
+        present = {(KIND_OF_TABLE[table], _key(item)) for _, table, item in found}
+        begun, moment, is_first = len(self.journal()), self._documents.revision, not self.kinds()
+        for kind, table in TABLE_OF_KIND.items():
+            for key in [key for key in self.keys(kind) if (kind, key) not in present]:
+                self.undecodable.pop(f"{table} {key}", None)
+                self._remove_typed(kind, key, moment)
+        for revision, table, item in sorted(found, key=lambda each: each[0]):
+            self._take(KIND_OF_TABLE[table], table, item, revision)
+        self.resource_version = moment
+        if not is_first:
+            # Objects keep their versions when a snapshot is restored; what happened, happened now.
+            journal = self.journal()
+            journal[begun:] = [replace(event, resource_version=moment) for event in journal[begun:]]
+
+    def _take(self, kind: Kind, table: str, item: Item, revision: int) -> None:
+        key = _key(item)
+        try:
+            new = self._decoder.decode(item.raw, kind)
+        except InputError as problem:
+            self.undecodable[f"{table} {key}"] = problem
+            if self.get(kind, key) is not None:
+                self._remove_typed(kind, key, revision)
+            return
+        self.undecodable.pop(f"{table} {key}", None)
+        old = self.get(kind, key)
+        if old is not None and old.metadata.resource_version == new.metadata.resource_version and old == new:
+            return
+        if old is not None and old.metadata.uid != new.metadata.uid:
+            # Another object has taken its name, in one step.
+            self._remove_typed(kind, key, revision)
+            old = None
+        self.resource_version = revision - 1
+        if old is None:
+            super().add(new, 0)
+        else:
+            super().update(_sharing(new, old))
+
+    def _drop(self, kind: Kind, table: str, item: Item, revision: int) -> None:
+        key = _key(item)
+        self.undecodable.pop(f"{table} {key}", None)
+        if self.get(kind, key) is not None:
+            self._remove_typed(kind, key, revision)
+
+    def _remove_typed(self, kind: Kind, key: str, revision: int) -> None:
+        self.resource_version = revision - 1
+        super().remove(kind, key)
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def initial_events(self) -> list[ChangeEvent]:
+        """Return an event for everything there is, in the order of revisions: what a new listener begins with."""
+        events = [
+            ChangeEvent(ADDED, kind, None, item, int(item.metadata.resource_version))
+            for kind in self.kinds()
+            for item in self.all(kind)
+        ]
+        return sorted(events, key=lambda event: event.resource_version)
+
+    def check(self) -> None:
+        """Compare everything with a fresh decode of the documents, and the indexes with fresh ones.
+
+        Raises:
+            InvariantError: they differ. Called by tests and by servers that check themselves.
+        """
+        self.check_invariants()
+        decoder = ObjectDecoder()
+        for table, kind in KIND_OF_TABLE.items():
+            left = set(self.keys(kind))
+            for item in self._documents.table(table).items():
+                key = _key(item)
+                try:
+                    fresh = decoder.decode(item.raw, kind)
+                except InputError:
+                    if f"{table} {key}" not in self.undecodable:
+                        raise InvariantError(f"{table} {key} can't be decoded, and nobody has said so") from None
+                    continue
+                left.discard(key)
+                if self.get(kind, key) != fresh:
+                    raise InvariantError(f"{table} {key} is {self.get(kind, key)} and should be {fresh}")
+            if left:
+                raise InvariantError(f"{table}: {sorted(left)} are not stored")
+
+
+def _key(item: Item) -> str:
+    return f"{item.namespace}/{item.name}" if item.namespace else item.name
+
+
+def _sharing(new: T, old: T) -> T:
+    """Return the new version with the very parts of the old one that are equal: identity says that nothing changed."""
+    changes: dict[str, object] = {}
+    for name in _KEPT:
+        before = getattr(old, name, None)
+        if before is not None and before is not getattr(new, name) and before == getattr(new, name):
+            changes[name] = before
+    metadata, was = new.metadata, old.metadata
+    shared = {
+        name: getattr(was, name)
+        for name in ("labels", "annotations", "owner_references", "finalizers")
+        if getattr(was, name) is not getattr(metadata, name) and getattr(was, name) == getattr(metadata, name)
+    }
+    if shared:
+        changes["metadata"] = replace(metadata, **shared)
+    return cast("T", replace(new, **changes)) if changes else new

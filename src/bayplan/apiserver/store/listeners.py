@@ -1,0 +1,81 @@
+"""Who is told of the writes to a table: everybody who watches all of it, and those who watch one value of something.
+
+Fifty watchers of a label each are found by the label of the item that was written, not by asking each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bayplan.apiserver.store.item import Item, Write
+
+Listener = Callable[[Write], None]
+
+
+class Aspect(NamedTuple):
+    """One value that all items have of which a listener wants to hear, before or after a write.
+
+    Attributes:
+        source: ``label``, ``field``, ``name`` or ``namespace``.
+        key: of the label or field; empty otherwise.
+        value: that it must have.
+    """
+
+    source: str
+    key: str
+    value: str
+
+
+class Listeners:
+    """The listeners of one table."""
+
+    def __init__(self) -> None:
+        self._all: dict[int, Listener] = {}
+        self._by_value: dict[tuple[str, str], dict[str, dict[int, Listener]]] = {}
+
+    def add(self, token: int, listener: Listener, aspect: Aspect | None) -> None:
+        """Tell a listener of all writes from now on, or of those to items with one value."""
+        if aspect is None:
+            self._all[token] = listener
+        else:
+            values = self._by_value.setdefault((aspect.source, aspect.key), {})
+            values.setdefault(aspect.value, {})[token] = listener
+
+    def discard(self, token: int) -> None:
+        """Tell a listener nothing any more."""
+        if self._all.pop(token, None) is not None:
+            return
+        for place, values in self._by_value.items():
+            for value, found in values.items():
+                if found.pop(token, None) is not None:
+                    if not found:
+                        del values[value]
+                    if not values:
+                        del self._by_value[place]
+                    return
+
+    def tell(self, write: Write) -> None:
+        """Call those whom a write concerns."""
+        if self._all:
+            for listener in list(self._all.values()):
+                listener(write)
+        if not self._by_value:
+            return
+        for (source, key), values in list(self._by_value.items()):
+            after = _value(write.new, source, key)
+            before = after if write.old is None else _value(write.old, source, key)
+            for listener in list(values.get(after, {}).values()):
+                listener(write)
+            if before != after:
+                for listener in list(values.get(before, {}).values()):
+                    listener(write)
+
+
+def _value(item: Item, source: str, key: str) -> str:
+    """Return an item's value; empty where it has none, which no aspect asks for."""
+    if source == "label":
+        return item.labels.get(key, "")
+    if source == "field":
+        return item.fields.get(key, "")
+    return item.name if source == "name" else item.namespace

@@ -1,0 +1,168 @@
+"""Decode stored or watched JSON of one object to its typed form, sharing what many objects have alike.
+
+For hosts that decode the same cluster again and again (the API server's bridge, a watch of a real cluster): equal specs,
+labels, annotations and owners of pods come out as the very same objects, whatever node the pods are on. That saves
+memory, and the scheduler finds the plan of a pod by the identity of these parts. Files are read by
+`bayplan.formats.manifests`, which also tells what is odd in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.objects.defaults import default_object, default_pod
+from bayplan.objects.kinds import decode_json
+from bayplan.objects.meta import Int64, KubernetesObject, ObjectMeta, OwnerReference
+from bayplan.objects.pod import Pod, PodSpec, PodStatus
+
+T = TypeVar("T")
+K = TypeVar("K", bound=KubernetesObject)
+
+_MOST = 16_384
+_NODE = b'"nodeName":"'
+_NO_LABELS: dict[str, str] = {}
+
+
+class _PodMetadata(msgspec.Struct, gc=False, rename="camel"):
+    """Metadata of a pod, parts that repeat left as they are."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: Int64 = 0
+    labels: msgspec.Raw = msgspec.Raw(b"")
+    annotations: msgspec.Raw = msgspec.Raw(b"")
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+    owner_references: msgspec.Raw = msgspec.Raw(b"")
+    finalizers: tuple[str, ...] = ()
+
+
+class _PodDocument(msgspec.Struct, gc=False):
+    """A pod, parts that repeat left as they are."""
+
+    metadata: _PodMetadata
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Memory(dict[bytes, T]):
+    """Values by the bytes that they were decoded from, the more recent ones.
+
+    Args:
+        most: how many are kept.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        super().__init__()
+        self._most = most
+
+    def keep(self, key: bytes, value: T) -> T:
+        """Keep a value; the oldest quarter goes when there are too many."""
+        if len(self) >= self._most:
+            for oldest in list(self)[: self._most // 4]:
+                del self[oldest]
+        self[key] = value
+        return value
+
+
+class ObjectDecoder:
+    """Decodes objects; one for each host, so that what is shared lives as long as that."""
+
+    def __init__(self) -> None:
+        self._pod = msgspec.json.Decoder(_PodDocument).decode
+        self._specs: _Memory[PodSpec] = _Memory()
+        self._equal_specs: _Memory[PodSpec] = _Memory()
+        self._maps: _Memory[dict[str, str]] = _Memory()
+        self._owners: _Memory[tuple[OwnerReference, ...]] = _Memory()
+        self._statuses: _Memory[PodStatus] = _Memory(1024)
+
+    def decode(self, raw: bytes, struct: type[K]) -> K:
+        """Return the typed form of a document, with the API's defaults.
+
+        Args:
+            raw: the object as JSON; kind and apiVersion may be left out.
+            struct: of its kind.
+
+        Raises:
+            InputError: not JSON, or a field of the wrong type, with its path.
+        """
+        if struct is Pod:
+            return self._decode_pod(raw)  # type: ignore[return-value]
+        return default_object(decode_json(raw, struct))
+
+    def _decode_pod(self, raw: bytes) -> Pod:
+        try:
+            document = self._pod(raw)
+            found = document.metadata
+            metadata = ObjectMeta(
+                name=found.name,
+                generate_name=found.generate_name,
+                namespace=found.namespace,
+                uid=found.uid,
+                resource_version=found.resource_version,
+                generation=found.generation,
+                labels=_recalled(self._maps, bytes(found.labels), _decode_map) or _NO_LABELS,
+                annotations=_recalled(self._maps, bytes(found.annotations), _decode_map) or _NO_LABELS,
+                creation_timestamp=found.creation_timestamp,
+                deletion_timestamp=found.deletion_timestamp,
+                deletion_grace_period_seconds=found.deletion_grace_period_seconds,
+                owner_references=_recalled(self._owners, bytes(found.owner_references), _decode_owners) or (),
+                finalizers=found.finalizers,
+            )
+            spec = self._decode_spec(bytes(document.spec))
+            status = _recalled(self._statuses, bytes(document.status), _decode_status) or PodStatus()
+        except msgspec.MsgspecError:
+            # Nulls where none are expected; or the error, told with its path.
+            return default_object(decode_json(raw, Pod))
+        return Pod(metadata=metadata, spec=spec, status=status)
+
+    def _decode_spec(self, raw: bytes) -> PodSpec:
+        bare, node_name = _without_node(raw)
+        spec = self._specs.get(bare)
+        if spec is None:
+            found = _decode_spec(raw)
+            spec = default_pod(Pod(spec=replace(found, node_name=""))).spec
+            # The same spec with its fields in another order is the same spec.
+            key = _encode_value(spec)
+            spec = self._equal_specs.get(key) or self._equal_specs.keep(key, spec)
+            if found.node_name == node_name:
+                self._specs.keep(bare, spec)
+            node_name = found.node_name
+        return replace(spec, node_name=node_name) if node_name else spec
+
+
+_encode_value = msgspec.msgpack.Encoder().encode
+_decode_spec = msgspec.json.Decoder(PodSpec).decode
+_decode_status = msgspec.json.Decoder(PodStatus).decode
+_decode_map = msgspec.json.Decoder(dict[str, str]).decode
+_decode_owners = msgspec.json.Decoder(tuple[OwnerReference, ...]).decode
+
+
+def _recalled(memory: _Memory[T], raw: bytes, decode: Callable[[bytes], T]) -> T | None:
+    """Return what bytes mean, from memory where they have been seen; None where there are none."""
+    if not raw:
+        return None
+    known = memory.get(raw)
+    return known if known is not None else memory.keep(raw, decode(raw))
+
+
+def _without_node(raw: bytes) -> tuple[bytes, str]:
+    """Return the bytes of a spec without its node's name, and that name; the whole and "" where it is not plain to see.
+
+    A quote inside a text is escaped, so that what looks like the field is the field.
+    """
+    at = raw.find(_NODE)
+    if at < 0 or raw.find(_NODE, at + 1) >= 0:
+        return raw, ""
+    start = at + len(_NODE)
+    end = raw.index(b'"', start)
+    name = raw[start:end]
+    return (raw[:at] + raw[end + 1 :], name.decode()) if b"\\" not in name else (raw, "")
