@@ -5,16 +5,14 @@ from __future__ import annotations
 from bayplan.cluster.store import ObjectStore
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queued_pod import key_of
-from bayplan.objects.kinds import find_kind
-from bayplan.objects.meta import KubernetesObject, OwnerReference
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.sim.result import NodeLifetime, PodFate, PodTimeline
 from bayplan.sim.usage import ZONE_LABEL
+from bayplan.sim.workloads import Workloads
 
 _FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
-_MOST_OWNERS = 8
-"""So many owners above one another are followed; more would be a circle."""
 
 
 class Timelines:
@@ -27,10 +25,9 @@ class Timelines:
     def __init__(self, store: ObjectStore) -> None:
         self.pods: list[PodTimeline] = []
         self.nodes: list[NodeLifetime] = []
-        self._store = store
         self._live_pods: dict[str, PodTimeline] = {}
         self._live_nodes: dict[str, NodeLifetime] = {}
-        self._workloads: dict[str, str] = {}
+        self._workloads = Workloads(store)
 
     def of_pod(self, key: str) -> PodTimeline | None:
         """Return the time line of a pod that exists."""
@@ -59,7 +56,7 @@ class Timelines:
             timeline = PodTimeline(
                 key=key,
                 uid=new.metadata.uid,
-                workload=self._workload(new.metadata.owner_references, new.metadata.namespace),
+                workload=self._workloads.of(new),
                 priority=spec.priority or 0,
                 scheduler_name=spec.scheduler_name,
                 arrived_ns=now_ns,
@@ -76,28 +73,6 @@ class Timelines:
                 timeline.started_ns = now_ns
         elif timeline.ended_ns is None and status.phase in _FINISHED:
             timeline.ended_ns, timeline.fate = now_ns, _FINISHED[status.phase]
-
-    def _workload(self, owners: tuple[OwnerReference, ...], namespace: str) -> str:
-        """Return the topmost object that controls a pod, as ``Kind namespace/name``."""
-        owner = _controller(owners)
-        if owner is None:
-            return ""
-        known = self._workloads.get(owner.uid)
-        if known is None:
-            known = self._workloads[owner.uid] = self._topmost(owner, namespace)
-        return known
-
-    def _topmost(self, owner: OwnerReference, namespace: str) -> str:
-        """Follow controlling owners upwards as far as they are known."""
-        for _ in range(_MOST_OWNERS):
-            row = find_kind(owner.api_version, owner.kind)
-            key = owner.name if row is not None and not row.namespaced else f"{namespace}/{owner.name}"
-            item = self._store.get(row.struct, key) if row is not None else None
-            above = _controller(item.metadata.owner_references) if item is not None else None
-            if above is None:
-                break
-            owner = above
-        return f"{owner.kind} {key}"
 
     def _node(self, node: Node, now_ns: int) -> None:
         name = node.metadata.name
@@ -118,7 +93,3 @@ class Timelines:
             queued = queue.get(key)
             gated = queued is not None and bool(queued.gating_plugin)
             timeline.fate = PodFate.GATED if gated else PodFate.PENDING
-
-
-def _controller(owners: tuple[OwnerReference, ...]) -> OwnerReference | None:
-    return next((owner for owner in owners if owner.controller), None)

@@ -1,0 +1,50 @@
+"""What made a pod: the topmost of its controlling owners."""
+
+from __future__ import annotations
+
+from bayplan.cluster.store import ObjectStore
+from bayplan.objects.kinds import find_kind
+from bayplan.objects.meta import OwnerReference
+from bayplan.objects.pod import Pod
+
+_MOST_OWNERS = 8
+"""So many owners above one another are followed; more would be a circle."""
+
+
+class Workloads:
+    """The workloads of pods; each is looked up once.
+
+    Args:
+        store: where the owners of pods are.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._known: dict[str, str] = {}
+
+    def of(self, pod: Pod) -> str:
+        """Return the topmost object that controls a pod, as ``Kind namespace/name``; "" for a pod of its own."""
+        metadata = pod.metadata
+        owner = _controller(metadata.owner_references)
+        if owner is None:
+            return ""
+        known = self._known.get(owner.uid)
+        if known is None:
+            known = self._known[owner.uid] = self._topmost(owner, metadata.namespace)
+        return known
+
+    def _topmost(self, owner: OwnerReference, namespace: str) -> str:
+        """Follow controlling owners upwards as far as they are known."""
+        for _ in range(_MOST_OWNERS):
+            row = find_kind(owner.api_version, owner.kind)
+            key = owner.name if row is not None and not row.namespaced else f"{namespace}/{owner.name}"
+            item = self._store.get(row.struct, key) if row is not None else None
+            above = _controller(item.metadata.owner_references) if item is not None else None
+            if above is None:
+                break
+            owner = above
+        return f"{owner.kind} {key}"
+
+
+def _controller(owners: tuple[OwnerReference, ...]) -> OwnerReference | None:
+    return next((owner for owner in owners if owner.controller), None)
