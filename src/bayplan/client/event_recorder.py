@@ -1,0 +1,216 @@
+"""Events as kube-scheduler records them: a new one is created, an equal one makes it a series, later ones are only counted.
+
+A state machine without clock and sockets; who carries the recordings out repeats them as `EventRecording.exchange` says. Source:
+client-go's tools/events, and KEP-383 (https://github.com/kubernetes/enhancements/tree/master/keps/sig-instrumentation/383-new-event-api-ga-graduation).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Generator
+from typing import NamedTuple
+
+import msgspec
+
+from bayplan.client.requests import NO_ANSWER, STRATEGIC_MERGE_PATCH, ApiRequest, ApiResponse
+from bayplan.client.timestamps import format_micro_time
+from bayplan.objects.names import check_dns1123_subdomain
+from bayplan.objects.pod import Pod
+
+SECOND_NS = 1_000_000_000
+FINISH_NS = 6 * 60 * SECOND_NS
+"""An event that did not come again for so long is over: its final count is written, and it is forgotten. Looked after as often."""
+
+REFRESH_NS = 30 * 60 * SECOND_NS
+"""How often the counts of series that go on are written."""
+
+MAX_TRIES = 12
+RETRY_SECONDS = 10.0
+"""A recording that gets no answer is tried again after so long; upstream adds up to a quarter."""
+
+_encode = msgspec.json.encode
+
+
+class PodEvent(NamedTuple):
+    """What happened to a pod.
+
+    Attributes:
+        pod: whom it regards, as it was known then.
+        type: ``Normal`` or ``Warning``.
+        reason, action, note: see the API.
+        controller: who reports it: the scheduler's name.
+    """
+
+    pod: Pod
+    type: str
+    reason: str
+    action: str
+    note: str
+    controller: str
+
+
+class _Key(NamedTuple):
+    """What makes two events equal: all but the note and the time, and with the very version of the object."""
+
+    type: str
+    reason: str
+    action: str
+    controller: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+
+
+class _Known(msgspec.Struct, gc=False):
+    """An event that was recorded: its document, and how often it was seen since."""
+
+    document: dict[str, object]
+    path: str
+    event_ns: int
+    count: int = 1
+    last_ns: int = 0
+
+
+class EventRecording(msgspec.Struct, frozen=True, gc=False):
+    """One event to be written.
+
+    Attributes:
+        path: of the namespace's events.
+        name: of the event.
+        document: the event as a whole.
+        is_series: whether it exists, and its series is to be patched.
+    """
+
+    path: str
+    name: str
+    document: dict[str, object]
+    is_series: bool
+
+    def exchange(self) -> Generator[ApiRequest | float, ApiResponse, bool]:
+        """Write it: yields requests, which want their responses, and seconds to wait; returns whether it was written.
+
+        A series whose event is gone is created anew. What the server refuses is given up; where no answer comes it is tried
+        again, `MAX_TRIES` times in all.
+        """
+        for attempt in range(MAX_TRIES):
+            if attempt:
+                yield RETRY_SECONDS
+            response = ApiResponse(404)
+            if self.is_series:
+                patch = {"series": self.document["series"]}
+                response = yield ApiRequest("PATCH", f"{self.path}/{self.name}", _encode(patch), STRATEGIC_MERGE_PATCH)
+            if not self.is_series or response.status == 404:
+                response = yield ApiRequest("POST", self.path, _encode(self.document))
+            if response.ok:
+                return True
+            exists_by_now = self.is_series and response.status == 409
+            if response.status != NO_ANSWER and not exists_by_now:
+                return False
+        return False
+
+
+class EventRecorder:
+    """Turns what happens into events of ``events.k8s.io/v1``.
+
+    Args:
+        host_name: of the machine; part of ``reportingInstance``.
+        now: returns nanoseconds since 1970.
+    """
+
+    def __init__(self, host_name: str, now: Callable[[], int]) -> None:
+        self._host_name = host_name
+        self._now = now
+        self._known: dict[_Key, _Known] = {}
+        self._last_name_ns = 0
+        started_ns = now()
+        self._finish_due = started_ns + FINISH_NS
+        self._refresh_due = started_ns + REFRESH_NS
+
+    def record(self, event: PodEvent) -> EventRecording | None:
+        """Take in an event; return what is to be written, None where it only counts."""
+        metadata = event.pod.metadata
+        now_ns = self._now()
+        path = f"/apis/events.k8s.io/v1/namespaces/{metadata.namespace or 'default'}/events"
+        if event.reason == "Scheduled":
+            # A pod is bound once: this can't come again, and upstream's table of the last minutes' events would mostly hold these.
+            return self._created(event, path, now_ns)
+        key = _Key(
+            event.type,
+            event.reason,
+            event.action,
+            event.controller,
+            metadata.namespace,
+            metadata.name,
+            metadata.uid,
+            metadata.resource_version,
+        )
+        known = self._known.get(key)
+        if known is None:
+            recording = self._created(event, path, now_ns)
+            self._known[key] = _Known(recording.document, path, now_ns)
+            return recording
+        known.count += 1
+        known.last_ns = now_ns
+        return _series(known) if known.count == 2 else None
+
+    def next_wakeup_ns(self) -> int:
+        """Return when `tick` has something to do next."""
+        return min(self._finish_due, self._refresh_due)
+
+    def tick(self) -> list[EventRecording]:
+        """Return what the timers want written: counts of series, final or not; forget what is over."""
+        now_ns = self._now()
+        due: list[EventRecording] = []
+        if now_ns >= self._refresh_due:
+            self._refresh_due = now_ns + REFRESH_NS
+            due += [_series(known) for known in self._known.values() if known.count > 1]
+        if now_ns >= self._finish_due:
+            self._finish_due = now_ns + FINISH_NS
+            over = now_ns - FINISH_NS
+            for key, known in list(self._known.items()):
+                if max(known.event_ns, known.last_ns) < over:
+                    del self._known[key]
+                    if known.count > 1:
+                        due.append(_series(known))
+        return due
+
+    def _created(self, event: PodEvent, path: str, now_ns: int) -> EventRecording:
+        metadata = event.pod.metadata
+        # Names hold the time: two events of one object in one nanosecond would have the same, where a clock is that coarse.
+        self._last_name_ns = max(now_ns, self._last_name_ns + 1)
+        name = f"{metadata.name}.{self._last_name_ns:x}"
+        if check_dns1123_subdomain(name):
+            name = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{metadata.uid} {name}"))
+        regarding = {
+            "kind": "Pod",
+            "namespace": metadata.namespace,
+            "name": metadata.name,
+            "uid": metadata.uid,
+            "apiVersion": "v1",
+            "resourceVersion": metadata.resource_version,
+        }
+        document: dict[str, object] = {
+            "kind": "Event",
+            "apiVersion": "events.k8s.io/v1",
+            "metadata": {"name": name, "namespace": metadata.namespace or "default"},
+            "eventTime": format_micro_time(now_ns),
+            "reportingController": event.controller,
+            "reportingInstance": f"{event.controller}-{self._host_name}",
+            "action": event.action,
+            "reason": event.reason,
+            "regarding": {name: value for name, value in regarding.items() if value},
+            "note": event.note,
+            "type": event.type,
+            "deprecatedSource": {},
+            "deprecatedFirstTimestamp": None,
+            "deprecatedLastTimestamp": None,
+        }
+        return EventRecording(path, name, document, is_series=False)
+
+
+def _series(known: _Known) -> EventRecording:
+    series = {"count": known.count, "lastObservedTime": format_micro_time(known.last_ns)}
+    metadata = known.document["metadata"]
+    name = str(metadata["name"]) if isinstance(metadata, dict) else ""
+    return EventRecording(known.path, name, {**known.document, "series": series}, is_series=True)

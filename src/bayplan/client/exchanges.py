@@ -1,0 +1,269 @@
+"""What the actions of the engine become on the wire: exchanges with the API, each a row of requests that follow one another.
+
+An exchange is a generator that knows no sockets and no clock: it yields requests, which want their responses, and seconds to
+wait. Different exchanges may run at once; those of one pod should run in the order in which they came. What comes of them is
+told to an `ExchangeHost`, which takes it to the engine. Requests and their order are those of kube-scheduler v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from bayplan.client.claim_writes import write_claim
+from bayplan.client.event_recorder import EventRecording, PodEvent
+from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
+from bayplan.client.requests import (
+    NO_ANSWER,
+    ApiRequest,
+    ApiResponse,
+    binding_request,
+    delete_request,
+    pod_status_request,
+)
+from bayplan.client.volume_writes import Objects, WrittenItem, wait_for_claims, write_item
+from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
+from bayplan.objects.pod import Pod
+from bayplan.objects.resource import ResourceClaim
+from bayplan.objects.storage import PersistentVolume
+
+Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
+
+_RETRIED = (409, 500, 503, NO_ANSWER)
+_RETRY_SECONDS = (0.01, 0.05, 0.25)
+"""Patches of a status are tried again after so long."""
+
+_NOT_FOUND = 404
+
+
+class ExchangeHost(Objects, Protocol):
+    """Who is told what came of exchanges, and knows the cluster. Called by whoever drives the exchanges."""
+
+    def now_ns(self) -> int:
+        """Return the time."""
+        ...
+
+    def happened(self, event: PodEvent) -> None:
+        """Take an event that is to be recorded."""
+        ...
+
+    def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
+        """Take that a pod could not be bound; see `bayplan.engine.scheduler.Scheduler.binding_failed`."""
+        ...
+
+    def preemption_failed(self, pod: Pod) -> None:
+        """Take that the victims for a pod could not be evicted; see `Scheduler.preemption_failed`."""
+        ...
+
+
+class Exchange(Struct, gc=False):
+    """A row of requests.
+
+    Attributes:
+        pod: whose key orders exchanges: of one pod one runs at a time.
+        steps: drive it with `carry_out`, or by hand.
+        is_binding: whether it binds the pod; the others only tell something, or evict.
+    """
+
+    pod: Pod
+    steps: Steps
+    is_binding: bool = False
+
+
+def exchanges_of(actions: Sequence[Action], host: ExchangeHost) -> list[Exchange]:
+    """Return what a list of actions becomes; events that need no request first are told to the host at once.
+
+    Args:
+        actions: as one call of the scheduler returned them, whole: what belongs together is found by their order.
+        host: is told what comes of it, now and later.
+    """
+    return list(_exchanges(actions, host))
+
+
+def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Exchange, None, None]:
+    place = 0
+    while place < len(actions):
+        action = actions[place]
+        end = place + 1
+        if isinstance(action, Emit):
+            host.happened(_pod_event(action, action.pod.spec.scheduler_name))
+        elif isinstance(action, Evict):
+            end = _end_of_evictions(actions, place, action.preemptor)
+            victims = [item for item in actions[place:end] if isinstance(item, Evict)]
+            notes = {item.pod.key: item for item in actions[place:end] if isinstance(item, Emit)}
+            for told in notes.values():
+                if all(victim.pod.key != told.pod.key for victim in victims):
+                    host.happened(_pod_event(told, action.preemptor.spec.scheduler_name))
+            yield Exchange(action.preemptor, _evict(action.preemptor, victims, notes, host))
+        elif isinstance(action, SetCondition):
+            following = actions[end] if end < len(actions) else None
+            nominated = None
+            if isinstance(following, Nominate) and following.pod is action.pod:
+                nominated = following.node_name
+                end += 1
+            yield Exchange(action.pod, _tell(action, nominated, host))
+        else:
+            end = _end_of_binding(actions, place)
+            group = actions[place:end]
+            last = group[-1]
+            if isinstance(last, Bind):
+                yield Exchange(last.pod, _bind(group, last, host), is_binding=True)
+            elif isinstance(action, Nominate):
+                end = place + 1
+                yield Exchange(action.pod, _nominate(action, host))
+        place = end
+
+
+def _end_of_evictions(actions: Sequence[Action], start: int, preemptor: Pod) -> int:
+    """Return where the evictions for one preemptor end, with the events that belong to them."""
+    end = start
+    while end < len(actions):
+        action = actions[end]
+        if not (
+            (isinstance(action, Evict) and action.preemptor is preemptor)
+            or (isinstance(action, Emit) and action.reason == "Preempted")
+        ):
+            break
+        end += 1
+    return end
+
+
+def _end_of_binding(actions: Sequence[Action], start: int) -> int:
+    """Return where the actions that lead to one pod's binding end: a nomination, updates, and Bind itself."""
+    pod_key = actions[start].pod.key
+    end = start
+    while end < len(actions):
+        action = actions[end]
+        if action.pod.key != pod_key or not isinstance(action, Bind | Update | Nominate):
+            break
+        end += 1
+        if isinstance(action, Bind):
+            break
+    return end
+
+
+def _pod_event(emitted: Emit, controller: str) -> PodEvent:
+    return PodEvent(emitted.pod, emitted.type, emitted.reason, emitted.action, emitted.note, controller)
+
+
+# The exchanges.
+
+
+def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
+    """Nominate where that is asked for, write what the pod needs, wait for its volumes, and bind it."""
+    pod, key = bind.pod, bind.pod.key
+    volumes: list[WrittenItem] = []
+    for action in group:
+        if isinstance(action, Nominate):
+            # Upstream binds the pod all the same where this fails.
+            yield from _nominate(action, host)
+        elif isinstance(action, Update) and isinstance(action.item, ResourceClaim):
+            problem = yield from write_claim(action.item)
+            if problem:
+                host.binding_failed(key, problem, plugin="DynamicResources", point="PreBind")
+                return
+        elif isinstance(action, Update):
+            volumes.append(WrittenItem(action.item))
+    # Volumes before claims, which is also the order in which they are looked at afterwards.
+    volumes.sort(key=lambda written: not isinstance(written.item, PersistentVolume))
+    problem = ""
+    for written in volumes:
+        problem = problem or (yield from write_item(written, host))
+    if volumes and not problem:
+        problem = yield from wait_for_claims(pod, bind.node_name, volumes, host)
+    if problem:
+        host.binding_failed(key, problem, plugin="VolumeBinding", point="PreBind")
+        return
+    if bind.extender:
+        # It has bound the pod already.
+        return
+    response = yield binding_request(pod, bind.node_name)
+    if not response.ok:
+        host.binding_failed(key, response.message, plugin="DefaultBinder", point="Bind")
+
+
+def _tell(action: SetCondition, nominated: str | None, host: ExchangeHost) -> Steps:
+    """Write why a pod has no node, and what it is nominated for, in one patch."""
+    condition = unscheduled_condition(action.pod, action.reason, action.message)
+    patch = status_patch(action.pod, host.now_ns(), condition=condition, nominated_node_name=nominated)
+    yield from _patch_status(action.pod, patch)
+
+
+def _nominate(action: Nominate, host: ExchangeHost) -> Steps:
+    patch = status_patch(action.pod, host.now_ns(), nominated_node_name=action.node_name)
+    yield from _patch_status(action.pod, patch)
+
+
+def _patch_status(
+    pod: Pod, patch: dict[str, object] | None
+) -> Generator[ApiRequest | float, ApiResponse, ApiResponse | None]:
+    """Send a patch of a pod's status, again where the server can't just now; None where there is nothing to send."""
+    if patch is None:
+        return None
+    request = pod_status_request(pod, patch)
+    response = yield request
+    for seconds in _RETRY_SECONDS:
+        if response.ok or response.status not in _RETRIED:
+            break
+        yield seconds
+        response = yield request
+    return response
+
+
+def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], host: ExchangeHost) -> Steps:
+    """Take the victims of a preemption away one after the other: the condition that says why, the deletion, the event.
+
+    A victim that is gone already is none. Another failure ends it: the preemptor is then tried again.
+    """
+    for victim in victims:
+        pod = victim.pod
+        patch = status_patch(pod, host.now_ns(), condition=disruption_condition(pod, preemptor))
+        response = yield from _patch_status(pod, patch)
+        if response is None or response.ok:
+            response = yield delete_request(pod)
+        if response.status == _NOT_FOUND:
+            continue
+        if not response.ok:
+            host.preemption_failed(preemptor)
+            return
+        emitted = notes.get(pod.key)
+        if emitted is not None:
+            host.happened(_pod_event(emitted, preemptor.spec.scheduler_name))
+
+
+# Driving them.
+
+
+async def carry_out(
+    steps: Generator[ApiRequest | float, ApiResponse, object],
+    send: Callable[[ApiRequest], Awaitable[ApiResponse]],
+    sleep: Callable[[float], Awaitable[None]],
+) -> None:
+    """Drive an exchange to its end.
+
+    Args:
+        steps: of an `Exchange`, or `EventRecording.exchange()`.
+        send: answers a request; where no answer comes, with the status `NO_ANSWER`.
+        sleep: waits for so many seconds.
+    """
+    try:
+        step = next(steps)
+        while True:
+            if isinstance(step, float):
+                await sleep(step)
+                step = next(steps)
+            else:
+                step = steps.send(await send(step))
+    except StopIteration:
+        return
+
+
+def recording_exchange(recording: EventRecording, pod: Pod) -> Exchange:
+    """Return the exchange that writes an event about a pod."""
+
+    def steps() -> Steps:
+        yield from recording.exchange()
+
+    return Exchange(pod, steps())

@@ -1,0 +1,97 @@
+"""The patches of a pod's status that kube-scheduler sends: a condition, the nominated node, or both at once.
+
+A patch is the difference between the status that is known and the one that is wanted, as a strategic merge patch; what is the same
+is not in it.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from bayplan.client.timestamps import format_time
+from bayplan.objects.pod import Pod, PodCondition
+
+_DETAILS = (
+    ("lastProbeTime", "last_probe_time"),
+    ("lastTransitionTime", "last_transition_time"),
+    ("message", "message"),
+    ("observedGeneration", "observed_generation"),
+    ("reason", "reason"),
+    ("status", "status"),
+)
+_ALWAYS_WRITTEN = ("lastProbeTime", "lastTransitionTime", "status")
+
+
+def unscheduled_condition(pod: Pod, reason: str, message: str) -> PodCondition:
+    """Return the condition that tells why a pod has no node: reason ``Unschedulable`` or ``SchedulerError``."""
+    return PodCondition(
+        type="PodScheduled",
+        status="False",
+        reason=reason,
+        message=message,
+        observed_generation=pod.metadata.generation,
+    )
+
+
+def disruption_condition(victim: Pod, preemptor: Pod) -> PodCondition:
+    """Return the condition that tells why a victim of preemption goes."""
+    return PodCondition(
+        type="DisruptionTarget",
+        status="True",
+        reason="PreemptionByScheduler",
+        message=f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+        observed_generation=victim.metadata.generation,
+    )
+
+
+def status_patch(
+    pod: Pod, now_ns: int, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+) -> dict[str, object] | None:
+    """Return the patch that gives a pod a condition and a nomination, or None where it has them.
+
+    Args:
+        pod: as it is known.
+        now_ns: the time of a condition whose status changes.
+        condition: without its times; None leaves the conditions.
+        nominated_node_name: "" clears the nomination, None leaves it.
+    """
+    status: dict[str, object] = {}
+    if condition is not None:
+        status.update(_condition_patch(pod.status.conditions, condition, now_ns))
+    if nominated_node_name is not None and nominated_node_name != pod.status.nominated_node_name:
+        status["nominatedNodeName"] = nominated_node_name or None
+    return {"status": status} if status else None
+
+
+def _condition_patch(conditions: tuple[PodCondition, ...], wanted: PodCondition, now_ns: int) -> dict[str, object]:
+    """Return the members of a status patch that put a condition among others; none where it is there already.
+
+    A condition whose generation alone is new is not written, as upstream does not.
+    """
+    now = format_time(now_ns)
+    known = next((condition for condition in conditions if condition.type == wanted.type), None)
+    if known is None:
+        whole = structs.replace(wanted, last_transition_time=now)
+        if not conditions:
+            return {"conditions": [_document(whole)]}
+        order = [{"type": condition.type} for condition in (*conditions, whole)]
+        return {"$setElementOrder/conditions": order, "conditions": [_document(whole)]}
+    since = known.last_transition_time if known.status == wanted.status else now
+    whole = structs.replace(wanted, last_transition_time=since)
+    if structs.replace(whole, observed_generation=known.observed_generation) == known:
+        return {}
+    before, after = _document(known), _document(whole)
+    change = {name: after.get(name) for name, _ in _DETAILS if after.get(name) != before.get(name)}
+    return {
+        "$setElementOrder/conditions": [{"type": condition.type} for condition in conditions],
+        "conditions": [{**change, "type": wanted.type}],
+    }
+
+
+def _document(condition: PodCondition) -> dict[str, object]:
+    """Return a condition as upstream writes it: times and status always, the rest where there is something to say."""
+    found = {name: getattr(condition, attribute) for name, attribute in _DETAILS}
+    written: dict[str, object] = {
+        name: value for name, value in found.items() if name in _ALWAYS_WRITTEN or value not in ("", 0)
+    }
+    return {**written, "type": condition.type}

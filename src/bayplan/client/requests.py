@@ -1,0 +1,134 @@
+"""Requests to a Kubernetes API as values, and those that kube-scheduler sends for one pod or object.
+
+Bodies are JSON. What they say, and to which path they go, is what kube-scheduler v1.36.3 sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from bayplan.objects.kinds import kind_of
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+
+JSON = "application/json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+NO_ANSWER = 0
+"""The status of a response that never came; its body says why."""
+
+_encode = msgspec.json.encode
+
+
+class ApiRequest(msgspec.Struct, frozen=True, gc=False):
+    """One request.
+
+    Attributes:
+        method: in capitals.
+        path: without query.
+        body: whole; empty where there is none.
+        content_type: of the body.
+        query: as it stands behind the question mark, "" for none.
+    """
+
+    method: str
+    path: str
+    body: bytes = b""
+    content_type: str = JSON
+    query: str = ""
+
+
+class _StatusBody(msgspec.Struct):
+    message: str = ""
+    reason: str = ""
+
+
+class ApiResponse(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a request.
+
+    Attributes:
+        status: of HTTP; `NO_ANSWER` where none came.
+        body: whole; a text that says why where no answer came.
+    """
+
+    status: int
+    body: bytes = b""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the request was carried out."""
+        return 200 <= self.status < 300
+
+    @property
+    def message(self) -> str:
+        """What a refusal says, in the API server's words."""
+        if self.status == NO_ANSWER:
+            return self.body.decode(errors="replace")
+        try:
+            message = msgspec.json.decode(self.body, type=_StatusBody).message
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            message = ""
+        return message or f"the server answered with status {self.status}"
+
+
+def path_of(struct: type[KubernetesObject], namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """Return the path of a kind's collection, of one object, or of a subresource of it.
+
+    Args:
+        struct: the kind.
+        namespace: "" for a kind without namespaces, and for all of them.
+        name: "" for the collection.
+        subresource: e.g. ``status``.
+    """
+    kind = kind_of(struct)
+    path = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    if namespace and kind.namespaced:
+        path += f"/namespaces/{namespace}"
+    path += f"/{kind.plural}"
+    if name:
+        path += f"/{name}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def get_request(item: KubernetesObject) -> ApiRequest:
+    """Return the request that reads an object."""
+    metadata = item.metadata
+    return ApiRequest("GET", path_of(type(item), metadata.namespace, metadata.name))
+
+
+def update_request(item: KubernetesObject, document: Mapping[str, object], *, subresource: str = "") -> ApiRequest:
+    """Return the request that replaces an object, or a subresource of it, by a document."""
+    metadata = item.metadata
+    path = path_of(type(item), metadata.namespace, metadata.name, subresource)
+    return ApiRequest("PUT", path, _encode(document))
+
+
+def create_request(item: KubernetesObject, document: Mapping[str, object]) -> ApiRequest:
+    """Return the request that makes an object."""
+    return ApiRequest("POST", path_of(type(item), item.metadata.namespace), _encode(document))
+
+
+def binding_request(pod: Pod, node_name: str) -> ApiRequest:
+    """Return the request that binds a pod to a node; it fails where the name belongs to another pod by now."""
+    metadata = pod.metadata
+    binding = {
+        "kind": "Binding",
+        "apiVersion": "v1",
+        "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
+        "target": {"kind": "Node", "name": node_name},
+    }
+    path = f"/api/v1/namespaces/{metadata.namespace}/pods/{metadata.name}/binding"
+    return ApiRequest("POST", path, _encode(binding))
+
+
+def delete_request(pod: Pod) -> ApiRequest:
+    """Return the request that deletes a pod, with the grace period that it has itself."""
+    path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
+    return ApiRequest("DELETE", path, b'{"kind":"DeleteOptions","apiVersion":"v1"}')
+
+
+def pod_status_request(pod: Pod, patch: Mapping[str, object]) -> ApiRequest:
+    """Return the request that patches the status of a pod."""
+    path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}/status"
+    return ApiRequest("PATCH", path, _encode(patch), STRATEGIC_MERGE_PATCH)

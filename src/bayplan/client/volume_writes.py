@@ -1,0 +1,191 @@
+"""What VolumeBinding's PreBind writes and waits for: volumes with their claims, claims with their node, until all are bound.
+
+Generators that know no sockets; see `bayplan.client.exchanges`. The objects are read anew and changed as a whole, because a typed
+object holds only what scheduling reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from bayplan.client.requests import ApiRequest, ApiResponse, get_request, update_request
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import compile_node_selector
+from bayplan.objects.storage import CSINode, PersistentVolume, PersistentVolumeClaim
+from bayplan.plugins.csi_migration import TranslationError, in_tree_plugin, translate_volume
+from bayplan.plugins.pod_claims import BIND_COMPLETED, SELECTED_NODE
+from bayplan.plugins.volume_binding.solve import MIGRATED_PLUGINS
+
+T = TypeVar("T", bound=KubernetesObject)
+Document = dict[str, object]
+Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, str]
+"""Yields requests, which want their responses, and seconds to wait; returns why it failed, "" where it did not."""
+
+FIRST_LOOK_SECONDS = 0.05
+LONGEST_LOOK_SECONDS = 1.0
+"""How long claims are left alone between two looks: ever longer, up to upstream's second."""
+
+BIND_TIMEOUT_SECONDS = 600.0
+"""The plugin's default `bindTimeoutSeconds`."""
+
+
+class Objects(Protocol):
+    """The cluster as it is known by now."""
+
+    def find(self, kind: type[T], key: str) -> T | None:
+        """Return an object by its key, or None."""
+        ...
+
+
+class WrittenItem(msgspec.Struct, gc=False):
+    """A volume or claim that was written, and the version that it got."""
+
+    item: KubernetesObject
+    resource_version: int = 0
+
+
+def write_item(written: WrittenItem, objects: Objects) -> Steps:
+    """Write a volume with the claim that it is meant for, or a claim with its node; a conflict fails, as upstream's does."""
+    item = written.item
+    response = yield get_request(item)
+    if not response.ok:
+        return response.message
+    document = msgspec.json.decode(response.body, type=dict[str, object])
+    metadata = member(document, "metadata")
+    metadata["resourceVersion"] = item.metadata.resource_version
+    metadata["annotations"] = dict(item.metadata.annotations)
+    if isinstance(item, PersistentVolume):
+        _refer_to_claim(member(document, "spec"), item, objects)
+    response = yield update_request(item, document)
+    if not response.ok:
+        return response.message
+    answer = msgspec.json.decode(response.body, type=dict[str, object])
+    written.resource_version = _revision(str(member(answer, "metadata").get("resourceVersion", "")))
+    return ""
+
+
+def _refer_to_claim(spec: Document, volume: PersistentVolume, objects: Objects) -> None:
+    reference = volume.spec.claim_ref
+    if reference is None or member(spec, "claimRef").get("uid") == reference.uid:
+        return
+    document: Document = msgspec.to_builtins(reference)
+    claim = objects.find(PersistentVolumeClaim, f"{reference.namespace}/{reference.name}")
+    if claim is not None:
+        document["resourceVersion"] = claim.metadata.resource_version
+    spec["claimRef"] = document
+
+
+def wait_for_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> Steps:
+    """Wait until the claims behind what was written are bound; the volume controller of the cluster does that."""
+    pause, waited = FIRST_LOOK_SECONDS, 0.0
+    while waited < BIND_TIMEOUT_SECONDS:
+        yield pause
+        waited += pause
+        pause = min(2 * pause, LONGEST_LOOK_SECONDS)
+        problem = check_claims(pod, node_name, written, objects)
+        if problem is None:
+            return ""
+        if problem:
+            return f"binding volumes: {problem}"
+    return "binding volumes: context deadline exceeded"
+
+
+def check_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> str | None:
+    """Return None where all claims are bound, "" where that may still come, and else why it won't."""
+    node = objects.find(Node, node_name)
+    if node is None:
+        return f'failed to get node "{node_name}": node "{node_name}" not found'
+    if objects.find(Pod, pod.key) is None:
+        return f'pod does not exist any more: pod "{pod.metadata.name}" not found'
+    # As upstream, all volumes are looked at before all claims; what is to come ends the look.
+    for item in written:
+        if isinstance(item.item, PersistentVolume):
+            problem = _check_volume(item, node, objects)
+        else:
+            problem = _check_claim(item, node, objects)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _check_volume(written: WrittenItem, node: Node, objects: Objects) -> str | None:
+    name = written.item.metadata.name
+    volume = objects.find(PersistentVolume, name)
+    if volume is None:
+        return f'failed to check binding: could not find v1.PersistentVolume "{name}"'
+    if _revision(volume.metadata.resource_version) < written.resource_version:
+        return ""
+    problem = _affinity_problem(volume, node, objects)
+    if problem:
+        return problem
+    reference = volume.spec.claim_ref
+    if reference is None or not reference.uid:
+        return f'ClaimRef got reset for pv "{name}"'
+    key = f"{reference.namespace}/{reference.name}"
+    claim = objects.find(PersistentVolumeClaim, key)
+    if claim is None:
+        return f'failed to check binding: could not find v1.PersistentVolumeClaim "{key}"'
+    return None if _is_fully_bound(claim) else ""
+
+
+def _check_claim(written: WrittenItem, node: Node, objects: Objects) -> str | None:
+    key = written.item.key
+    claim = objects.find(PersistentVolumeClaim, key)
+    if claim is None:
+        return f'failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "{key}"'
+    if _revision(claim.metadata.resource_version) < written.resource_version:
+        return ""
+    name, annotations = claim.metadata.name, claim.metadata.annotations
+    if not annotations:
+        return f'selectedNode annotation reset for PVC "{name}"'
+    if annotations.get(SELECTED_NODE, "") != node.metadata.name:
+        # That is how a provisioner says that it could not make a volume there.
+        return f'provisioning failed for PVC "{name}"'
+    if claim.spec.volume_name:
+        volume = objects.find(PersistentVolume, claim.spec.volume_name)
+        if volume is None:
+            return ""
+        problem = _affinity_problem(volume, node, objects)
+        if problem:
+            return problem
+    return None if _is_fully_bound(claim) else ""
+
+
+def _affinity_problem(volume: PersistentVolume, node: Node, objects: Objects) -> str:
+    """Return why a volume can't be reached from a node, "" where it can; a migrated volume is asked in its driver's terms."""
+    affinity = volume.spec.node_affinity
+    required = affinity.required if affinity is not None else None
+    plugin = in_tree_plugin(volume.spec)
+    if plugin:
+        csi_node = objects.find(CSINode, node.metadata.name)
+        annotations = csi_node.metadata.annotations if csi_node is not None else {}
+        if plugin in annotations.get(MIGRATED_PLUGINS, "").split(","):
+            try:
+                required = translate_volume(volume).node_affinity
+            except TranslationError as problem:
+                return f"failed to translate pv to csi: {problem}"
+    if required is None or compile_node_selector(required).matches(node.metadata.labels, node.metadata.name):
+        return ""
+    return f'pv "{volume.metadata.name}" node affinity doesn\'t match node "{node.metadata.name}": no matching NodeSelectorTerms'
+
+
+def _is_fully_bound(claim: PersistentVolumeClaim) -> bool:
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
+
+
+def _revision(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+def member(document: Document, name: str) -> Document:
+    """Return an object within a document, to be changed in place; one that is not there is made."""
+    inner = document.get(name)
+    if not isinstance(inner, dict):
+        inner = {}
+        document[name] = inner
+    return inner
