@@ -64,9 +64,20 @@ def test_refusals_show_the_beginning_of_a_body(data: bytes, want: str) -> None:
         '{"a":{"b":[true,null,"x"]}}',
         '{"a":{"b":[true,null,"x"]}}\n',
         ' {"a": 1}',
+        '{"a": {"b": ":", "c" :[{"d":"\\u003c"}]}}',
+        '{"a\\u003a": 1, "b": 2, "b": 3}',
+        '{"a": ":", "a" : 1}',
     ],
 )
 def test_the_short_way_reads_what_the_long_one_does(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     short = parse_json(text.encode())
-    monkeypatch.setattr(bodies, "_read_compact", lambda _: None)
+    monkeypatch.setattr(bodies, "_read_plain", lambda _: None)
     assert repr(short) == repr(parse_json(text.encode()))
+
+
+def test_half_of_a_surrogate_pair_is_replaced() -> None:
+    assert parse_json(b'{"a":["x\\ud800"],"\\uDC00":"\\ud83d\\ude00"}').value == {
+        "a": ["x\ufffd"],
+        "\ufffd": "\U0001f600",
+    }
+    assert parse_json(b'{"a":"\\ud800","a":1,"b":2}') == Parsed({"a": 1, "b": 2}, ["a"])

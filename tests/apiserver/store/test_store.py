@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.apiserver.store.item import Item, Write
+from bayplan.apiserver.store.listeners import Aspect
 from bayplan.apiserver.store.store import Compacted, Store
 from bayplan.base.errors import InvariantError
 
@@ -91,6 +94,38 @@ def test_a_snapshot_is_restored_as_it_was_and_watches_are_told() -> None:
     store.check_invariants()
     store.restore(snapshot)
     assert [each.name for each in store.between("pods")] == ["x"]
+
+
+def revisions_into(told: list[int]) -> Callable[[Write], None]:
+    return lambda write: told.append(write.revision)
+
+
+def test_who_wants_one_value_hears_of_items_that_have_it_or_had_it() -> None:
+    store = Store()
+    heard: dict[str, list[int]] = {}
+    aspects = [
+        Aspect("label", "app", "x"),
+        Aspect("field", "f", "1"),
+        Aspect("name", "", "b"),
+        Aspect("namespace", "", "n"),
+    ]
+    tokens = []
+    for aspect in aspects:
+        told = heard[aspect.source] = []
+        tokens.append(store.listen("pods", revisions_into(told), print, aspect=aspect))
+
+    def write(name: str, namespace: str, labels: dict[str, str], fields: dict[str, str]) -> None:
+        store.put("pods", Item(b"{}", store.revision + 1, namespace, name, "u", labels, fields))
+
+    write("a", "n", {"app": "x"}, {})
+    write("a", "n", {"app": "y"}, {"f": "1"})
+    write("a", "n", {"app": "y"}, {"f": "2"})
+    write("b", "m", {}, {"f": "2"})
+    assert heard == {"label": [1, 2], "field": [2, 3], "name": [4], "namespace": [1, 2, 3]}
+    for token in tokens:
+        store.unlisten("pods", token)
+    write("b", "n", {"app": "x"}, {"f": "1"})
+    assert heard == {"label": [1, 2], "field": [2, 3], "name": [4], "namespace": [1, 2, 3]}
 
 
 OPERATIONS = st.lists(

@@ -39,9 +39,9 @@ def parse_json(data: bytes) -> Parsed:
     Raises:
         BodyError: with what Go's decoder says.
     """
-    compact = _read_compact(data)
-    if compact is not None:
-        return compact
+    plain = _read_plain(data)
+    if plain is not None:
+        return plain
     repeated = False
 
     def collect(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -57,18 +57,39 @@ def parse_json(data: bytes) -> Parsed:
         value = json.loads(text, object_pairs_hook=collect, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as problem:
         raise BodyError(json_problem(text) or str(problem)) from problem
+    if "\\ud" in text or "\\uD" in text:
+        value = _mended(value)
     if repeated:
         return Parsed(_plain(value), _list_repeated(value, ""))
     return Parsed(value, [])
 
 
-def _read_compact(data: bytes) -> Parsed | None:
-    """Read JSON that is as we would write it, as clients in Go do: then no key stood twice. None for all other JSON."""
+def _read_plain(data: bytes) -> Parsed | None:
+    """Read JSON in which certainly no key stood twice; None for all other JSON.
+
+    A repeated key is gone after reading, and its colon with it: as many colons written again as were sent mean that none
+    is gone, as long as no colon was sent as an escape.
+    """
+    if b"\\u003a" in data or b"\\u003A" in data:
+        return None
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return Parsed(value, []) if msgspec.json.encode(value) == data.removesuffix(b"\n") else None
+    return Parsed(value, []) if msgspec.json.encode(value).count(b":") == data.count(b":") else None
+
+
+def _mended(value: object) -> object:
+    """Return a value with halves of surrogate pairs replaced, as Go does; nothing else could be written again."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, _Repeated):
+        mended = _Repeated([(str(_mended(name)), _mended(item)) for name, item in value.items()])
+        mended.repeated = value.repeated
+        return mended
+    if isinstance(value, dict):
+        return {str(_mended(name)): _mended(item) for name, item in value.items()}
+    return [_mended(item) for item in value] if isinstance(value, list) else value
 
 
 def _plain(value: object) -> object:

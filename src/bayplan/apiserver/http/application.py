@@ -7,6 +7,7 @@ import gzip
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
@@ -172,6 +173,7 @@ def _check_is_local(headers: dict[str, str]) -> None:
         raise ApiError(403, "without a token, requests must be made to this machine, from it", reason="Forbidden")
 
 
+@lru_cache(maxsize=256)
 def _is_local(address: str) -> bool:
     try:
         return urlsplit(address).hostname in LOOPBACK

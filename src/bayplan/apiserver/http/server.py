@@ -17,6 +17,7 @@ import uvicorn
 import yaml
 
 from bayplan.apiserver.http.application import LOOPBACK, Application
+from bayplan.apiserver.http.protocol import GatheringProtocol
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
@@ -125,7 +126,9 @@ class ApiServer:
             self._application,
             log_level="warning",
             access_log=False,
+            http=GatheringProtocol,
             ws="none",
+            proxy_headers=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=5,
             server_header=False,

@@ -9,6 +9,7 @@ from bayplan.apiserver.rest.options import ListOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.selectors import FieldRequirement, LabelRequirement, parse_fields, parse_labels
 from bayplan.apiserver.store.item import Item
+from bayplan.apiserver.store.listeners import Aspect
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,19 @@ class Selection:
     def is_everything(self) -> bool:
         """Whether nothing is asked of labels or fields."""
         return not self.labels and not self.fields and not self.name
+
+    @property
+    def aspect(self) -> Aspect | None:
+        """One value that all selected items have: the rarest kind of value that is asked for; None where none is."""
+        if self.name:
+            return Aspect("name", "", self.name)
+        for field in self.fields:
+            if field.value and not field.negated and not field.field.startswith("metadata."):
+                return Aspect("field", field.field, field.value)
+        for label in self.labels:
+            if label.operator in ("=", "in") and len(label.values) == 1 and label.values[0]:
+                return Aspect("label", label.key, label.values[0])
+        return Aspect("namespace", "", self.namespace) if self.namespace else None
 
     def matches(self, item: Item) -> bool:
         """Say whether an item is selected."""

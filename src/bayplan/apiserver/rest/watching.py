@@ -7,7 +7,6 @@ shared by all who watch alike. One that does not read is cut off when its buffer
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -55,7 +54,8 @@ class Watch:
         self._first_table = form.kind == "Table"
         self._buffer: list[bytes] = []
         self._buffered = 0
-        self._wake = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self._ended = False
         self._seen = 0
         self._told = 0
@@ -77,13 +77,18 @@ class Watch:
         store, options = self._backend.store, self._options
         since, initial = options.resource_version, options.send_initial_events
         wants_items = initial if initial is not None else not since
-        self._token = store.listen(self._resource.table, self._on_write, self._on_gap)
+        aspect = self._selection.aspect
+        self._token = store.listen(self._resource.table, self._on_write, self._on_gap, aspect=aspect)
         if wants_items:
             items = [
                 item for item in store.between(self._resource.table, self._selection.namespace)
                 if self._selection.matches(item)
             ]  # fmt: skip
             self._seen = self._told = store.revision
+            waiting = store.settled(self._seen)
+            if waiting is not None:
+                # Nobody sees what a crash could still take back.
+                await waiting
             for at in range(0, len(items), _SLICE):
                 yield b"".join(self._frame_of(ADDED, item) for item in items[at : at + _SLICE])
                 await asyncio.sleep(0)
@@ -116,11 +121,16 @@ class Watch:
                 return
             if now >= next_bookmark:
                 next_bookmark = self._next_bookmark(now, deadline)
-                if self._options.bookmarks and self._seen > self._told:
-                    yield self._bookmark(self._seen, farewell=False)
-            self._wake.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), max(0.0, min(deadline, next_bookmark) - now))
+                # All that was published to this table has been here, or was none of this watch's business.
+                seen = max(self._seen, self._backend.store.table(self._resource.table).published)
+                if self._options.bookmarks and seen > self._told:
+                    yield self._bookmark(seen, farewell=False)
+            alarm = self._alarm
+            if alarm is None or alarm.when() != min(deadline, next_bookmark):
+                self._stop_alarm()
+                self._alarm = loop.call_at(min(deadline, next_bookmark), self._ring)
+            self._waiter = loop.create_future()
+            await self._waiter
 
     def _next_bookmark(self, now: float, deadline: float) -> float:
         before_end = deadline - _BEFORE_TIMEOUT
@@ -128,14 +138,29 @@ class Watch:
             return min(now + 1.0, deadline)
         return min(now + BOOKMARK_SECONDS, before_end)
 
+    def _wake(self) -> None:
+        """Let the connection look at the buffer and the clock."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._wake()
+
+    def _stop_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
     def _stop(self) -> None:
+        self._stop_alarm()
         self._backend.store.unlisten(self._resource.table, self._token)
 
     def _on_gap(self) -> None:
         """End: nobody can follow a reset or a restored snapshot."""
         self._buffer.append(self._error(Compacted(self._seen, self._backend.store.revision)))
         self._ended = True
-        self._wake.set()
+        self._wake()
 
     def _on_write(self, write: Write) -> None:
         if write.revision <= self._seen:
@@ -166,7 +191,7 @@ class Watch:
         if self._buffered > MOST_BUFFERED:
             self._buffer.clear()
             self._ended = True
-        self._wake.set()
+        self._wake()
 
     def _frame_of(self, kind: str, item: Item) -> bytes:
         if self._first_table and kind != "BOOKMARK":
