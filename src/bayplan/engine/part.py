@@ -98,10 +98,14 @@ class Part:
         self._node_log, self._usage_log, self._ports_log = state.node_log, state.usage_log, state.ports_log
         self.node_position = self.usage_position = self.ports_position = -1
         self.static = self.incremental and not self._reads_usage and not self._reads_ports
-        self.loose = self.incremental and not self.static and self.scalar and not isinstance(plugin, NormalizePlugin)
+        self.loose = self.incremental and not self.static and self.scalar and self._is_final()
 
     def _reads(self) -> Reads:
         return self.plugin.reads
+
+    def _is_final(self) -> bool:
+        """Return whether what the rule says of a row is used as it is."""
+        return True
 
     def evaluate(self, rows: Rows) -> Any:
         """Return what the rule says of rows as they are now, and keep nothing."""
@@ -255,6 +259,9 @@ class ScorePart(Part):
 
     def _reads(self) -> Reads:
         return self.plugin.score_reads(self.spec)
+
+    def _is_final(self) -> bool:
+        return not isinstance(self.plugin, NormalizePlugin)
 
     def evaluate(self, rows: Rows) -> Any:
         """Return int64 raw scores."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from bayplan.framework.configuration.plugin_arguments import InterPodAffinityArgs
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEvent, QueueingHint
@@ -221,7 +219,7 @@ class InterPodAffinity(
         total = rows.fill(0)
         sums, own = _sums_of(params)
         for key, table in sums:
-            total = total + np.frombuffer(table, dtype=np.int64)[rows.label(key)]
+            total = total + rows.looked_up_ints(table, rows.label(key))
         for weight, counter in own:
             total = total + weight * rows.counts(counter)
         return total
@@ -366,17 +364,11 @@ def _positive(sums: Iterable[tuple[str, DomainTable]], cluster: ClusterState) ->
 
 
 def _has_some(key: str, table: bytes | Counter, rows: Rows) -> Bools:
-    if isinstance(table, bytes):
-        having: Bools = np.frombuffer(table, dtype=np.bool_)[rows.label(key)]
-        return having
-    return rows.counts(table) > 0
+    return rows.looked_up(table, rows.label(key)) if isinstance(table, bytes) else rows.counts(table) > 0
 
 
 def _has_none(key: str, table: bytes | Counter, rows: Rows) -> Bools:
-    if isinstance(table, bytes):
-        lacking: Bools = ~np.frombuffer(table, dtype=np.bool_)[rows.label(key)]
-    else:
-        lacking = rows.counts(table) == 0
+    lacking: Bools = (rows.looked_up(table, rows.label(key)) if isinstance(table, bytes) else rows.counts(table)) == 0
     return lacking
 
 

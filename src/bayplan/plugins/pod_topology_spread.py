@@ -36,6 +36,7 @@ from bayplan.state.counters import Counter, DomainTable, Eligibility
 from bayplan.state.node_matching import required_node_affinity_matches
 from bayplan.state.pod_info import PodClass
 from bayplan.state.row_classes import Column
+from bayplan.state.smallest_count import NO_NODE, SmallestCount
 from bayplan.state.views import Rows
 
 REASON_CONSTRAINTS = "node(s) didn't match pod topology spread constraints"
@@ -46,8 +47,6 @@ NO_LABEL = 2 | UNRESOLVABLE_BIT
 STATE_MISSING = 4 | ERROR_BIT
 
 REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
-NO_DOMAIN = (1 << 31) - 1
-"""What the smallest count is where no domain exists."""
 
 
 @dataclass
@@ -56,7 +55,7 @@ class ConstraintTable:
 
     Attributes:
         constraint: what is counted for. matches_itself: whether the pod will count, too.
-        counter: pods per row. sums: per domain, over eligible nodes.
+        counter: pods per row. sums: per domain, over eligible nodes. smallest: where nodes are domains of their own.
         others: pods that upstream does not count at first, but counts when they come or go during a dry run: terminating ones,
             and all where the selector is empty. others_before: their sums at PreFilter, where there were any.
     """
@@ -67,6 +66,7 @@ class ConstraintTable:
     sums: DomainTable
     others: DomainTable
     eligibility: Eligibility
+    smallest: SmallestCount
     others_before: Ints | None = None
     _node_position: int = -1
     _domains: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
@@ -125,10 +125,10 @@ class PodTopologySpread(
     """Filters by hard constraints and scores by soft ones."""
 
     name = "PodTopologySpread"
-    reads = Reads.NODES
+    reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
     compiles_requests = False
-    scalar = False
+    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -182,21 +182,33 @@ class PodTopologySpread(
         return None if params is None else self._too_full(self._tables(spec, cluster), cluster, changed=True)
 
     def _too_full(self, tables: SpreadTables, cluster: ClusterState, *, changed: bool) -> Params:
-        """Return per hard constraint its key and, as bytes of bools, which domains one more pod would make uneven."""
+        """Return per hard constraint its key and, as bytes of bools, which domains one more pod would make uneven.
+
+        Where nodes are domains of their own and nothing `changed`, what each counts decides: the counter, how many pods a node may
+        have already, and as bytes of bools which nodes count.
+        """
         end = cluster.node_log.end
-        found = []
+        found: list[Hashable] = []
         for entry in tables.hard:
             constraint = entry.constraint
+            itself = int(entry.matches_itself)
+            if not changed and cluster.nodes.coverage(constraint.topology_key, end).distinct:
+                smallest, nodes = entry.smallest.now(end)
+                if nodes < constraint.min_domains:
+                    smallest = 0
+                most = constraint.max_skew + smallest - itself
+                found.append((constraint.topology_key, entry.counter, most, entry.eligibility.flags(end)))
+                continue
             exists = entry.domains(end, cluster)
             sums = entry.sums.sums(end)
             if changed:
                 others = entry.others.sums(end)
                 sums = sums + (others if entry.others_before is None else others - entry.others_before)
             counts = sums[exists]
-            smallest = int(counts.min()) if len(counts) else NO_DOMAIN
+            smallest = int(counts.min()) if len(counts) else NO_NODE
             if len(counts) < constraint.min_domains:
                 smallest = 0
-            skew = np.where(exists, sums, 0) + int(entry.matches_itself) - smallest
+            skew = np.where(exists, sums, 0) + itself - smallest
             found.append((constraint.topology_key, (skew > constraint.max_skew).tobytes()))
         return tuple(found)
 
@@ -204,13 +216,19 @@ class PodTopologySpread(
         """Return the first constraint's objection: a missing label, or a domain that is too full."""
         if params is None:
             return rows.codes(rows.fill(STATE_MISSING))
-        verdict = np.zeros(len(rows), dtype=np.int64)
-        for item in params:
-            key, full = _table_of(item)
-            domain = rows.label(key)
-            uneven = np.frombuffer(full, dtype=np.bool_)[domain]
-            objection = np.where(domain < 0, NO_LABEL, np.where(uneven, UNEVEN, 0))
-            verdict = np.where(verdict == 0, objection, verdict)
+        verdict = rows.fill(0)
+        for item in reversed(params):
+            assert isinstance(item, tuple)
+            if len(item) == 2:
+                key, full = item
+                domain = rows.label(key)
+                verdict = rows.where(rows.looked_up(full, domain), UNEVEN, verdict)
+                verdict = rows.where(domain < 0, NO_LABEL, verdict)
+                continue
+            _, counter, most, eligible = item
+            # Nodes that don't count have no pods that do.
+            uneven = rows.looked_up(eligible, rows.row_numbers()) & (rows.counts(counter) > most)
+            verdict = rows.where(uneven if most >= 0 else rows.everywhere(True), UNEVEN, verdict)
         return rows.codes(verdict)
 
     def reasons(self, spec: PodTopologySpreadSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -312,16 +330,16 @@ class PodTopologySpread(
                 _, counter, weight, skew = item
                 added = rows.counts(counter) * weight + skew
                 if not complete:
-                    added = np.where(rows.has_label(HOSTNAME), added, 0.0)
+                    added = rows.where_float(rows.has_label(HOSTNAME), added, 0.0)
             else:
                 key, worth = item
-                added = np.frombuffer(worth, dtype=np.float64)[rows.label(key)]
+                added = rows.looked_up_floats(worth, rows.label(key))
             total = added if total is None else total + added
         if total is None:
             return rows.fill(0)
-        whole = np.trunc(total)
-        rounded: Ints = (whole + (total - whole >= 0.5)).astype(np.int64)
-        return rounded if complete else np.where(self._has_all_keys(spec, spec.tables, rows), rounded, 0)
+        whole = rows.trunc(total)
+        rounded: Ints = whole + (total - whole >= 0.5)
+        return rounded if complete else rows.where(self._has_all_keys(spec, spec.tables, rows), rounded, 0)
 
     def score_reads(self, spec: PodTopologySpreadSpec) -> Reads:
         """Return that pods on nodes matter: they are counted where a constraint's domains are host names."""
@@ -367,11 +385,11 @@ class PodTopologySpread(
         assert isinstance(largest, int)
         assert isinstance(left_out, bytes)
         if largest == 0:
-            stretched = np.full(len(raw), MAX_NODE_SCORE, dtype=np.int64)
+            stretched = raw * 0 + MAX_NODE_SCORE
         else:
             stretched = rows.quotient(MAX_NODE_SCORE * (largest + smallest - raw), largest)
         if left_out:
-            stretched = np.where(np.frombuffer(left_out, dtype=np.bool_)[rows.row_numbers()], 0, stretched)
+            stretched = rows.where(rows.looked_up(left_out, rows.row_numbers()), 0, stretched)
         return stretched
 
     # Tables.
@@ -424,6 +442,7 @@ class PodTopologySpread(
             cluster.domain_table(key, counter, eligibility),
             cluster.domain_table(key, later, eligibility),
             eligibility,
+            SmallestCount(counter, eligibility),
         )
 
     def _eligibility(
@@ -466,11 +485,3 @@ class PodTopologySpread(
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register pods that come, go, change labels or tolerations, and nodes that come, go, change labels or taints."""
         return self._hints.events()
-
-
-def _table_of(item: Hashable) -> tuple[str, bytes]:
-    assert isinstance(item, tuple)
-    key, table = item
-    assert isinstance(key, str)
-    assert isinstance(table, bytes)
-    return key, table

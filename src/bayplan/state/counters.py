@@ -153,20 +153,27 @@ class Eligibility:
         make: returns bool[rows in use].
     """
 
-    __slots__ = ("_make", "_mask", "_node_position", "key")
+    __slots__ = ("_flags", "_make", "_mask", "_node_position", "key")
 
     def __init__(self, key: Hashable, make: Callable[[], Bools]) -> None:
         self.key = key
         self._make = make
         self._mask: Bools = np.zeros(0, dtype=np.bool_)
+        self._flags = b""
         self._node_position = -1
 
     def mask(self, node_position: int) -> Bools:
         """Return bool[rows in use]; `node_position` is the end of the log of changed nodes."""
         if node_position != self._node_position:
             self._mask = self._make()
+            self._flags = self._mask.tobytes()
             self._node_position = node_position
         return self._mask
+
+    def flags(self, node_position: int) -> bytes:
+        """Return the same as bytes."""
+        self.mask(node_position)
+        return self._flags
 
 
 class DomainTable:

@@ -213,6 +213,18 @@ class Rows:
         """Look codes up in a table; -1 picks its last slot."""
         return table[codes]
 
+    def looked_up(self, flags: bytes, codes: Index) -> Bools:
+        """Look codes up in bools that are given as bytes; -1 picks the last."""
+        return np.frombuffer(flags, dtype=np.bool_)[codes]
+
+    def looked_up_floats(self, numbers: bytes, codes: Index) -> Floats:
+        """Look codes up in float64 that are given as bytes; -1 picks the last."""
+        return np.frombuffer(numbers, dtype=np.float64)[codes]
+
+    def looked_up_ints(self, numbers: bytes, codes: Index) -> Ints:
+        """Look codes up in int64 that are given as bytes; -1 picks the last."""
+        return np.frombuffer(numbers, dtype=np.int64)[codes]
+
     def to_list(self, condition: Bools) -> list[bool]:
         """Return a condition row by row."""
         found: list[bool] = condition.tolist()
@@ -409,6 +421,15 @@ class Row(Rows):
 
     def take(self, table: Any, codes: Any) -> Any:
         return table.item(codes)
+
+    def looked_up(self, flags: bytes, codes: Any) -> Any:
+        return flags[codes] != 0
+
+    def looked_up_floats(self, numbers: bytes, codes: Any) -> Any:
+        return np.frombuffer(numbers, dtype=np.float64).item(codes)
+
+    def looked_up_ints(self, numbers: bytes, codes: Any) -> Any:
+        return np.frombuffer(numbers, dtype=np.int64).item(codes)
 
     def to_list(self, condition: Any) -> list[bool]:
         return [condition]
