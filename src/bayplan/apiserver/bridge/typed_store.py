@@ -6,7 +6,7 @@ holds, and `check` says so. Kinds that have no typed form are not in it.
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -167,4 +167,4 @@ def _sharing(new: T, old: T) -> T:
     }
     if shared:
         changes["metadata"] = replace(metadata, **shared)
-    return cast("T", replace(new, **changes)) if changes else new
+    return replace(new, **changes) if changes else new
