@@ -10,6 +10,14 @@ from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, make_node
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge
 
 _ABSENT: Final = object()
+_LEAF, _STRUCT, _MAP, _SET, _KEYED, _UNTYPED = (
+    Merge.LEAF,
+    Merge.STRUCT,
+    Merge.MAP,
+    Merge.SET,
+    Merge.KEYED_LIST,
+    Merge.UNTYPED,
+)
 _encode = msgspec.json.encode
 
 
@@ -32,7 +40,7 @@ def compare(kind: FieldType, old: dict[str, object], new: dict[str, object]) -> 
 
 def element_of(kind: FieldType, item: object) -> str:
     """Return the path element of a list's item: by its keys, or by its value."""
-    if kind.merge is Merge.KEYED_LIST and isinstance(item, dict):
+    if kind.merge is _KEYED and isinstance(item, dict):
         keys = {}
         for key in kind.keys:
             value = item.get(key, kind.key_defaults.get(key, _ABSENT))
@@ -44,14 +52,20 @@ def element_of(kind: FieldType, item: object) -> str:
 
 def whole(kind: FieldType, value: object) -> Node:
     """Return the node of a value that is there as a whole, containers and leaves alike."""
-    kind = deduced(kind, value)
-    if not value or kind.merge is Merge.LEAF:
+    merge = kind.merge
+    if merge is _LEAF or not value:
         return LEAF_NODE
+    if merge is _UNTYPED:
+        kind = deduced(kind, value)
+        merge = kind.merge
     children: Node = {}
-    if isinstance(value, dict) and kind.merge in (Merge.STRUCT, Merge.MAP):
-        for name, item in value.items():
-            children["f:" + name] = whole(kind.child(name), item)
-    elif isinstance(value, list) and kind.merge in (Merge.SET, Merge.KEYED_LIST):
+    if isinstance(value, dict):
+        if merge is _STRUCT or merge is _MAP:
+            fields, element = kind.fields, kind.element or UNTYPED
+            for name, item in value.items():
+                inner = fields.get(name, element)
+                children["f:" + name] = whole(inner, item) if item and inner.merge is not _LEAF else LEAF_NODE
+    elif isinstance(value, list) and (merge is _KEYED or merge is _SET):
         for item in value:
             children[element_of(kind, item)] = whole(kind.item, item)
     return make_node(True, children) or LEAF_NODE
@@ -59,7 +73,7 @@ def whole(kind: FieldType, value: object) -> Node:
 
 def deduced(kind: FieldType, value: object) -> FieldType:
     """Return the type, or for an untyped one what the value makes of it: a map of untyped values, or a leaf."""
-    if kind.merge is not Merge.UNTYPED:
+    if kind.merge is not _UNTYPED:
         return kind
     return _UNTYPED_MAP if isinstance(value, dict) else LEAF
 
@@ -85,6 +99,9 @@ def _compare_child(element: str, kind: FieldType, old: object, new: object, out:
         out[0][element] = whole(kind, new)
         return
     if old == new and type(old) is type(new):
+        return
+    if kind.merge is _LEAF:
+        out[1][element] = LEAF_NODE
         return
     kind = deduced(kind, new if new is not None else old)
     below: tuple[Node, Node, Node] = ({}, {}, {})

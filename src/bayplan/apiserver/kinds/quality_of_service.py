@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.apiserver.kinds.resource_validation import amount_of
 from bayplan.apiserver.kinds.strategy import Document, part, parts
 from bayplan.objects.quantity import Quantity
 
@@ -28,5 +29,5 @@ def quality_of_service(pod: Document) -> str:
 
 def _amounts(resources: Document) -> dict[str, Quantity]:
     """Return what is asked for of the resources that count, without zeros."""
-    found = {name: Quantity.parse(str(resources[name])) for name in _COUNTED if name in resources}
+    found = {name: amount_of(str(resources[name])) for name in _COUNTED if name in resources}
     return {name: amount for name, amount in found.items() if amount.sign() > 0}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from bayplan.apiserver.kinds.strategy import Document, part
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value
 from bayplan.objects.names import check_qualified_name
@@ -11,6 +13,12 @@ from bayplan.objects.selectors import quote
 _STANDARD = frozenset(("cpu", "memory", "ephemeral-storage"))
 _HUGE_PAGES = "hugepages-"
 _WHOLE_ONLY = "must be an integer"
+
+
+@lru_cache(maxsize=16384)
+def amount_of(text: str) -> Quantity:
+    """Return an amount; the same few stand in most pods."""
+    return Quantity.parse(text)
 
 
 def check_container_resources(resources: Document, field: str) -> list[Cause]:
@@ -39,7 +47,7 @@ def _check_amount(name: str, amount: str, field: str) -> list[Cause]:
     if not causes and "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
         causes.append(invalid_value(field, quote(name), "must be a standard resource type or fully qualified"))
         causes.append(invalid_value(field, quote(name), "must be a standard resource for containers"))
-    quantity = Quantity.parse(amount)
+    quantity = amount_of(amount)
     if quantity.sign() < 0:
         causes.append(invalid_value(field, quote(amount), "must be greater than or equal to 0"))
     elif _is_extended(name) and quantity.milli_value() % 1000:
@@ -57,7 +65,7 @@ def _check_request(name: str, amount: str, limits: Document, field: str) -> list
                 )
             ]
         return []
-    asked, allowed = Quantity.parse(amount), Quantity.parse(str(limit))
+    asked, allowed = amount_of(amount), amount_of(str(limit))
     if asked != allowed and (_is_extended(name) or name.startswith(_HUGE_PAGES)):
         return [invalid_value(field, quote(amount), f"must be equal to {name} limit of {limit}")]
     if asked > allowed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.kinds.strategy import Document
 
 _EVENT = {
     "involvedObject.kind": ("involvedObject", "kind"),
@@ -77,7 +77,8 @@ def selectable_values(table: str, document: Document) -> dict[str, str]:
         return {}
     found: dict[str, str] = {}
     for name, path in fields.items():
-        value = part(document, *path[:-1]).get(path[-1])
+        holder = document.get(path[0]) if len(path) > 1 else document
+        value = holder.get(path[-1]) if isinstance(holder, dict) else None
         if name in _BOOLEANS:
             found[name] = "true" if value else "false"
         elif name in _NUMBERS:

@@ -104,22 +104,23 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
     check_namespace(backend, info, str(metadata.get("name") or ""))
     entries = metadata.pop("managedFields", None)
     owner = ownership(backend, info, options)
-    managers = _first_managers(owner, zero_document(resource), document, managed.decode(entries))
+    managers = _first_managers(owner, resource, document, managed.decode(entries))
     return store_new(backend, info, document, managers, options)
 
 
 def _first_managers(
-    owner: managed.Request, zero: Document, document: Document, managers: managed.Managers
+    owner: managed.Request, resource: Resource, document: Document, managers: managed.Managers
 ) -> managed.Managers:
     """Return the managers of a new object; what has been worked out for a remembered spec is not worked out again."""
     spec = document.get("spec")
     if not isinstance(spec, RememberedSpec):
-        return managed.after_update(owner, zero, document, managers, is_create=True)
+        return managed.after_update(owner, zero_document(resource), document, managers, is_create=True)
     facts = spec.facts
     outline = None if managers else _outline(part(document, "metadata"))
     if outline is not None and outline in facts.objects:
         who = managed.Manager(owner.manager, managed.UPDATE, owner.api_version, owner.subresource)
         return {who: managed.Owned(facts.objects[outline], owner.api_version, owner.time)}
+    zero = zero_document(resource)
     if facts.owned is None:
         facts.owned = compare(owner.kind, {"spec": zero["spec"]}, {"spec": facts.spec}).added.get("f:spec", {})
     managers = managed.after_update(owner, zero, document, managers, is_create=True, known={"spec": facts.owned})
