@@ -6,6 +6,7 @@
     ├── InputError            something the user gave is wrong: a manifest, a trace, an option (exit code 2)
     │   ├── ConfigurationError    a scheduler configuration
     │   └── PluginError           a custom plugin that can't be loaded, or breaks its contract
+    ├── PluginFailure         a custom plugin failed in the middle of a cycle, where hosts survive that
     └── InvariantError        the state contradicts itself: a bug of ours
 """
 
@@ -50,6 +51,22 @@ class ConfigurationError(InputError):
 
 class PluginError(InputError):
     """A custom plugin that can't be loaded or that breaks the contract of its extension point."""
+
+
+class PluginFailure(BayplanError):
+    """A custom plugin raised an exception or took too long; it ends the cycle, not the scheduler.
+
+    Args:
+        plugin: its name.
+        point: the extension point in upstream's spelling, e.g. ``Filter``.
+        text: what happened, e.g. ``KeyError: 'zone' (my_plugin.py:12)``.
+    """
+
+    def __init__(self, plugin: str, point: str, text: str) -> None:
+        self.plugin = plugin
+        self.point = point
+        self.text = text
+        super().__init__(f'running {point} plugin "{plugin}": {text}')
 
 
 class InvariantError(BayplanError):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
+from bayplan.base.errors import PluginFailure
 from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, Update
 from bayplan.engine.extenders import bind_by_extenders
 from bayplan.engine.queued_pod import QueuedPod, uid_of
@@ -77,10 +78,13 @@ class BindingCycle:
         for reserver in profile.reserve:
             status = reserver.reserve(cycle_state, pod, node_name)
             if status is not SUCCESS and not status.ok:
+                self._scheduler.records.tell(queued.key, "Reserve", reserver.name, status)
                 return rejected_or_error(status, reserver.name, "Reserve")
         timeouts: dict[str, int] = {}
         for permitter in profile.permit:
             status, timeout_ns = permitter.permit(cycle_state, pod, node_name)
+            if status is not SUCCESS:
+                self._scheduler.records.tell(queued.key, "Permit", permitter.name, status, timeout_ns)
             if status.code is Code.WAIT:
                 timeouts[permitter.name] = min(timeout_ns, MAX_PERMIT_TIMEOUT_NS)
             elif not status.ok:
@@ -112,16 +116,22 @@ class BindingCycle:
         scheduler.queue.done(queued.uid)
         updates: list[Action] = []
         for binder in profile.pre_bind:
-            status = binder.pre_bind(cycle_state, pod, node_name)
+            try:
+                status = binder.pre_bind(cycle_state, pod, node_name)
+                items = binder.updates(cycle_state) if status.ok else ()
+            except PluginFailure as problem:
+                status, items = error(problem.text), ()
             if status is not SUCCESS and not status.ok:
+                scheduler.records.tell(queued.key, "PreBind", binder.name, status)
                 failed = rejected_or_error(status, binder.name, "PreBind")
                 return self.failed(queued, profile, cycle_state, node_name, failed, now_ns)
-            for item in binder.updates(cycle_state):
-                updates.append(Update(pod, node_name, item))
+            updates += [Update(pod, node_name, item) for item in items]
         extenders = scheduler.extenders
         extender, status = bind_by_extenders(extenders, pod, node_name) if extenders else ("", SUCCESS)
         if not extender:
             status = _run_bind_plugins(profile, cycle_state, pod, node_name)
+        if extender or not status.ok:
+            scheduler.records.tell(queued.key, "Bind", extender or status.plugin, status)
         if not status.ok:
             return self.failed(queued, profile, cycle_state, node_name, status, now_ns)
         self.pending[queued.key] = Binding(queued, profile, cycle_state, node_name)
@@ -221,6 +231,7 @@ class BindingCycle:
             status = waiting.refusal
             if not status.reasons:
                 status = unschedulable("pod was rejected while waiting on permit")
+            scheduler.records.tell(queued.key, "Permit", status.plugin, status)
             actions += self.failed(queued, profile, cycle_state, node_name, status, now_ns, waited=True).actions
         return actions
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from bayplan.engine.extender_record import ExtenderSaid
+from bayplan.engine.pre_filters import PreFilterSaid
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.framework.status import UNRESOLVABLE_BIT, Code, Status
@@ -99,6 +100,8 @@ class Frame(NamedTuple):
         extenders: what extenders said; None where there are none, or they were not reached.
         preemption: how the search for victims went, where there was one.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
+        pre_filters: what each PreFilter plugin said that was asked. pre_scores: likewise, SKIP or SUCCESS. Both are empty where
+            that is not known.
     """
 
     keyframe: KeyframeValues
@@ -113,6 +116,8 @@ class Frame(NamedTuple):
     extenders: tuple[ExtenderSaid, ...] | None = None
     preemption: PreemptionAccount | None = None
     check_all: bool = False
+    pre_filters: tuple[PreFilterSaid, ...] = ()
+    pre_scores: tuple[tuple[str, Code], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class Decision:
         extenders: what each extender said; they are the last of `filters`, and those that gave scores the last of `scorers`.
             Their codes stand for what they said, rows that they were not asked about have 0; rows are those of `names`.
         preemption: how the search for victims went, or None.
-        check_all: as in `Frame`.
+        check_all, pre_filters, pre_scores: as in `Frame`.
     """
 
     record: Record
@@ -159,6 +164,8 @@ class Decision:
     extenders: tuple[ExtenderSaid, ...] = ()
     preemption: PreemptionAccount | None = None
     check_all: bool = False
+    pre_filters: tuple[PreFilterSaid, ...] = ()
+    pre_scores: tuple[tuple[str, Code], ...] = ()
 
     def was_asked(self, number: int, row: int) -> bool:
         """Return whether a filter was asked about a node: plugins are about all, extenders only about what is left."""
@@ -244,6 +251,8 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         overrides={place[row]: verdict for row, verdict in overrides.items() if row in place},
         preemption=frame.preemption,
         check_all=frame.check_all,
+        pre_filters=frame.pre_filters,
+        pre_scores=frame.pre_scores,
     )
     if frame.extenders is None:
         return decision

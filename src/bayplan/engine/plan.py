@@ -18,7 +18,7 @@ from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, Part
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan_progress import united
 from bayplan.engine.plan_scores import PlanScores
-from bayplan.engine.pre_filters import PreFilterOutcome, PreFilters
+from bayplan.engine.pre_filters import PreFilterOutcome, PreFilters, PreFilterSaid
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Params, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from bayplan.framework.profile import Profile
@@ -160,6 +160,10 @@ class Plan(PlanScores):
         return array("q", values.tobytes())
 
     # PreFilter.
+
+    def pre_filters_said(self) -> tuple[PreFilterSaid, ...]:
+        """Return what each PreFilter plugin said that was asked in the last cycle; for records."""
+        return self._pre_filters.said()
 
     def run_pre_filter_plugins(self, cycle_state: CycleState) -> PreFilterOutcome:
         """Ask the PreFilter plugins; the outcome is the same object as long as no plugin answers otherwise."""

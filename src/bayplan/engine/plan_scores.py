@@ -24,7 +24,7 @@ from bayplan.framework.plugin import (
     PreScorePlugin,
 )
 from bayplan.framework.profile import Profile
-from bayplan.framework.status import Status, error
+from bayplan.framework.status import Code, Status, error
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -57,6 +57,10 @@ class PlanScores(PlanProgress):
         self.classed_scores = ClassedScores(state)
         self._dynamic_scales: list[int] = []
         self._score_epochs: list[int] = []
+
+    def pre_scores_said(self) -> tuple[tuple[str, Code], ...]:
+        """Return what each PreScore plugin said that was asked when nodes were scored last; for records."""
+        return self._pre_scores.said()
 
     def _begin_with(self, changed: Mapping[str, Any]) -> None:
         """Make of a copy of a plan one with other specs for some plugins, that has not been asked yet."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from bayplan.base.errors import PluginError
 from bayplan.framework.cycle_state import CycleState
@@ -11,6 +11,20 @@ from bayplan.framework.plugin import Params, PreFilterPlugin, PreFilterResult, R
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error, unresolvable
 from bayplan.state.cluster_state import ClusterState
+
+
+class PreFilterSaid(NamedTuple):
+    """What one PreFilter plugin said, for records.
+
+    Attributes:
+        plugin: its name. code: SUCCESS, SKIP, or that of a rejection or an error. message: of the last two.
+        node_names: the only nodes that it left, or None.
+    """
+
+    plugin: str
+    code: Code
+    message: str
+    node_names: frozenset[str] | None
 
 
 class PreFilterOutcome:
@@ -41,6 +55,7 @@ class PreFilters:
         self._outcome = PreFilterOutcome()
         self._asked = 0
         self._node_position = -1
+        self._said: tuple[PreFilterOutcome, tuple[PreFilterSaid, ...]] | None = None
 
     def run(self, cycle_state: CycleState) -> PreFilterOutcome:
         """Return the outcome of this cycle: the same object as before where every answer is the same."""
@@ -48,6 +63,13 @@ class PreFilters:
         if outcome.status is not None:
             cycle_state.unreached_pre_filters = tuple(plugin.name for plugin, _ in self._plugins[self._asked :])
         return outcome
+
+    def said(self) -> tuple[PreFilterSaid, ...]:
+        """Return what each plugin said that was asked in the last run, in order; the same object while the outcome is."""
+        if self._said is None or self._said[0] is not self._outcome:
+            asked = zip(self._plugins[: self._asked], self._answers, strict=False)
+            self._said = (self._outcome, tuple(_said(plugin.name, answer) for (plugin, _), answer in asked))
+        return self._said[1]
 
     def answers_alike(self, plugin: PreFilterPlugin[Any], spec: Any) -> bool:
         """Return whether a plugin answers whatever the cluster is, and as it did, for another spec of its own."""
@@ -91,6 +113,12 @@ class PreFilters:
                 self._asked = number + 1
                 break
         return outcome
+
+
+def _said(plugin: str, answer: PreFilterResult | Status | None) -> PreFilterSaid:
+    if isinstance(answer, Status):
+        return PreFilterSaid(plugin, answer.code, answer.message, None)
+    return PreFilterSaid(plugin, Code.SUCCESS, "", None if answer is None else answer.node_names)
 
 
 def _take(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFilterResult | Status) -> bool:

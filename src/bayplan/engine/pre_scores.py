@@ -62,6 +62,7 @@ class PreScores:
         self._answers: list[Params | Status | None] = [None] * len(self._plugins)
         self._outcome: PreScoreOutcome | None = None
         self._node_position = -1
+        self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
         """Return the outcome of this cycle: the same object as before where every answer is the same."""
@@ -85,6 +86,17 @@ class PreScores:
             self._outcome = self._renewed(outcome, changed)
         assert self._outcome is not None
         return self._outcome
+
+    def said(self) -> tuple[tuple[str, Code], ...]:
+        """Return the code of each plugin that was asked in the last run, in order; the same object while the outcome is."""
+        if self._said is None or self._said[0] is not self._outcome:
+            found = []
+            for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):
+                found.append((plugin.name, answer.code if isinstance(answer, Status) else Code.SUCCESS))
+                if isinstance(answer, Status) and answer.code is not Code.SKIP:
+                    break
+            self._said = (self._outcome, tuple(found))
+        return self._said[1]
 
     def answers_alike(self, plugin: PreScorePlugin[Any], spec: Any, feasible: Bools) -> bool:
         """Return whether a plugin answers whatever the cluster is, and as it did, for another spec of its own."""

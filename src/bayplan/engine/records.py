@@ -20,6 +20,7 @@ from bayplan.engine.plan import Plan
 from bayplan.engine.plan_history import FrameHistory, PlanHistory
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
+from bayplan.framework.status import Code, Status
 from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
 
@@ -89,6 +90,12 @@ class Records:
         told = (message, nominated_node, victims, frame)
         self._summaries.append(Record(time_ns, pod, attempt, outcome, node, *counts, *told))
 
+    def tell(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
+        """Note what a plugin said between the choice of a node and the binding, where that is not plain success.
+
+        Here nothing is kept of it; hosts that show single attempts do. `timeout_ns` is how long a permit is waited for.
+        """
+
     def _frame(self, plan: Plan, result: ScheduleResult) -> Frame:
         state = plan.state
         names = self._node_names(state)
@@ -97,7 +104,8 @@ class Records:
             if self._bare is None or self._bare.names is not names:
                 self._bare = Keyframe(state, names, self._order)
             status = plan.pre.status if state.nodes.row_of else None
-            return Frame(self._bare, 0, False, (), (), (), status, preemption=_preemption(result))
+            said = plan.pre_filters_said() if state.nodes.row_of else ()
+            return Frame(self._bare, 0, False, (), (), (), status, preemption=_preemption(result), pre_filters=said)
         scored = result.scored and result.failure is None
         scales: tuple[Params | None, ...] = ()
         history = plan.history if isinstance(plan.history, PlanHistory) else None
@@ -128,6 +136,8 @@ class Records:
             None if result.extended is None else result.extended.said,
             _preemption(result),
             result.check_all,
+            plan.pre_filters_said(),
+            _pre_scores(plan, result.table) if scored else (),
         )
 
     def _keyframe_of(self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], scored: bool) -> Keyframe:
@@ -208,6 +218,14 @@ class Records:
         changes = sum(8 * (len(keyframe.rows) + len(keyframe.values)) for keyframe in keyframes)
         whole = 500 * len(keyframes) + sum(names.values()) + sum(arrays.values()) + changes
         return 200 * len(self._summaries) + 150 * len(self._frames) + whole
+
+
+def _pre_scores(plan: Plan, table: ScoreTable | None) -> tuple[tuple[str, Code], ...]:
+    """Return which PreScore plugins had something to prepare, and which asked to be skipped."""
+    if table is None:
+        return plan.pre_scores_said()
+    preparing = plan.profile.pre_score if plan.profile.score else ()
+    return tuple((plugin.name, Code.SUCCESS if plugin.name in table.scores else Code.SKIP) for plugin in preparing)
 
 
 def _preemption(result: ScheduleResult) -> PreemptionAccount | None:

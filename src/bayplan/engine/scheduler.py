@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from msgspec import structs
 
+from bayplan.base.errors import PluginError, PluginFailure
 from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.engine.actions import Action, CycleReport, Emit
 from bayplan.engine.binding_cycle import BindingCycle, rejected_or_error
@@ -56,6 +57,7 @@ class Scheduler:
 
     Attributes:
         assumed: the pods that are counted on a node and not known to be bound there, by key.
+        survives_plugins: whether a plugin that fails ends its cycle only; else its exception is the caller's.
         missing_plugins: in-tree plugins that the configuration asks for and that this version lacks.
 
     Class attributes:
@@ -86,6 +88,7 @@ class Scheduler:
         self.records = Records(record_level)
         self.waiting_pods = waiting_pods if waiting_pods is not None else WaitingPods()
         self.missing_plugins: tuple[str, ...] = ()
+        self.survives_plugins = False
         self.assumed: dict[str, None] = {}
         self.bindings = BindingCycle(self, nominates_expected=nominates_expected)
         self.failures = FailureHandler(self)
@@ -129,7 +132,12 @@ class Scheduler:
         queued = self.queue.pop()
         if queued is None:
             return None
-        report = self._schedule(queued, now_ns)
+        try:
+            report = self._schedule(queued, now_ns)
+        except (PluginFailure, PluginError) as problem:
+            if not self.survives_plugins:
+                raise
+            report = self.fail_by_plugin(queued, problem, now_ns)
         if self.waiting_pods.decided:
             actions = (*report.actions, *self.bindings.settle(now_ns))
             report = structs.replace(report, actions=actions)
@@ -166,6 +174,16 @@ class Scheduler:
             actions.append(Emit(pod, "Warning", "FailedScheduling", "Scheduling", message))
         self.record(queued, Outcome.SKIPPED, None, None, now_ns, message=message)
         return CycleReport(pod, Outcome.SKIPPED, "", message, actions)
+
+    def fail_by_plugin(self, queued: QueuedPod, problem: Exception, now_ns: int) -> CycleReport:
+        """End a cycle in which a plugin failed before the pod was given a node: it is tried again after a backoff."""
+        # Plans are brought up to date in steps that many of them share, and this one stopped somewhere between.
+        self.plans = PlanCache(self.state)
+        self.boards = FailureBoards(self.nominated_pods.log)
+        failure = error(str(problem)).by(problem.plugin if isinstance(problem, PluginFailure) else "")
+        self.record(queued, Outcome.ERROR, None, None, now_ns, message=failure.message)
+        actions = self.failures.handle_scheduling_failure(queued, failure, (), PostFilterResult(""), now_ns)
+        return CycleReport(queued.pod, Outcome.ERROR, "", failure.message, actions)
 
     def assume(self, plan: Plan, pod: Pod, key: str, row: int) -> None:
         """Count a pod on a node before it is bound, so that the next cycle sees it there."""
@@ -272,6 +290,7 @@ class Scheduler:
         binding = self.bindings.pending.pop(key, None)
         if binding is None:
             return []
+        self.records.tell(key, point, plugin, error(message))
         status = rejected_or_error(error(message), plugin, point) if plugin else error(message)
         report = self.bindings.failed(
             binding.queued, binding.profile, binding.cycle_state, binding.node_name, status, now_ns

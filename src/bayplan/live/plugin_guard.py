@@ -1,0 +1,191 @@
+"""A registry whose custom plugins can fail without harm: each of their methods is called through a `PluginRunner`.
+
+Where a plugin's method says of a pod how it went (Reserve, Permit, PreBind, Bind, PreEnqueue, PostFilter) a failure is such an
+answer, an error; where nobody can do anything about it (Unreserve, PostBind) it is noted and the scheduler goes
+on; everywhere else it ends the cycle as `PluginFailure`, which `Scheduler.survives_plugins` is about. Built-in plugins are
+called directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from bayplan.base.errors import BayplanError, PluginError, PluginFailure
+from bayplan.framework.events import ClusterEvent, QueueingHint
+from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.framework.plugin import Handle, Plugin, PreFilterResult
+from bayplan.framework.registry import Registry
+from bayplan.framework.status import Status, error
+from bayplan.live.plugin_runner import PluginRunner
+
+_POINTS = {
+    "sign_pod": "PreFilter",
+    "compile": "PreFilter",
+    "observe": "PreFilter",
+    "pre_filter": "PreFilter",
+    "pre_filter_reads": "PreFilter",
+    "filter": "Filter",
+    "filter_many": "Filter",
+    "reasons": "Filter",
+    "params_after_changes": "Filter",
+    "pre_score": "PreScore",
+    "pre_score_reads": "PreScore",
+    "score": "Score",
+    "score_many": "Score",
+    "score_reads": "Score",
+    "score_columns": "Score",
+    "score_error": "Score",
+    "params_on_bare_nodes": "Score",
+    "scale": "NormalizeScore",
+    "scale_over": "NormalizeScore",
+    "normalize": "NormalizeScore",
+    "updates": "PreBind",
+}
+"""Methods whose failure ends the cycle, with the extension point that messages name."""
+
+_ANSWERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "pre_enqueue": ("PreEnqueue", error),
+    "post_filter": ("PostFilter", lambda text: (None, error(text))),
+    "reserve": ("Reserve", error),
+    "permit": ("Permit", lambda text: (error(text), 0)),
+    "pre_bind": ("PreBind", error),
+    "bind": ("Bind", error),
+    "unreserve": ("Reserve", lambda text: None),
+    "reserved": ("Reserve", lambda text: {}),
+    "post_bind": ("PostBind", lambda text: None),
+    "stop_waiting": ("PreEnqueue", lambda text: None),
+    "sort_key": ("QueueSort", lambda text: ()),
+}
+"""Methods whose failure is answered: what to return instead."""
+
+_CALLS_OWN_CODE = ("filter", "score")
+"""Methods of `PerNodePlugin` that call what its author wrote."""
+
+_SMALL_DTYPES = "biu"
+
+
+@dataclass(frozen=True)
+class GuardedRegistry(Registry):
+    """A registry that puts guards around the custom plugins it makes.
+
+    Attributes:
+        runner: runs their code.
+    """
+
+    runner: PluginRunner
+
+    def make(self, name: str, arguments: object, handle: Handle) -> Plugin[object]:
+        """Make a plugin.
+
+        Raises:
+            PluginError: a custom one failed while it was made.
+        """
+        kind = self.plugins[name]
+        if kind.__module__.startswith("bayplan."):
+            return kind(arguments, handle)
+        try:
+            plugin = self.runner.call(name, "New", kind, arguments, handle)
+        except PluginFailure as failure:
+            raise PluginError(f"plugin {name} can't be made", got=failure.text) from None
+        guard(plugin, self.runner)
+        return plugin
+
+
+def guard(plugin: Plugin[Any], runner: PluginRunner) -> None:
+    """Let a plugin's own methods be called through a runner."""
+    guarded = cast("dict[str, object]", plugin.__dict__)
+    for method, point in _POINTS.items():
+        if _is_own(plugin, method):
+            function = getattr(plugin, method)
+            guarded[method] = partial(_checked, runner, plugin.name, point, method, function)
+    for method, (point, answer) in _ANSWERS.items():
+        if _is_own(plugin, method):
+            guarded[method] = partial(_answered, runner, plugin.name, point, getattr(plugin, method), answer)
+    if _is_own(plugin, "events_to_register"):
+        guarded["events_to_register"] = partial(_events, runner, plugin.name, plugin.events_to_register)
+
+
+def _is_own(plugin: Plugin[Any], method: str) -> bool:
+    """Return whether a method is, or calls, code that is not ours."""
+    function = getattr(type(plugin), method, None)
+    if function is None:
+        return False
+    if isinstance(plugin, PerNodePlugin) and method in _CALLS_OWN_CODE:
+        return True
+    return not str(getattr(function, "__module__", "")).startswith("bayplan.")
+
+
+def _checked(
+    runner: PluginRunner, plugin: str, point: str, method: str, function: Callable[..., object], *arguments: Any
+) -> object:
+    """Call a method whose failure ends the cycle; an answer that the engine could not use is one."""
+    answer = runner.call(plugin, point, function, *arguments)
+    wrong = _what_is_wrong(method, answer, arguments)
+    if wrong:
+        raise PluginFailure(plugin, point, f"{method}() returned {answer!r:.80}, wanted {wrong}")
+    return answer
+
+
+def _what_is_wrong(method: str, answer: object, arguments: Sequence[Any]) -> str:
+    """Return what should have been answered, or the empty text."""
+    if method in ("filter", "score"):
+        rows = arguments[2]
+        if not hasattr(rows, "__len__"):
+            return ""
+        fits = isinstance(answer, np.ndarray) and answer.shape == (len(rows),) and answer.dtype.kind in _SMALL_DTYPES
+        return "" if fits else f"an array of {len(rows)} integers"
+    if method == "pre_filter":
+        return "" if isinstance(answer, PreFilterResult | Status) else "a PreFilterResult or a Status"
+    if method in ("scale", "scale_over"):
+        return "" if isinstance(answer, tuple) else "a tuple"
+    if method == "reasons":
+        texts = isinstance(answer, tuple) and all(isinstance(text, str) for text in answer)
+        return "" if texts else "a tuple of texts"
+    return ""
+
+
+def _answered(
+    runner: PluginRunner,
+    plugin: str,
+    point: str,
+    function: Callable[..., object],
+    answer: Callable[[str], object],
+    *arguments: Any,
+) -> object:
+    """Call a method whose failure is an answer."""
+    try:
+        found = runner.call(plugin, point, function, *arguments)
+    except PluginFailure as failure:
+        return answer(failure.text)
+    wanted = answer("")
+    alike = isinstance(found, type(wanted)) or (point == "PreEnqueue" and found is None)
+    return found if alike else answer(f"returned {found!r:.80}, wanted {_described(wanted)}")
+
+
+def _described(wanted: object) -> str:
+    return {"tuple": "a tuple", "Status": "a Status", "dict": "a mapping", "NoneType": "None"}[type(wanted).__name__]
+
+
+def _events(
+    runner: PluginRunner, plugin: str, function: Callable[[], Sequence[tuple[ClusterEvent, QueueingHint | None]]]
+) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+    """Return the events of a plugin, with hints that bring a pod back where they fail, as upstream does it."""
+    try:
+        events = runner.call(plugin, "EventsToRegister", function)
+        return [(event, None if hint is None else partial(_hint, runner, plugin, hint)) for event, hint in events]
+    except (TypeError, ValueError, BayplanError) as problem:
+        raise PluginError(f"{plugin}.events_to_register", got=str(problem), wanted="pairs of event and hint") from None
+
+
+def _hint(
+    runner: PluginRunner, plugin: str, hint: QueueingHint, pod: Any, old: object | None, new: object | None
+) -> bool:
+    try:
+        return bool(runner.call(plugin, "QueueingHint", hint, pod, old, new))
+    except PluginFailure:
+        return True

@@ -1,0 +1,207 @@
+"""Run code of custom plugins on threads of its own, with a deadline: who sleeps, loops or raises fails, and nobody waits longer.
+
+The calling thread hands a call over and waits. A call that does not come back in time is given up: its thread gets an
+exception at the next line of Python that it comes to, another one takes its place, and the caller hears of a
+failure. What keeps the interpreter's lock for itself (one call into C that never lets go of it) can't be cut off.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock, Thread, current_thread
+from typing import Any, TypeVar, cast
+
+from bayplan.base.errors import PluginFailure
+
+T = TypeVar("T")
+
+DEFAULT_DEADLINE_SECONDS = 10.0
+
+MOST_RUNAWAYS = 4
+"""So many calls of one plugin may go on after they were given up; then it is no longer called until one of them ends."""
+
+KEPT_INCIDENTS = 100
+
+_OUR_FILES = ("plugin_runner.py", "plugin_guard.py")
+
+
+class Overrun(BaseException):
+    """Raised in the middle of a plugin's code when its time is over. No Exception, so that plugins don't catch it by mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginIncident:
+    """A failure of a plugin.
+
+    Attributes:
+        plugin, point: who, and at which extension point.
+        exception: type and text, with file and line of the plugin.
+        traceback: whole; where it was when its time was over, for one that was cut off.
+        at_ns: when, nanoseconds since 1970.
+        overran: whether it was cut off.
+    """
+
+    plugin: str
+    point: str
+    exception: str
+    traceback: str
+    at_ns: int
+    overran: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCall:
+    """A call that somebody waits for. `since` is what `time.monotonic` said when it began."""
+
+    plugin: str
+    point: str
+    since: float
+
+
+class _Worker(Thread):
+    """A thread that runs one call after another, until one of them has been given up."""
+
+    def __init__(self) -> None:
+        super().__init__(name="bayplan-plugin", daemon=True)
+        self.go, self.done = Lock(), Lock()
+        self.go.acquire()
+        self.done.acquire()
+        self.call: Callable[[], object] | None = None
+        self.result: object = None
+        self.problem: BaseException | None = None
+        self.given_up = False
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            try:
+                self.go.acquire()
+                if self.call is None:
+                    return
+                self.result = self.call()
+            except BaseException as problem:
+                self.problem = problem
+            if self.given_up:
+                return
+            self.done.release()
+
+
+class PluginRunner:
+    """Calls plugins' code. Any thread may use it.
+
+    Args:
+        deadline_seconds: how long one call may take.
+        now_ns: tells the time, for incidents.
+
+    Attributes:
+        failures: how many calls failed, by plugin.
+    """
+
+    def __init__(
+        self, deadline_seconds: float = DEFAULT_DEADLINE_SECONDS, *, now_ns: Callable[[], int] = time.time_ns
+    ) -> None:
+        self.deadline_seconds = deadline_seconds
+        self.failures: dict[str, int] = {}
+        self._now_ns = now_ns
+        self._idle: list[_Worker] = []
+        self._runaways: dict[str, list[_Worker]] = {}
+        self._incidents: deque[PluginIncident] = deque(maxlen=KEPT_INCIDENTS)
+        self._running: dict[int, RunningCall] = {}
+
+    def call(self, plugin: str, point: str, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a plugin's function returns.
+
+        Raises:
+            PluginFailure: it raised, took too long, or is not called because earlier calls still go on.
+        """
+        if isinstance(current_thread(), _Worker):
+            # A plugin that calls itself: its time is running already.
+            return function(*arguments)
+        if plugin in self._runaways:
+            self._check_runaways(plugin, point)
+        worker = self._idle.pop() if self._idle else _Worker()
+        worker.call = lambda: function(*arguments)
+        running = self._running[id(worker)] = RunningCall(plugin, point, time.monotonic())
+        worker.go.release()
+        in_time = worker.done.acquire(timeout=self.deadline_seconds)
+        del self._running[id(worker)]
+        if not in_time:
+            raise self._give_up(worker, running)
+        problem, result = worker.problem, worker.result
+        worker.problem = worker.result = None
+        self._idle.append(worker)
+        if problem is not None:
+            raise self._failed(plugin, point, problem)
+        return cast("T", result)
+
+    def running(self) -> RunningCall | None:
+        """Return the call that has been waited for longest, or None."""
+        return min(self._running.copy().values(), key=lambda it: it.since, default=None)
+
+    def incidents(self) -> Sequence[PluginIncident]:
+        """Return the latest failures, oldest first."""
+        return tuple(self._incidents)
+
+    def close(self) -> None:
+        """End the threads that have nothing to do. Calls that go on are daemons' and end with the process."""
+        while self._idle:
+            worker = self._idle.pop()
+            worker.call = None
+            worker.go.release()
+
+    def _check_runaways(self, plugin: str, point: str) -> None:
+        left = self._runaways[plugin] = [worker for worker in self._runaways[plugin] if worker.is_alive()]
+        for worker in left:
+            _interrupt(worker)
+        if len(left) >= MOST_RUNAWAYS:
+            raise self._note(plugin, point, f"not called: {len(left)} earlier calls have not ended", "", overran=False)
+        if not left:
+            del self._runaways[plugin]
+
+    def _give_up(self, worker: _Worker, running: RunningCall) -> PluginFailure:
+        worker.given_up = True
+        where = _stack_of(worker)
+        _interrupt(worker)
+        self._runaways.setdefault(running.plugin, []).append(worker)
+        text = f"cut off after {self.deadline_seconds:g}s"
+        if where:
+            text += f" at {where[-1].name}() ({where[-1].filename.rpartition('/')[2]}:{where[-1].lineno})"
+        return self._note(running.plugin, running.point, text, "".join(traceback.format_list(where)), overran=True)
+
+    def _failed(self, plugin: str, point: str, problem: BaseException) -> PluginFailure:
+        if isinstance(problem, PluginFailure):
+            return problem
+        frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not _is_ours(frame)]
+        text = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
+        if frames:
+            text += f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})"
+        whole = "".join(traceback.format_list(frames)) + "".join(traceback.format_exception_only(problem))
+        return self._note(plugin, point, text, whole, overran=False)
+
+    def _note(self, plugin: str, point: str, text: str, whole: str, *, overran: bool) -> PluginFailure:
+        self.failures[plugin] = self.failures.get(plugin, 0) + 1
+        self._incidents.append(PluginIncident(plugin, point, text, whole, self._now_ns(), overran))
+        return PluginFailure(plugin, point, text)
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    return frame.filename.endswith(_OUR_FILES)
+
+
+def _stack_of(worker: _Worker) -> list[traceback.FrameSummary]:
+    """Return where a thread is, outermost first, without what is ours."""
+    frame = sys._current_frames().get(worker.ident or 0)
+    stack = traceback.extract_stack(frame) if frame is not None else []
+    return [each for each in stack if not _is_ours(each) and not each.filename.endswith("threading.py")]
+
+
+def _interrupt(worker: _Worker) -> None:
+    """Raise an exception in a thread at the next line of Python that it comes to."""
+    if worker.ident is not None and worker.is_alive():
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(worker.ident), ctypes.py_object(Overrun))
