@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,49 +19,16 @@ from kubernetes.informer import SharedInformer
 from bayplan.apiserver.http.server import ApiServer, ServerOptions, write_kubeconfig
 from bayplan.base.errors import InputError
 from tests.apiserver.client import pod
+from tests.apiserver.serving import PATIENCE, ask, serving, wait_until
 
 # The client and urllib leave sockets to the collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-
-PATIENCE = 30.0
-
-
-@contextlib.contextmanager
-def serving(**options: Any) -> Iterator[ApiServer]:
-    server = ApiServer(ServerOptions(port=0, **options))
-    ready = threading.Event()
-    thread = threading.Thread(target=server.run, args=(ready.set,), daemon=True)
-    thread.start()
-    assert ready.wait(PATIENCE)
-    try:
-        yield server
-    finally:
-        server.stop()
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
 
 
 def core(server: ApiServer) -> Any:
     configuration = kube.Configuration()
     configuration.host = server.url
     return kube.CoreV1Api(kube.ApiClient(configuration))
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-    request = urllib.request.Request(url, body, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code, refused.read()
 
 
 def test_the_official_client_lists_watches_and_keeps_an_informer() -> None:

@@ -1,0 +1,66 @@
+"""A server over real sockets in a thread of the test, and the requests that tests make of it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from bayplan.apiserver.http.server import ApiServer, ServerOptions
+from bayplan.apiserver.rest.loading import Source, load_documents
+
+PATIENCE = 30.0
+
+Document = dict[str, Any]
+
+
+@contextlib.contextmanager
+def serving(documents: Iterable[object] = (), *, at: int = 0, **options: Any) -> Iterator[ApiServer]:
+    """Run a server that holds documents from the start, and stop it in the end; `at` is its port."""
+    server = ApiServer(ServerOptions(port=at, **options))
+    load_documents(server.backend, [Source(value, f"document {number}") for number, value in enumerate(documents)])
+    ready = threading.Event()
+    thread = threading.Thread(target=server.run, args=(ready.set,), daemon=True)
+    thread.start()
+    assert ready.wait(PATIENCE)
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def wait_until(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
+    """Wait for something to become true."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    """Return code and body of an answer."""
+    request = urllib.request.Request(url, body, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read()
+
+
+def call(server: ApiServer, method: str, path: str, document: object = None, content_type: str = "") -> Document:
+    """Return the document of an answer; a refusal fails the test."""
+    body = None if document is None else msgspec.json.encode(document)
+    headers: dict[str, str] = {"Content-Type": content_type or "application/json"}
+    status, answer = ask(server.url + path, method, body, **headers)
+    assert status < 300, answer
+    found: Document = msgspec.json.decode(answer)
+    return found

@@ -1,0 +1,52 @@
+"""The stock programs that are run against the API: where they are, and how they are run.
+
+`make test-cluster` builds them (Go is needed) and says where; in any other test run these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bayplan.apiserver.http.server import ApiServer, write_kubeconfig
+
+FOLDER = "BAYPLAN_CLUSTER_PROGRAMS"
+
+
+def program(name: str) -> str:
+    """Return the path of a program; skip the calling test where it has not been built."""
+    folder = os.environ.get(FOLDER)
+    if not folder:
+        pytest.skip("needs kube-scheduler and kubectl, which make test-cluster builds")
+    return str(Path(folder).absolute() / name)
+
+
+def kubeconfig(server: ApiServer, folder: Path) -> str:
+    """Write the kubeconfig of a server, and return its path."""
+    path = folder / "kubeconfig"
+    write_kubeconfig(path, server.kubeconfig())
+    return str(path)
+
+
+@contextlib.contextmanager
+def kube_scheduler(server: ApiServer, folder: Path, *options: str) -> Iterator[None]:
+    """Run a stock kube-scheduler, with its default configuration but for the options; its log is shown when a test fails."""
+    command = [program("kube-scheduler"), "--secure-port=0", "-v=1", *options]
+    if not any(each.startswith("--config") for each in options):
+        command += ["--kubeconfig", kubeconfig(server, folder)]
+    log = folder / "kube-scheduler.log"
+    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
+        try:
+            yield
+            assert process.poll() is None, "kube-scheduler has ended"
+        except BaseException:
+            print(log.read_text()[-5000:])
+            raise
+        finally:
+            process.terminate()
+            process.wait(30)
