@@ -7,6 +7,7 @@
     │   ├── ConfigurationError    a scheduler configuration
     │   └── PluginError           a custom plugin that can't be loaded, or breaks its contract
     ├── PluginFailure         a custom plugin failed in the middle of a cycle, where hosts survive that
+    ├── EngineBusy            a scheduler on a thread of its own did not answer in time
     └── InvariantError        the state contradicts itself: a bug of ours
 """
 
@@ -67,6 +68,10 @@ class PluginFailure(BayplanError):
         self.point = point
         self.text = text
         super().__init__(f'running {point} plugin "{plugin}": {text}')
+
+
+class EngineBusy(BayplanError):
+    """A scheduler that runs on a thread of its own did not answer in time; it may later."""
 
 
 class InvariantError(BayplanError):

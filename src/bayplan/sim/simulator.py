@@ -32,7 +32,7 @@ from bayplan.sim.result import Counters, InputSummary, SimulationResult
 from bayplan.sim.timelines import Timelines
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.usage import UsageMeter
-from bayplan.sim.watched_kinds import WATCHED_KINDS
+from bayplan.cluster.watched_kinds import WATCHED_KINDS
 
 SECOND_NS = 1_000_000_000
 PERPETUAL_HORIZON_NS = 24 * 3600 * SECOND_NS

@@ -1,0 +1,320 @@
+"""Every decision of a scheduler that runs for a long time: by number and by pod, within limits, readable while it goes on.
+
+The engine writes on its thread; any thread may read. A summary outlives the full record of its cycle; what is over a
+limit goes oldest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import NamedTuple
+
+from bayplan.base.errors import InputError
+from bayplan.engine.cycle import ScheduleResult
+from bayplan.engine.decision import Decision, Frame, KeyframeValues, Outcome, Record, rebuild
+from bayplan.engine.keyframe import Keyframe
+from bayplan.engine.plan import Plan
+from bayplan.engine.plan_history import PlanHistory
+from bayplan.engine.records import DIGEST_BLOCK, RecordLevel, Records
+from bayplan.framework.profile import Profile
+from bayplan.framework.status import Status
+
+SUMMARY_BYTES = 450
+"""About what a summary takes, its message and its place among those of its pod included."""
+
+FRAME_BYTES = 650
+
+MOST_CHANGES = 16_384
+"""A plan's keyframe is followed by so many changed rows; then its next record begins a new one, so that old ones can go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How much is kept.
+
+    Attributes:
+        summaries: number of summaries. full: number of full records.
+        full_bytes: what full records may take together, about.
+        full_age_ns: how old a full record may get, in the time of the scheduler's clock; None: any age.
+    """
+
+    summaries: int = 500_000
+    full: int = 100_000
+    full_bytes: int = 512 << 20
+    full_age_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("summaries", 1), ("full", 0), ("full_bytes", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"retention: {name}", got=str(getattr(self, name)), wanted=f"at least {least}")
+
+
+class PointSaid(NamedTuple):
+    """What a plugin said between the choice of a node and the binding, where that was not plain success.
+
+    Attributes:
+        point: ``Reserve``, ``Permit``, ``PreBind`` or ``Bind``. plugin: who; "" where only the host knows.
+        status: what. timeout_ns: how long a permit was waited for; 0 elsewhere.
+    """
+
+    point: str
+    plugin: str
+    status: Status
+    timeout_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatePoints:
+    """The plugins of a profile at the extension points after the choice of a node, in the order of execution."""
+
+    scheduler_name: str
+    reserve: tuple[str, ...]
+    permit: tuple[str, ...]
+    pre_bind: tuple[str, ...]
+    bind: tuple[str, ...]
+    post_bind: tuple[str, ...]
+
+
+class _Full(NamedTuple):
+    frame: Frame
+    points: LatePoints
+
+
+class DecisionStore(Records):
+    """The decisions of a scheduler, numbered from 0 in the order of its cycles.
+
+    Args:
+        level: how much of a decision is recorded from now on; may be set later.
+        retention: what is kept of it.
+
+    Attributes:
+        oldest: the number of the oldest summary that is kept. oldest_full: likewise for full records; the number of the
+            next decision where there is none.
+    """
+
+    def __init__(self, level: RecordLevel, retention: Retention | None = None) -> None:
+        super().__init__(level)
+        self.retention = retention or Retention()
+        self.oldest = 0
+        self.oldest_full = 0
+        self._count = 0
+        self._kept: dict[int, Record] = {}
+        self._full: dict[int, _Full] = {}
+        self._said: dict[int, tuple[PointSaid, ...]] = {}
+        self._by_pod: dict[str, tuple[int, ...]] = {}
+        self._keyframes: dict[int, list[int]] = {}
+        self._full_bytes = 0
+        self._points: dict[int, tuple[Profile, LatePoints]] = {}
+        self._digest = blake2b(digest_size=8)
+        self._unhashed: list[str] = []
+
+    # --- reading, by any thread ---------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Return how many decisions there were, those included that are no longer kept."""
+        return self._count
+
+    def __iter__(self) -> Iterator[Record]:
+        """Iterate over the summaries that are kept, oldest first."""
+        for number in range(self.oldest, self._count):
+            record = self._kept.get(number)
+            if record is not None:
+                yield record
+
+    def __getitem__(self, number: int) -> Record:
+        """Return a summary.
+
+        Raises:
+            LookupError: there is none of that number, or no longer.
+        """
+        record = self._kept.get(number)
+        if record is None:
+            why = "has been dropped" if 0 <= number < self.oldest else "does not exist"
+            raise LookupError(f"decision {number} {why}; kept are {self.oldest} to {self._count - 1}")
+        return record
+
+    def numbers_of(self, pod: str) -> Sequence[int]:
+        """Return the numbers of a pod's decisions that are kept, oldest first; the pod as ``namespace/name``."""
+        return self._by_pod.get(pod, ())
+
+    def decision(self, number: int) -> Decision:
+        """Return a full record as arrays.
+
+        Raises:
+            LookupError: there is none, or no longer.
+            PluginFailure: a custom plugin was asked what its verdicts mean, and failed.
+        """
+        record, full = self[number], self._full.get(number)
+        if full is None:
+            why = "was dropped, its summary was kept" if record.frame >= 0 else "was not made at this record level"
+            raise LookupError(f"the full record of decision {number} of {record.pod} {why}")
+        return rebuild(record, full.frame)
+
+    def frame(self, number: int) -> Frame | None:
+        """Return where the full record of a decision is, or None where there is none."""
+        full = self._full.get(number)
+        return None if full is None else full.frame
+
+    def late_points(self, number: int) -> LatePoints | None:
+        """Return which plugins a decision with a full record meets after the choice of its node; None where there is none."""
+        full = self._full.get(number)
+        return None if full is None else full.points
+
+    def said_later(self, number: int) -> tuple[PointSaid, ...]:
+        """Return what plugins said after a decision, on the way to the binding, beside plain success; oldest first."""
+        return self._said.get(number, ())
+
+    @property
+    def nbytes(self) -> int:
+        """Return about how many bytes all records take."""
+        return SUMMARY_BYTES * len(self._kept) + self._full_bytes
+
+    def memory(self) -> Mapping[str, int]:
+        """Return how many summaries, full records and keyframes there are, and about how many bytes they take."""
+        return MappingProxyType(
+            {
+                "summaries": len(self._kept),
+                "summary_bytes": SUMMARY_BYTES * len(self._kept),
+                "full": len(self._full),
+                "full_bytes": self._full_bytes,
+                "keyframes": len(self._keyframes),
+            }
+        )
+
+    def digest(self) -> str:
+        """Return a hash (16 hexadecimal digits) of all decisions, as `Records.digest`; those dropped are in it."""
+        found = self._digest.copy()
+        found.update("".join(self._unhashed).encode())
+        return found.hexdigest()
+
+    # --- writing, by the engine ---------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        *,
+        time_ns: int,
+        pod: str,
+        attempt: int,
+        outcome: Outcome,
+        node: str,
+        message: str,
+        nominated_node: str,
+        plan: Plan | None,
+        result: ScheduleResult | None,
+        victims: tuple[str, ...] = (),
+    ) -> None:
+        """Record a cycle. Must be called before the decision is applied to the state."""
+        number = self._count
+        frame = -1
+        if self.level is RecordLevel.FULL and plan is not None and result is not None:
+            self._keep_full(number, self._frame(plan, result), plan.profile)
+            frame = number
+        if self.level is not RecordLevel.OFF:
+            counts = (0, 0, 0, 0)
+            if result is not None:
+                counts = (result.feasible_nodes, result.evaluated_nodes, len(result.ties), result.total)
+            told = (message, nominated_node, victims, frame)
+            self._kept[number] = Record(time_ns, pod, attempt, outcome, node, *counts, *told)
+            self._by_pod[pod] = (*self._by_pod.get(pod, ()), number)
+        else:
+            self.oldest = number + 1
+        self._count = number + 1
+        self._unhashed.append(f"{time_ns}\t{pod}\t{int(outcome)}\t{node or message}\n")
+        if len(self._unhashed) >= DIGEST_BLOCK:
+            self._digest.update("".join(self._unhashed).encode())
+            self._unhashed.clear()
+        if len(self._kept) > self.retention.summaries:
+            self._drop_summary()
+        if frame >= 0:
+            self.expire(time_ns)
+
+    def tell(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
+        """Note what a plugin said of a pod after its latest decision, where that is not plain success."""
+        numbers = self._by_pod.get(pod)
+        if numbers:
+            self._said[numbers[-1]] = (*self._said.get(numbers[-1], ()), PointSaid(point, plugin, status, timeout_ns))
+
+    def expire(self, now_ns: int) -> None:
+        """Drop the full records that are over a limit; called with every record, and now and then where none is made."""
+        retention, full = self.retention, self._full
+        while full:
+            oldest = self.oldest_full
+            if len(full) <= retention.full and self._full_bytes <= retention.full_bytes:
+                if retention.full_age_ns is None:
+                    return
+                record = self._kept.get(oldest)
+                if record is not None and record.time_ns + retention.full_age_ns >= now_ns:
+                    return
+            self._drop_full(oldest)
+
+    def _keyframe_of(self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], scored: bool) -> Keyframe:
+        own = history.own
+        if own is not None and len(own.keyframe.rows) >= MOST_CHANGES:
+            history.own = None
+        return super()._keyframe_of(plan, history, names, scored)
+
+    def _keep_full(self, number: int, frame: Frame, profile: Profile) -> None:
+        if not self._full:
+            self.oldest_full = number
+        self._full[number] = _Full(frame, self._late_points(profile))
+        keyframe = frame.keyframe
+        known = self._keyframes.get(id(keyframe))
+        size = _size(keyframe)
+        if known is None:
+            # Number of frames, and bytes. The frames hold the keyframe, so that its address stays its own.
+            known = self._keyframes[id(keyframe)] = [0, 0]
+        self._full_bytes += FRAME_BYTES + size - known[1]
+        known[0] += 1
+        known[1] = size
+
+    def _drop_full(self, number: int) -> None:
+        full = self._full.pop(number)
+        known = self._keyframes[id(full.frame.keyframe)]
+        known[0] -= 1
+        self._full_bytes -= FRAME_BYTES
+        if not known[0]:
+            self._full_bytes -= known[1]
+            del self._keyframes[id(full.frame.keyframe)]
+        number += 1
+        while number < self._count and number not in self._full:
+            number += 1
+        self.oldest_full = number
+
+    def _drop_summary(self) -> None:
+        number = self.oldest
+        while number not in self._kept:
+            number += 1
+        record = self._kept.pop(number)
+        if number in self._full:
+            self._drop_full(number)
+        self._said.pop(number, None)
+        left = self._by_pod[record.pod][1:]
+        if left:
+            self._by_pod[record.pod] = left
+        else:
+            del self._by_pod[record.pod]
+        self.oldest = number + 1
+
+    def _late_points(self, profile: Profile) -> LatePoints:
+        known = self._points.get(id(profile))
+        if known is None or known[0] is not profile:
+            points = LatePoints(
+                profile.scheduler_name,
+                tuple(plugin.name for plugin in profile.reserve),
+                tuple(plugin.name for plugin in profile.permit),
+                tuple(plugin.name for plugin in profile.pre_bind),
+                tuple(plugin.name for plugin in profile.bind),
+                tuple(plugin.name for plugin in profile.post_bind),
+            )
+            known = self._points[id(profile)] = (profile, points)
+        return known[1]
+
+
+def _size(keyframe: KeyframeValues) -> int:
+    """Return about how many bytes a keyframe takes; arrays that several share count for each."""
+    if not isinstance(keyframe, Keyframe):
+        return 0
+    return keyframe.whole_nbytes + 8 * (len(keyframe.rows) + len(keyframe.values))

@@ -1,0 +1,515 @@
+"""A scheduler on a thread of its own: changes of the cluster go in, actions come out, and whatever happens in it stays in it.
+
+The scheduler is touched by that thread alone. Others post changes, ask questions that are answered between two cycles, pause,
+step, and replace it by one of another configuration. A cycle that a plugin breaks fails (`bayplan.live.plugin_guard`); an exception
+in the engine itself is a bug of ours, is reported, and the scheduler is made anew from the objects it was told of.
+Without a thread (`start` is not called) every call does its work at once, on `turn`: that is how tests step through it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from threading import Condition, Thread, current_thread
+from typing import Protocol, TypeVar
+
+from bayplan.base.clock import Clock
+from bayplan.base.errors import EngineBusy
+from bayplan.cluster.watched_kinds import WATCHED_KINDS
+from bayplan.engine.actions import Action
+from bayplan.engine.queued_pod import QueuedPod
+from bayplan.engine.records import Outcome
+from bayplan.engine.scheduler import Scheduler
+from bayplan.live.decision_store import DecisionStore
+from bayplan.live.engine_recovery import EngineRecovery
+from bayplan.live.engine_status import CycleMeter, EngineStatus, status_of
+from bayplan.live.object_mirror import ObjectMirror
+from bayplan.live.plugin_runner import PluginRunner
+from bayplan.live.quarantine import Quarantine
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+
+T = TypeVar("T")
+
+SLICE_CYCLES = 64
+SLICE_SECONDS = 0.005
+"""So long, or so many cycles, before the inbox is looked at again."""
+
+MOST_PENDING = 2000
+"""So many bindings may be asked for and not confirmed; then no cycle is begun, so that what is to be written can't pile up."""
+
+PUBLISH_SECONDS = 0.05
+DRAIN_SECONDS = 2.0
+"""A scheduler that is to be replaced has so long to hear how its last bindings went."""
+
+ASK_SECONDS = 5.0
+
+
+class Change(Protocol):
+    """A change of the cluster: an addition (no `old`), an update, or a deletion (no `new`)."""
+
+    @property
+    def old(self) -> KubernetesObject | None:
+        """The object before."""
+        ...
+
+    @property
+    def new(self) -> KubernetesObject | None:
+        """The object after."""
+        ...
+
+
+class EngineHost:
+    """Runs a scheduler.
+
+    Args:
+        scheduler: for an empty cluster; nobody else may touch it from now on.
+        clock: says what time it is; where it stands still, nothing is scheduled but what is asked for step by step.
+        on_actions: is called, on the engine's thread, with what the scheduler wants done, in order.
+        remake: makes a scheduler like it, for when it breaks; None: then it stops.
+        runner: of its custom plugins, for the status.
+
+    Attributes:
+        generation: how often the scheduler was replaced or made anew. What was asked for in one is no business of the next.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        clock: Clock,
+        on_actions: Callable[[Sequence[Action]], None],
+        *,
+        remake: Callable[[], Scheduler] | None = None,
+        runner: PluginRunner | None = None,
+    ) -> None:
+        self.clock = clock
+        self.generation = 0
+        self._scheduler = scheduler
+        scheduler.survives_plugins = True
+        self._on_actions = on_actions
+        self._remake = remake
+        self._runner = runner
+        self._mirror = ObjectMirror()
+        self._quarantine = Quarantine()
+        self._meter = CycleMeter()
+        self._actions: list[Action] = []
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._wake = Condition()
+        self._thread: Thread | None = None
+        self._stopping = False
+        self._successor: tuple[Scheduler, Callable[[], Scheduler], float, Future[None]] | None = None
+        self._steps: deque[Future[bool]] = deque()
+        self._instant_ns = -1
+        self._busy_since_ns: int | None = None
+        self._recovery = EngineRecovery()
+        self._published_at = 0.0
+        self._is_published = False
+        self._status = EngineStatus(paused=clock.paused)
+        clock.on_change(self._notify)
+
+    # --- its thread ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to schedule."""
+        self._thread = Thread(target=self._run, name="bayplan-engine", daemon=True)
+        self._thread.start()
+
+    def stop(self, deadline_seconds: float = 5.0) -> None:
+        """End; a cycle that goes on longer is left to itself."""
+        self._stopping = True
+        self._notify()
+        if self._thread is not None and self._thread is not current_thread():
+            self._thread.join(deadline_seconds)
+        while self._steps:
+            self._steps.popleft().cancel()
+        if self._runner is not None:
+            self._runner.close()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            if not self.turn():
+                self._sleep()
+
+    def _sleep(self) -> None:
+        with self._wake:
+            if self._inbox or self._stopping:
+                return
+            self._wake.wait(self._seconds_of_rest())
+
+    def _seconds_of_rest(self) -> float | None:
+        """Return how long nothing is to do, if nobody wakes us; None: for ever."""
+        seconds = None if self._is_published and self._successor is None else PUBLISH_SECONDS
+        if self._recovery.is_resting:
+            due: float | None = self._recovery.seconds_left()
+        else:
+            now_ns = self.clock.now_ns()
+            instants = [self._scheduler.next_wakeup_ns(now_ns), self._quarantine.next_ns()]
+            wakeup_ns = min((instant for instant in instants if instant is not None), default=None)
+            due = None if wakeup_ns is None else self.clock.real_seconds_until(wakeup_ns)
+        return min((each for each in (seconds, due) if each is not None), default=None)
+
+    def _notify(self) -> None:
+        with self._wake:
+            self._wake.notify_all()
+
+    def _put(self, job: Callable[[], None]) -> None:
+        self._inbox.append(job)
+        self._notify()
+
+    # --- what others want, from any thread ----------------------------------------------------------------------------
+
+    def post(self, changes: Sequence[Change]) -> None:
+        """Tell of changes of the cluster, in order."""
+        self._put(lambda: self._take_changes(changes))
+
+    def binding_failed(
+        self,
+        key: str,
+        message: str,
+        *,
+        plugin: str = "DefaultBinder",
+        point: str = "Bind",
+        generation: int | None = None,
+    ) -> None:
+        """Tell that a binding, or an update before it, was refused; see `Scheduler.binding_failed`.
+
+        Args:
+            key: the pod. message: why. plugin, point: whose work it was.
+            generation: in which the binding was asked for; of an earlier one it is no longer of interest. None: the present one.
+        """
+
+        def job() -> None:
+            if generation is None or generation == self.generation:
+                self._meter.binding_failures += 1
+                self._actions += self._scheduler.binding_failed(
+                    key, message, self.clock.now_ns(), plugin=plugin, point=point
+                )
+
+        self._put(job)
+
+    def preemption_failed(self, pod: Pod) -> None:
+        """Tell that an eviction for a pod was refused; see `Scheduler.preemption_failed`."""
+        self._put(lambda: self._scheduler.preemption_failed(pod, self.clock.now_ns()))
+
+    def submit(self, question: Callable[[Scheduler], T]) -> Future[T]:
+        """Let a function be called with the scheduler between two cycles; it must not change anything, and be quick."""
+        future: Future[T] = Future()
+
+        def job() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(question(self._scheduler))
+                except Exception as problem:
+                    future.set_exception(problem)
+
+        if self._is_alone():
+            job()
+        else:
+            self._put(job)
+        return future
+
+    def ask(self, question: Callable[[Scheduler], T], timeout: float = ASK_SECONDS) -> T:
+        """Return what a function says of the scheduler; see `submit`.
+
+        Raises:
+            EngineBusy: one cycle took longer than `timeout` seconds.
+        """
+        future = self.submit(question)
+        try:
+            return future.result(timeout)
+        except TimeoutError:
+            future.cancel()
+            raise EngineBusy(f"the scheduler has not answered for {timeout:g}s{self._busy_with()}") from None
+
+    def replace(self, make: Callable[[], Scheduler], *, timeout: float = 60.0) -> None:
+        """Go on with another scheduler: all at once, and all pods that wait are tried again. Records go on.
+
+        Args:
+            make: makes it, for an empty cluster; called at once, on this thread, and again should it break later.
+            timeout: seconds until it must have taken over.
+
+        Raises:
+            InputError: what `make` raises; then nothing has changed.
+            EngineBusy: the cycle that goes on takes longer; it is replaced all the same when that has ended.
+        """
+        successor = make()
+        future: Future[None] = Future()
+
+        def job() -> None:
+            if self._successor is not None:
+                # Who comes last stays.
+                self._successor[3].set_result(None)
+            self._successor = (successor, make, time.monotonic() + DRAIN_SECONDS, future)
+
+        self._put(job)
+        if self._is_alone():
+            self.turn()
+            return
+        try:
+            future.result(timeout)
+        except TimeoutError:
+            raise EngineBusy(f"the scheduler was not replaced within {timeout:g}s{self._busy_with()}") from None
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def paused(self) -> bool:
+        """Return whether nothing is scheduled, as the clock stands still."""
+        return self.clock.paused
+
+    def pause(self) -> None:
+        """Let the clock stand still, for all who use it. Changes are still taken in."""
+        self.clock.pause()
+
+    def resume(self) -> None:
+        """Let the clock go on."""
+        self.clock.resume()
+
+    def step_decision(self) -> Future[bool]:
+        """Schedule the next pod although the clock stands still; the answer says whether there was one ready."""
+        future: Future[bool] = Future()
+        self._instant_ns = -1
+        self._put(lambda: self._steps.append(future))
+        if self._is_alone():
+            self.turn()
+        return future
+
+    def step_event(self) -> None:
+        """Go to the next instant at which a timer of the scheduler is due, and do all there is to do at that instant.
+
+        Where pods are ready, that instant is now. Other parts have timers, too: who knows them sets the clock himself
+        and calls `at_this_instant`.
+        """
+        wakeup_ns = self.ask(lambda scheduler: self._next_instant_ns(scheduler))
+        if wakeup_ns is not None:
+            self.clock.jump(wakeup_ns)
+        self.at_this_instant()
+
+    def at_this_instant(self) -> None:
+        """Schedule whatever is ready, or gets ready, while the clock stands where it stands now."""
+        self._instant_ns = self.clock.now_ns()
+        self._notify()
+        if self._is_alone():
+            while self.turn():
+                pass
+
+    def next_instant_ns(self, timeout: float = ASK_SECONDS) -> int | None:
+        """Return when the scheduler has something to do next: now, where pods are ready; None: never.
+
+        Raises:
+            EngineBusy: as `ask`.
+        """
+        return self.ask(self._next_instant_ns, timeout)
+
+    def _next_instant_ns(self, scheduler: Scheduler) -> int | None:
+        now_ns = self.clock.now_ns()
+        return now_ns if scheduler.queue.has_next else scheduler.next_wakeup_ns(now_ns)
+
+    def _may_schedule(self, now_ns: int) -> bool:
+        if self._successor is not None or len(self._scheduler.bindings.pending) >= MOST_PENDING:
+            return False
+        return not self.clock.paused or bool(self._steps) or now_ns == self._instant_ns
+
+    # --- how it does --------------------------------------------------------------------------------------------------
+
+    def status(self) -> EngineStatus:
+        """Return what was published last. Never waits."""
+        runner = self._runner
+        return replace(
+            self._status,
+            paused=self.clock.paused,
+            busy_since_ns=self._busy_since_ns,
+            running_plugin=None if runner is None else runner.running(),
+            plugin_failures=() if runner is None else runner.incidents(),
+            plugin_failure_counts={} if runner is None else dict(runner.failures),
+        )
+
+    def _publish(self) -> None:
+        self._published_at = time.monotonic()
+        self._is_published = True
+        now_ns = self.clock.now_ns()
+        scheduler = self._scheduler
+        if isinstance(scheduler.records, DecisionStore):
+            scheduler.records.expire(now_ns)
+        self._status = status_of(
+            scheduler,
+            self._meter,
+            now_ns=now_ns,
+            generation=self.generation,
+            paused=self.clock.paused,
+            engine_failures=self._recovery.failures,
+            broken=self._recovery.is_broken,
+        )
+
+    def _busy_with(self) -> str:
+        running = self._runner.running() if self._runner is not None else None
+        return "" if running is None else f"; it waits for {running.point} of plugin {running.plugin}"
+
+    def _is_alone(self) -> bool:
+        """Return whether the caller may touch the scheduler: there is no thread, or it is that one."""
+        return self._thread is None or self._thread is current_thread()
+
+    # --- the engine's own work ----------------------------------------------------------------------------------------
+
+    def turn(self) -> bool:
+        """Do what is to do now, in a slice of bounded length; return whether there is more to do at once."""
+        self._take_inbox()
+        recovery = self._recovery
+        if recovery.is_resting and not recovery.seconds_left():
+            self._rebuild()
+        more = False
+        self._take_over()
+        if recovery.in_order:
+            more = self._guarded("scheduling", self._schedule) is True
+        else:
+            self._end_steps()
+        if self._actions:
+            actions, self._actions = self._actions, []
+            self._guarded("handing over actions", lambda: self._on_actions(actions), fatal=False)
+        self._is_published = False
+        if time.monotonic() - self._published_at > PUBLISH_SECONDS or self._is_alone():
+            self._guarded("publishing the status", self._publish, fatal=False)
+        return more or bool(self._inbox)
+
+    def _take_inbox(self) -> None:
+        inbox = self._inbox
+        for _ in range(len(inbox)):
+            self._guarded("taking in what was posted", inbox.popleft())
+
+    def _take_changes(self, changes: Iterable[Change]) -> None:
+        now_ns, mirror, quarantine = self.clock.now_ns(), self._mirror, self._quarantine
+        watched = [
+            (it.old, it.new) for it in changes if type(it.new if it.new is not None else it.old) in WATCHED_KINDS
+        ]
+        # All of them first: should one of them break the engine, the next one hears of the others, too.
+        for old, new in watched:
+            mirror.take(old, new)
+        for old, new in watched:
+            if quarantine and quarantine.holds_back(old, new):
+                continue
+            if self._recovery.in_order:
+                self._actions += self._scheduler.handle(old, new, now_ns)
+
+    def _schedule(self) -> bool:
+        """Run the timers, then cycles while there are pods; return whether more are ready."""
+        clock, scheduler = self.clock, self._scheduler
+        now_ns = clock.now_ns()
+        wakeup_ns = scheduler.next_wakeup_ns(now_ns)
+        if wakeup_ns is not None and wakeup_ns <= now_ns:
+            self._actions += scheduler.tick(now_ns)
+        for pod in self._quarantine.released(now_ns, self._mirror):
+            self._actions += scheduler.handle(None, pod, now_ns)
+        end = time.perf_counter() + SLICE_SECONDS
+        for _ in range(SLICE_CYCLES):
+            now_ns = clock.now_ns()
+            if not self._may_schedule(now_ns):
+                return False
+            if not self._cycle(scheduler, now_ns):
+                self._end_steps()
+                return False
+            if time.perf_counter() > end:
+                break
+        return scheduler.queue.has_next and self._may_schedule(clock.now_ns())
+
+    def _end_steps(self) -> None:
+        """Tell those that want to see a pod scheduled that none is ready."""
+        while self._steps:
+            self._steps.popleft().set_result(False)
+
+    def _cycle(self, scheduler: Scheduler, now_ns: int) -> bool:
+        """Schedule the next pod; return whether there was one."""
+        start = time.perf_counter()
+        self._busy_since_ns = time.monotonic_ns()
+        try:
+            report = scheduler.schedule_one(now_ns)
+        finally:
+            self._busy_since_ns = None
+        if report is None:
+            return False
+        self._meter.take(report, time.perf_counter() - start)
+        self._actions += report.actions
+        if self._steps:
+            self._steps.popleft().set_result(True)
+        return True
+
+    # --- another scheduler --------------------------------------------------------------------------------------------
+
+    def _take_over(self) -> None:
+        """Let a successor take over when the bindings that were asked for are known to have gone one way or the other."""
+        if self._successor is None:
+            return
+        successor, make, deadline, future = self._successor
+        draining = self._thread is not None and self._recovery.in_order and time.monotonic() < deadline
+        if draining and self._scheduler.bindings.pending:
+            return
+        self._successor = None
+        before = self._scheduler
+        self._remake = make
+        self._recovery.end()
+        self._guarded("taking over", lambda: self._load(successor, before))
+        if not future.cancelled():
+            future.set_result(None)
+
+    def _load(self, scheduler: Scheduler, before: Scheduler) -> None:
+        """Make a scheduler the one that runs: tell it of all objects, and of the attempts that pods have behind them."""
+        scheduler.survives_plugins = True
+        scheduler.records = before.records
+        self._scheduler = scheduler
+        self.generation += 1
+        now_ns = self.clock.now_ns()
+        for item in self._mirror:
+            if not self._quarantine.holds(item):
+                try:
+                    self._actions += scheduler.handle(None, item, now_ns)
+                except Exception:
+                    self._quarantine.put_object(item)
+                    raise
+        old = before.queue
+        for queued in (*old.active(), *old.backing_off(), *old.unschedulable()):
+            fresh = scheduler.queue.get(queued.key)
+            if fresh is not None and fresh.uid == queued.uid:
+                fresh.attempts, fresh.initial_attempt_ns = queued.attempts, queued.initial_attempt_ns
+
+    # --- what must not happen -----------------------------------------------------------------------------------------
+
+    def _guarded(self, doing: str, work: Callable[[], object], *, fatal: bool = True) -> object:
+        """Do something; where that raises, note it and, if that may have left the scheduler in disorder, have another made."""
+        try:
+            return work()
+        except Exception as problem:
+            text = self._recovery.note(doing, problem, self.clock.now_ns())
+            if fatal:
+                if doing == "scheduling":
+                    self._hold_back_broken_cycle(text)
+                self._recovery.begin(for_ever=self._remake is None)
+            return None
+
+    def _hold_back_broken_cycle(self, text: str) -> None:
+        """Keep the pod from the engine whose cycle has not ended: the one that was popped last. Its record says why."""
+        scheduler, now_ns = self._scheduler, self.clock.now_ns()
+        flying = [item for item in scheduler.queue.in_flight() if isinstance(item, QueuedPod)]
+        if not flying or flying[-1].key in scheduler.assumed:
+            return
+        queued = flying[-1]
+        self._quarantine.put_pod(queued.key, now_ns)
+        scheduler.records.add(
+            time_ns=now_ns,
+            pod=queued.key,
+            attempt=queued.attempts,
+            outcome=Outcome.ERROR,
+            node="",
+            message=f"internal error: {text}",
+            nominated_node="",
+            plan=None,
+            result=None,
+        )
+
+    def _rebuild(self) -> None:
+        """Make the scheduler anew from the objects that it was told of, but for those that broke it."""
+        remake, before = self._remake, self._scheduler
+        self._recovery.end()
+        if remake is not None:
+            self._guarded("making the scheduler anew", lambda: self._load(remake(), before))

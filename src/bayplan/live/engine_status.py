@@ -1,0 +1,157 @@
+"""How a scheduler that runs on a thread of its own is doing: figures that are published, so that asking never waits."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bayplan.engine.actions import CycleReport, Evict
+from bayplan.engine.records import Outcome
+from bayplan.engine.scheduler import Scheduler
+from bayplan.live.plugin_runner import PluginIncident, RunningCall
+
+KEPT_CYCLES = 1024
+WINDOW_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFailure:
+    """An exception in the engine itself: a bug of ours.
+
+    Attributes:
+        doing: what the engine was doing. exception, traceback: what came. at_ns: when.
+    """
+
+    doing: str
+    exception: str
+    traceback: str
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStatus:
+    """What the engine last said of itself.
+
+    Attributes:
+        now_ns: when, by its clock. generation: how often the scheduler was replaced or made anew.
+        decisions: cycles so far; of these scheduled, unschedulable, errors, skipped. decisions_per_second: in the last seconds.
+        p50_ms, p99_ms: how long the latest cycles took.
+        paused: whether its clock stands still.
+        queue: pods ``active``, in ``backoff``, ``unschedulable``, ``gated``.
+        assumed, pending_bindings, waiting_for_permit: pods between the choice of their node and its confirmation.
+        preemptions: cycles that chose victims. evictions: victims. binding_failures: bindings that were refused.
+        next_retry_ns: when a timer of the scheduler is due next; None: never.
+        plugin_failures: the latest. plugin_failure_counts: by plugin, all.
+        engine_failures: exceptions in the engine itself. broken: whether it has stopped for them.
+        busy_since_ns: since when, by the clock of `time.monotonic_ns`, it has been at one cycle; None: it is between two.
+        running_plugin: the call of a custom plugin that it waits for, or None.
+    """
+
+    now_ns: int = 0
+    generation: int = 0
+    decisions: int = 0
+    scheduled: int = 0
+    unschedulable: int = 0
+    errors: int = 0
+    skipped: int = 0
+    decisions_per_second: float = 0.0
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
+    paused: bool = False
+    queue: Mapping[str, int] = field(default_factory=dict)
+    assumed: int = 0
+    pending_bindings: int = 0
+    waiting_for_permit: int = 0
+    preemptions: int = 0
+    evictions: int = 0
+    binding_failures: int = 0
+    next_retry_ns: int | None = None
+    plugin_failures: Sequence[PluginIncident] = ()
+    plugin_failure_counts: Mapping[str, int] = field(default_factory=dict)
+    engine_failures: Sequence[EngineFailure] = ()
+    broken: bool = False
+    busy_since_ns: int | None = None
+    running_plugin: RunningCall | None = None
+
+
+class CycleMeter:
+    """Counts cycles and how long they take. Used by the engine's thread alone."""
+
+    def __init__(self) -> None:
+        self.outcomes = dict.fromkeys(Outcome, 0)
+        self.preemptions = 0
+        self.evictions = 0
+        self.binding_failures = 0
+        self._seconds: deque[float] = deque(maxlen=KEPT_CYCLES)
+        self._counts: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+
+    @property
+    def decisions(self) -> int:
+        """Return how many cycles there were."""
+        return sum(self.outcomes.values())
+
+    def take(self, report: CycleReport, seconds: float) -> None:
+        """Count a cycle."""
+        self.outcomes[report.outcome] += 1
+        self._seconds.append(seconds)
+        if report.outcome is not Outcome.SCHEDULED and len(report.actions) > 2:
+            victims = sum(isinstance(action, Evict) for action in report.actions)
+            self.evictions += victims
+            self.preemptions += victims > 0
+
+    def per_second(self) -> float:
+        """Return how many cycles a second there were lately. To be asked a few times a second."""
+        now, count = time.monotonic(), self.decisions
+        counts = self._counts
+        while len(counts) > 1 and now - counts[0][0] > WINDOW_SECONDS:
+            counts.popleft()
+        since, before = counts[0]
+        counts.append((now, count))
+        return (count - before) / max(now - since, 0.05)
+
+    def percentiles_ms(self) -> tuple[float, float]:
+        """Return the median and the 99th percentile of the latest cycles, in milliseconds."""
+        found = sorted(self._seconds)
+        if not found:
+            return 0.0, 0.0
+        return found[len(found) // 2] * 1e3, found[min(len(found) * 99 // 100, len(found) - 1)] * 1e3
+
+
+def status_of(
+    scheduler: Scheduler,
+    meter: CycleMeter,
+    *,
+    now_ns: int,
+    generation: int,
+    paused: bool,
+    engine_failures: Sequence[EngineFailure],
+    broken: bool,
+) -> EngineStatus:
+    """Return the figures of a scheduler. Called by the thread that runs it."""
+    p50_ms, p99_ms = meter.percentiles_ms()
+    outcomes = meter.outcomes
+    return EngineStatus(
+        now_ns=now_ns,
+        generation=generation,
+        decisions=meter.decisions,
+        scheduled=outcomes[Outcome.SCHEDULED],
+        unschedulable=outcomes[Outcome.UNSCHEDULABLE],
+        errors=outcomes[Outcome.ERROR],
+        skipped=outcomes[Outcome.SKIPPED],
+        decisions_per_second=meter.per_second(),
+        p50_ms=p50_ms,
+        p99_ms=p99_ms,
+        paused=paused,
+        queue=scheduler.queue.pending_counts(),
+        assumed=len(scheduler.assumed),
+        pending_bindings=len(scheduler.bindings.pending),
+        waiting_for_permit=len(scheduler.waiting_pods),
+        preemptions=meter.preemptions,
+        evictions=meter.evictions,
+        binding_failures=meter.binding_failures,
+        next_retry_ns=scheduler.next_wakeup_ns(now_ns),
+        engine_failures=tuple(engine_failures),
+        broken=broken,
+    )

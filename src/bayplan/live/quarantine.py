@@ -1,0 +1,71 @@
+"""Pods and other objects that broke the engine: kept from it for a while, so that the rest of the cluster can be scheduled."""
+
+from __future__ import annotations
+
+from bayplan.live.object_mirror import ObjectMirror, key_of_object
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+
+SECOND_NS = 1_000_000_000
+LONGEST_NS = 300 * SECOND_NS
+
+
+class Quarantine:
+    """Who is held back, and until when."""
+
+    def __init__(self) -> None:
+        self._until_ns: dict[str, int] = {}
+        self._times: dict[str, int] = {}
+        self._objects: dict[tuple[type[KubernetesObject], str], KubernetesObject] = {}
+
+    def __len__(self) -> int:
+        return len(self._until_ns) + len(self._objects)
+
+    def put_pod(self, key: str, now_ns: int) -> None:
+        """Hold a pod back whose cycle broke the engine, the longer the more often that has happened."""
+        times = self._times[key] = self._times.get(key, 0) + 1
+        self._until_ns[key] = now_ns + min(SECOND_NS << min(times, 10), LONGEST_NS)
+
+    def put_object(self, item: KubernetesObject) -> None:
+        """Hold back an object that the engine could not take in, until it changes."""
+        self._objects[type(item), key_of_object(item)] = item
+
+    def holds(self, item: KubernetesObject) -> bool:
+        """Return whether an object is held back."""
+        key = key_of_object(item)
+        if isinstance(item, Pod) and not item.spec.node_name and key in self._until_ns:
+            return True
+        return self._objects.get((type(item), key)) is item
+
+    def holds_back(self, old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
+        """Take in a change; return whether the engine must not hear of it, as it does not know the object."""
+        item = new if new is not None else old
+        if item is None:
+            return False
+        key = key_of_object(item)
+        if self._objects.pop((type(item), key), None) is not None and new is None:
+            return True
+        if not isinstance(item, Pod) or key not in self._until_ns:
+            return False
+        if new is None or item.spec.node_name:
+            self._forget(key)
+            # The engine has never met a pod that waits here; one with a node it takes in like any other.
+            return new is None
+        return True
+
+    def next_ns(self) -> int | None:
+        """Return when the next pod is let go, or None."""
+        return min(self._until_ns.values(), default=None)
+
+    def released(self, now_ns: int, mirror: ObjectMirror) -> list[Pod]:
+        """Return the pods whose time is over; they are no longer held back."""
+        if not self._until_ns:
+            return []
+        due = [key for key, until_ns in self._until_ns.items() if until_ns <= now_ns]
+        for key in due:
+            del self._until_ns[key]
+        return [pod for pod in map(mirror.pod, due) if pod is not None]
+
+    def _forget(self, key: str) -> None:
+        del self._until_ns[key]
+        self._times.pop(key, None)
