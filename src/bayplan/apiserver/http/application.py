@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import hmac
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
-from functools import lru_cache
-from typing import Any, cast
-from urllib.parse import unquote, urlsplit
+from typing import Any, Protocol, cast
+from urllib.parse import unquote
 
+from bayplan.apiserver.http.access import Access
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
@@ -22,11 +21,22 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MOST_BODY = 3 * 1024 * 1024
 _LEAST_PACKED = 128 * 1024
 _PIECE = 256 * 1024
 _log = logging.getLogger("bayplan.apiserver")
+
+
+class Mount(Protocol):
+    """An application that answers some of the paths."""
+
+    def answers(self, scope: Scope) -> bool:
+        """Say whether a request, or a WebSocket, is its own."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer it."""
+        ...
 
 
 class Application:
@@ -36,20 +46,32 @@ class Application:
         api: that answers.
         token: what clients must show; empty lets everybody in.
         recorder: makes writes durable; None for a store in memory.
+
+    Attributes:
+        mounts: applications beside it, which are asked first; they see to access themselves.
     """
 
     def __init__(self, api: Api, *, token: str = "", recorder: DurableRecorder | None = None) -> None:
         self._api = api
-        self._token = token.encode()
+        self._access = Access(token)
         self._recorder = recorder
+        self.mounts: list[Mount] = []
         self._ending: set[asyncio.Future[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection's request, or take part in the life of the server."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        for mount in self.mounts:
+            if mount.answers(scope):
+                await mount(scope, receive, send)
+                return
         if scope["type"] == "http":
             await self._http(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
+        else:
+            # Nobody speaks WebSocket here: exec and attach are refused as plain requests.
+            await send({"type": "websocket.close", "code": 1008})
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -63,10 +85,7 @@ class Application:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            if self._token:
-                self._authenticate(headers)
-            else:
-                _check_is_local(headers)
+            self._access.check(headers)
             body = await _read_body(headers, receive)
             request = Request(
                 scope["method"],
@@ -87,11 +106,6 @@ class Application:
             await self._stream(answer, receive, send)
         else:
             await self._respond(answer, scope["method"], headers, send)
-
-    def _authenticate(self, headers: dict[str, str]) -> None:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token):
-            raise ApiError(401, "Unauthorized")
 
     async def _respond(self, answer: Response, method: str, headers: dict[str, str], send: Send) -> None:
         if self._recorder is not None:
@@ -160,25 +174,6 @@ async def _disconnected(receive: Receive) -> None:
         message = await receive()
         if message["type"] == "http.disconnect":
             return
-
-
-def _check_is_local(headers: dict[str, str]) -> None:
-    """Refuse what a web page could send through its reader's browser: nobody needs a token on this machine.
-
-    Raises:
-        ApiError: the request is for another host's name, or comes from a page of another host.
-    """
-    host, origin = headers.get("host"), headers.get("origin")
-    if (host and not _is_local(f"//{host}")) or (origin is not None and not _is_local(origin)):
-        raise ApiError(403, "without a token, requests must be made to this machine, from it", reason="Forbidden")
-
-
-@lru_cache(maxsize=256)
-def _is_local(address: str) -> bool:
-    try:
-        return urlsplit(address).hostname in LOOPBACK
-    except ValueError:
-        return False
 
 
 async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:

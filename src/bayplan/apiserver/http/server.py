@@ -16,7 +16,8 @@ from pathlib import Path
 import uvicorn
 import yaml
 
-from bayplan.apiserver.http.application import LOOPBACK, Application
+from bayplan.apiserver.http.access import LOOPBACK
+from bayplan.apiserver.http.application import Application, Mount
 from bayplan.apiserver.http.protocol import GatheringProtocol
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
@@ -99,6 +100,10 @@ class ApiServer:
         self._server: _Server | None = None
         self._failure: Exception | None = None
 
+    def mount(self, *applications: Mount) -> None:
+        """Let applications answer their paths beside the API; the first that takes a request has it."""
+        self._application.mounts += applications
+
     def _url(self) -> str:
         host, port = self._socket.getsockname()[:2]
         shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, host)
@@ -127,7 +132,7 @@ class ApiServer:
             log_level="warning",
             access_log=False,
             http=GatheringProtocol,
-            ws="none",
+            ws="websockets-sansio",
             proxy_headers=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=5,
