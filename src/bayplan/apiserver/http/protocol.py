@@ -69,10 +69,10 @@ class GatheringTransport(asyncio.Transport):
         """Read again."""
         self._transport.resume_reading()
 
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Hand the connection to another protocol."""
+    def release(self) -> asyncio.Transport:
+        """Pass on what waits, and return the transport itself."""
         self._flush()
-        self._transport.set_protocol(protocol)
+        return self._transport
 
 
 class GatheringProtocol(HttpToolsProtocol):
@@ -81,3 +81,9 @@ class GatheringProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin a connection."""
         super().connection_made(GatheringTransport(transport, self.loop))
+
+    def handle_websocket_upgrade(self) -> None:
+        """Leave the connection to the protocol of WebSockets, as it came."""
+        assert isinstance(self.transport, GatheringTransport)
+        self.transport = self.transport.release()
+        super().handle_websocket_upgrade()
