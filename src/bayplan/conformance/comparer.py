@@ -25,6 +25,7 @@ import msgspec
 
 from bayplan.conformance.answers import Answer
 from bayplan.conformance.cases import Json, JsonObject, RecordedCase
+from bayplan.conformance.e2e_runs import comparable_run_parts
 from bayplan.conformance.exchanges import comparable_parts
 from bayplan.conformance.victims import victim_ranks
 
@@ -104,6 +105,9 @@ def compare(case: RecordedCase, answer: Answer) -> Comparison:
         _compare_scheduled(comparison, key, _objects(want.get(key)), _objects(got.get(key)))
     elif case.kind == "api":
         for part, theirs, ours in comparable_parts(want, got):
+            comparison.record(part, differ(part, theirs, ours))
+    elif case.kind == "e2e":
+        for part, theirs, ours in comparable_run_parts(want, got):
             comparison.record(part, differ(part, theirs, ours))
     elif case.kind in ("queue", "classic-queue"):
         _compare_steps(comparison, _objects(want.get("steps")), _objects(got.get("steps")))

@@ -1,0 +1,370 @@
+"""Recorded runs of a real scheduler on a real API server, end to end, against ours: our API, our engine, what it sends.
+
+A run is repeated step by step in virtual time, at the recorded instants, in process: no sockets, threads or real clock. What
+the engine asks for goes to the API as the requests of `bayplan.client.exchanges`, as in every host. As in the recording
+there is no kubelet and no controller.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Generator, Mapping, Sequence
+from typing import TypeVar, cast
+
+import msgspec
+import numpy as np
+
+from bayplan.apiserver.bridge.bridge import Bridge
+from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.rest.messages import Request, Response, parse_query
+from bayplan.apiserver.store.store import Store
+from bayplan.client.event_recorder import EventRecorder, PodEvent
+from bayplan.client.exchanges import Steps, exchanges_of
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.cluster.store import ChangeEvent
+from bayplan.conformance.cases import Json, JsonObject
+from bayplan.conformance.e2e_runs import objects_with_uids
+from bayplan.engine.actions import Action
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.queued_pod import QueuedPod
+from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.select_host import Pick, first_by_name
+from bayplan.engine.tie_set import BestRows
+from bayplan.framework.configuration.loading import load_configuration_mapping
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
+from bayplan.objects.kinds import KINDS
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.state.cluster_state import ClusterState
+
+T = TypeVar("T", bound=KubernetesObject)
+
+MILLISECOND_NS = 1_000_000
+EPOCH_NS = 1_767_225_600_000_000_000
+AFTERWARDS_MS = 50
+"""So long after the last step a run goes on: what was waited for has happened, and its event is written."""
+
+HOST_NAME = "host"
+SCHEDULER_AGENT = "kube-scheduler/v1.36.3"
+_HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+_UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NOT_STORED_AT_CREATION = ("PersistentVolume",)
+_PLURALS = {kind.kind: kind for kind in KINDS}
+
+
+def answer_e2e_case(case: JsonObject) -> JsonObject:
+    """Return what our run of the recorded steps shows: ``{"id", "observed"}``.
+
+    Args:
+        case: the recorded run. Of what was observed only the nodes that equally good ones were chosen from are used, and which
+            uid a step means.
+    """
+    run = E2eRun(case)
+    run.repeat(cast("list[JsonObject]", case["steps"]))
+    return {"id": case["id"], "observed": run.observed()}
+
+
+class _ToldQueue(SchedulingQueue):
+    """A queue that remembers which pod it gave out last."""
+
+    popped = ""
+
+    def pop(self) -> QueuedPod | None:
+        """Return the next pod; see `SchedulingQueue.pop`."""
+        queued = super().pop()
+        self.popped = queued.key if queued is not None else ""
+        return queued
+
+
+class E2eRun:
+    """An API, and a scheduler on it once it starts.
+
+    Args:
+        case: the recorded run.
+    """
+
+    def __init__(self, case: JsonObject) -> None:
+        self.now = EPOCH_NS
+        backend = Backend(Store(), clock=lambda: self.now / 1e9)
+        bootstrap(backend)
+        self.api = Api(backend)
+        self.calls: list[Json] = []
+        self._case = case
+        self._uids = dict(objects_with_uids(case["observed"]))
+        self._bridge = Bridge(backend, seed=0)
+        self._changes: list[ChangeEvent] = []
+        self._bridge.listen(lambda changes: self._changes.extend(changes))
+        self._scheduler: Scheduler | None = None
+        self._recorder = EventRecorder(HOST_NAME, lambda: self.now)
+        self._elector = LeaderElector(
+            LeaderElectionOptions(),
+            identity=f"{HOST_NAME}_00000000-0000-4000-8000-000000000000",
+            controller=_first_profile(case),
+            now_ns=lambda: self.now,
+            jitter=lambda: 0.0,
+        )
+        self._paused: list[tuple[int, int, Generator[ApiRequest | float, ApiResponse, object]]] = []
+        self._pauses = 0
+
+    # --- the steps ----------------------------------------------------------------------------------------------------
+
+    def repeat(self, steps: Sequence[JsonObject]) -> None:
+        """Do the steps at their instants. What a step waits for has come by its instant, as it had in the recording."""
+        end_ms = 0.0
+        for step in steps:
+            at_ms = cast("float", step["at_ms"])
+            self.advance(EPOCH_NS + int(at_ms * MILLISECOND_NS))
+            operation = step["op"]
+            if operation == "create":
+                self._create(cast("JsonObject", step["object"]))
+            elif operation == "patch":
+                self._patch(step)
+            elif operation == "delete":
+                self._delete(step)
+            elif operation == "scheduler starts":
+                self._start_scheduler()
+            self.settle()
+            seconds = step.get("seconds")
+            end_ms = at_ms + 1000 * (seconds if isinstance(seconds, int | float) else 0)
+        self.advance(EPOCH_NS + int((end_ms + AFTERWARDS_MS) * MILLISECOND_NS))
+
+    def _create(self, document: JsonObject) -> None:
+        kind = _PLURALS[str(document["kind"])]
+        path = self._collection(kind.kind, document)
+        body = self._with_our_uids(msgspec.json.encode(document))
+        self._send_step("POST", path, body)
+        name = cast("JsonObject", document["metadata"])["name"]
+        if kind.kind in _NOT_STORED_AT_CREATION and "status" in document:
+            self._merge(f"{path}/{name}/status", {"status": document["status"]})
+        if kind.kind == "Node":
+            # The recorded server did not taint new nodes; here that is always done.
+            taints = cast("JsonObject", document.get("spec") or {}).get("taints")
+            self._merge(f"{path}/{name}", {"spec": {"taints": taints}})
+
+    def _merge(self, path: str, patch: JsonObject) -> None:
+        self._send_step("PATCH", path, msgspec.json.encode(patch), "application/merge-patch+json")
+
+    def _patch(self, step: JsonObject) -> None:
+        path = f"{self._collection(str(step['kind']))}/{step['name']}{step['subresource']}"
+        self._send_step("PATCH", path, self._with_our_uids(msgspec.json.encode(step["patch"])), str(step["type"]))
+
+    def _delete(self, step: JsonObject) -> None:
+        path = f"{self._collection(str(step['kind']))}/{step['name']}"
+        grace = step["gracePeriodSeconds"]
+        options: JsonObject = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        self._send_step("DELETE", path, msgspec.json.encode(options))
+
+    def _collection(self, kind: str, document: Mapping[str, Json] | None = None) -> str:
+        row = _PLURALS[kind]
+        version = str(document["apiVersion"]) if document is not None else row.api_version
+        prefix = f"/apis/{version}" if row.group else f"/api/{version}"
+        namespace = ""
+        if row.namespaced:
+            metadata = cast("JsonObject", document["metadata"]) if document is not None else {}
+            namespace = f"/namespaces/{metadata.get('namespace') or 'default'}"
+        return f"{prefix}{namespace}/{row.plural}"
+
+    def _send_step(self, method: str, path: str, body: bytes, content_type: str = "application/json") -> None:
+        response = self._handle(ApiRequest(method, path, body, content_type), "conformance/1.0")
+        if not response.ok:
+            raise RuntimeError(f"{method} {path}: {response.message}")
+
+    def _with_our_uids(self, body: bytes) -> bytes:
+        """Return a body in which uids of recorded objects are those of our objects of the same names."""
+
+        def ours(match: re.Match[str]) -> str:
+            kind, _, key = self._uids.get(match[0], "").partition(" ")
+            found = self.find(_PLURALS[kind].struct, key) if kind in _PLURALS else None
+            return found.metadata.uid if found is not None else match[0]
+
+        return _UID.sub(ours, body.decode()).encode()
+
+    def _start_scheduler(self) -> None:
+        config = cast("JsonObject", self._case.get("config") or {})
+        configuration = load_configuration_mapping({**_HEADER, **config})
+        bound = _recorded_bindings(self._case)
+
+        def pick(state: ClusterState, ties: BestRows) -> int:
+            queue = cast("_ToldQueue", scheduler.queue)
+            row = state.nodes.row_of.get(bound.get(queue.popped, ""), -1)
+            return row if row in np.asarray(ties).tolist() else first_by_name(state, ties)
+
+        follow: Pick = pick
+        scheduler = assemble_scheduler(
+            configuration,
+            in_tree_registry(),
+            feature_gates=FeatureGates(),
+            start_ns=self.now,
+            pick=follow,
+            queue_type=_ToldQueue,
+        )
+        self._go_on(self._lead(scheduler))
+
+    def _lead(self, scheduler: Scheduler) -> Steps:
+        yield from self._elector.acquire()
+        self._scheduler = scheduler
+        yield from self._elector.renew()
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def advance(self, until_ns: int) -> None:
+        """Let virtual time pass up to an instant, stopping wherever something is due."""
+        self.settle()
+        while True:
+            due = [entry[0] for entry in self._paused[:1]]
+            if self._scheduler is not None:
+                wakeup_ns = self._scheduler.next_wakeup_ns(self.now)
+                due += [] if wakeup_ns is None else [wakeup_ns]
+                due.append(self._recorder.next_wakeup_ns())
+            next_ns = min(due, default=until_ns + 1)
+            if next_ns > until_ns:
+                break
+            self.now = max(self.now, next_ns)
+            if self._scheduler is not None:
+                self._carry_out(self._scheduler.tick(self.now))
+                for recording in self._recorder.tick():
+                    self._go_on(recording.exchange())
+            while self._paused and self._paused[0][0] <= self.now:
+                self._go_on(heapq.heappop(self._paused)[2])
+            self.settle()
+        self.now = max(self.now, until_ns)
+
+    def settle(self) -> None:
+        """Let the scheduler take in what changed, and schedule what is ready, until nothing is left to do now."""
+        while True:
+            self._bridge.flush()
+            scheduler = self._scheduler
+            if scheduler is None:
+                return
+            changes, self._changes = self._changes, []
+            for change in changes:
+                self._carry_out(scheduler.handle(change.old, change.new, self.now))
+            report = scheduler.schedule_one(self.now)
+            if report is not None:
+                self._carry_out(report.actions)
+            elif not changes:
+                return
+
+    # --- what the scheduler asks for ----------------------------------------------------------------------------------
+
+    def _carry_out(self, actions: Sequence[Action]) -> None:
+        for exchange in exchanges_of(actions, self):
+            self._go_on(exchange.steps)
+
+    def _go_on(self, steps: Generator[ApiRequest | float, ApiResponse, object]) -> None:
+        """Drive an exchange from where it stands until it waits, or ends."""
+        try:
+            step = next(steps)
+            while not isinstance(step, float):
+                step = steps.send(self._call(step))
+        except StopIteration:
+            return
+        self._pauses += 1
+        heapq.heappush(self._paused, (self.now + int(step * 1e9), self._pauses, steps))
+
+    def _call(self, request: ApiRequest) -> ApiResponse:
+        response = self._handle(request, SCHEDULER_AGENT)
+        if request.method != "GET" and "/leases" not in request.path and "LeaderElection" not in request.body.decode():
+            body = cast("Json", msgspec.json.decode(request.body))
+            call: JsonObject = {"method": request.method, "path": request.path, "body": body, "status": response.status}
+            self.calls.append(call)
+        return response
+
+    def _handle(self, request: ApiRequest, agent: str) -> ApiResponse:
+        """Let the API answer; writes never wait, so neither does this."""
+        headers = {"content-type": request.content_type, "user-agent": agent, "accept": "application/json"}
+        handled = self.api.handle(
+            Request(request.method, request.path, parse_query(request.query), headers, request.body)
+        )
+        try:
+            handled.send(None)
+        except StopIteration as ended:
+            response = ended.value
+            assert isinstance(response, Response)
+            return ApiResponse(response.status, response.body)
+        raise RuntimeError(f"{request.method} {request.path} waits for something")
+
+    # --- what exchanges tell (see `bayplan.client.exchanges.ExchangeHost`) -----------------------------------------------
+
+    def now_ns(self) -> int:
+        """Return the virtual time."""
+        return self.now
+
+    def find(self, kind: type[T], key: str) -> T | None:
+        """Return an object as the API has it."""
+        self._bridge.flush()
+        return self._bridge.store.get(kind, key)
+
+    def happened(self, event: PodEvent) -> None:
+        """Write an event."""
+        recording = self._recorder.record(event)
+        if recording is not None:
+            self._go_on(recording.exchange())
+
+    def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
+        """Let the scheduler take a pod back."""
+        assert self._scheduler is not None
+        self._carry_out(self._scheduler.binding_failed(key, message, self.now, plugin=plugin, point=point))
+
+    def preemption_failed(self, pod: Pod) -> None:
+        """Let the scheduler try a preemptor again."""
+        assert self._scheduler is not None
+        self._scheduler.preemption_failed(pod, self.now)
+
+    # --- what can be seen at the end ------------------------------------------------------------------------------------
+
+    def observed(self) -> JsonObject:
+        """Return calls, events and pods in the recorded format."""
+        events = [_event(item) for item in self._list("/apis/events.k8s.io/v1/events")]
+        pods: JsonObject = {}
+        for item in self._list("/api/v1/pods"):
+            pods[str(cast("JsonObject", item["metadata"])["name"])] = _pod(item)
+        return {"calls": self.calls, "events": cast("Json", events), "pods": pods}
+
+    def _list(self, path: str) -> list[JsonObject]:
+        response = self._handle(ApiRequest("GET", path), "conformance/1.0")
+        return cast("list[JsonObject]", msgspec.json.decode(response.body)["items"])
+
+
+def _event(item: JsonObject) -> JsonObject:
+    names = ("type", "reason", "action", "note", "reportingController", "regarding", "related", "series", "eventTime")
+    return {name: item.get(name) for name in names}
+
+
+def _pod(item: JsonObject) -> JsonObject:
+    spec, status = cast("JsonObject", item["spec"]), cast("JsonObject", item["status"])
+    conditions = cast("list[JsonObject]", status.get("conditions") or [])
+    times = ("lastProbeTime", "lastTransitionTime")
+    return {
+        "nodeName": spec.get("nodeName"),
+        "nominatedNodeName": status.get("nominatedNodeName"),
+        "phase": status.get("phase"),
+        "terminating": "deletionTimestamp" in cast("JsonObject", item["metadata"]),
+        "priority": spec.get("priority"),
+        "conditions": [{name: value for name, value in each.items() if name not in times} for each in conditions],
+    }
+
+
+def _first_profile(case: JsonObject) -> str:
+    config = cast("JsonObject", case.get("config") or {})
+    profiles = cast("list[JsonObject]", config.get("profiles") or [{}])
+    return str(profiles[0].get("schedulerName", "default-scheduler"))
+
+
+def _recorded_bindings(case: JsonObject) -> dict[str, str]:
+    """Return the node that each pod was bound to, by the pod's key."""
+    found = {}
+    for call in cast("list[JsonObject]", cast("JsonObject", case["observed"])["calls"]):
+        body = cast("JsonObject", call.get("body") or {})
+        if body.get("kind") == "Binding":
+            metadata, target = cast("JsonObject", body["metadata"]), cast("JsonObject", body["target"])
+            found[f"{metadata['namespace']}/{metadata['name']}"] = str(target["name"])
+    return found

@@ -1,0 +1,228 @@
+"""Leader election by a Lease: one scheduler of several works, the others wait until its lease has run out or was released.
+
+A state machine that knows no clock and no sockets: its exchanges yield requests, which want their responses, and seconds to wait
+(see `bayplan.client.exchanges`). Requests, times and the event are those of client-go's leader election in kube-scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.client.timestamps import format_micro_time, format_time
+
+SECOND_NS = 1_000_000_000
+JITTER_FACTOR = 1.2
+"""Who waits for a lease asks after the retry period and up to so many times that period more."""
+
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+_NOT_FOUND = 404
+_encode = msgspec.json.encode
+
+Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
+_Attempt: TypeAlias = Generator[ApiRequest | float, ApiResponse, bool]
+
+
+class LeaderElectionOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a scheduler takes part; the defaults are those of kube-scheduler's configuration."""
+
+    resource_name: str = "kube-scheduler"
+    resource_namespace: str = "kube-system"
+    lease_duration_seconds: int = 15
+    renew_deadline_seconds: float = 10.0
+    retry_period_seconds: float = 2.0
+
+
+class _LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class LeaderElector:
+    """One candidate.
+
+    Args:
+        options: which lease, and how long it lasts.
+        identity: its name, unlike that of every other candidate.
+        controller: under which name it records that it has become leader.
+        now_ns: the time in nanoseconds; that of a steady clock will do but for what the lease says.
+        jitter: a random number in [0, 1).
+
+    Attributes:
+        leads: whether it is the leader, as far as it knows.
+        holder: who holds the lease, as it was seen last; "" for nobody.
+        renewed_ns: when the lease was last acquired or renewed.
+    """
+
+    def __init__(
+        self,
+        options: LeaderElectionOptions,
+        *,
+        identity: str,
+        controller: str,
+        now_ns: Callable[[], int],
+        jitter: Callable[[], float],
+    ) -> None:
+        self.options = options
+        self.identity = identity
+        self.leads = False
+        self.holder = ""
+        self.renewed_ns = 0
+        self._controller = controller
+        self._now_ns = now_ns
+        self._jitter = jitter
+        self._path = _LEASES.format(namespace=options.resource_namespace)
+        self._query = f"timeout={options.renew_deadline_seconds / 2:g}s"
+        self._document: dict[str, object] = {}
+        self._observed = _LeaseSpec()
+        self._observed_ns = 0
+
+    # --- the life of a leader -----------------------------------------------------------------------------------------
+
+    def acquire(self) -> Steps:
+        """Try until the lease is ours, then record the event."""
+        retry = self.options.retry_period_seconds
+        while not (yield from self._try_acquire_or_renew()):
+            yield retry * (1.0 + JITTER_FACTOR * self._jitter())
+        self.leads = True
+        yield from self._record("became leader")
+
+    def renew(self) -> Steps:
+        """Keep the lease for as long as that goes; when this ends, it is lost."""
+        retry, deadline_ns = self.options.retry_period_seconds, int(self.options.renew_deadline_seconds * SECOND_NS)
+        tried_ns = self._now_ns()
+        while self._now_ns() - tried_ns < deadline_ns:
+            if (yield from self._try_acquire_or_renew()):
+                tried_ns = self._now_ns() + int(retry * SECOND_NS)
+            yield retry
+        self.leads = False
+
+    def release(self) -> Steps:
+        """Give the lease up, so that another candidate need not wait; to be called when `renew` has been left off."""
+        response = yield self._get()
+        if not response.ok or self.holder != self.identity:
+            self.leads = False
+            return
+        lease = self._observe(response)
+        now = format_micro_time(self._now_ns())
+        spec = _LeaseSpec("", 1, now, now, lease.lease_transitions or 0)
+        yield from self._update(spec)
+        self.leads = False
+
+    def expired_for_seconds(self) -> float:
+        """Return for how long the lease of this leader has been over without having been renewed; 0 where it has not."""
+        if not self.leads:
+            return 0.0
+        over_ns = self.renewed_ns + self.options.lease_duration_seconds * SECOND_NS
+        return max(0.0, (self._now_ns() - over_ns) / SECOND_NS)
+
+    # --- one attempt --------------------------------------------------------------------------------------------------
+
+    def _try_acquire_or_renew(self) -> _Attempt:
+        now_ns = self._now_ns()
+        now = format_micro_time(now_ns)
+        wanted = _LeaseSpec(self.identity, self.options.lease_duration_seconds, now, now, 0)
+        is_holder = self.holder == self.identity
+        # Nobody else should have written to a lease that we hold: no need to look first.
+        if is_holder and self._is_valid(now_ns) and (yield from self._update(_continued(wanted, self._observed))):
+            return True
+        response = yield self._get()
+        if response.status == _NOT_FOUND:
+            return (yield from self._create(wanted))
+        if not response.ok:
+            return False
+        lease = self._observe(response)
+        is_holder = self.holder == self.identity
+        if self.holder and self._is_valid(now_ns) and not is_holder:
+            return False
+        if is_holder:
+            return (yield from self._update(_continued(wanted, lease)))
+        return (
+            yield from self._update(
+                msgspec.structs.replace(wanted, lease_transitions=(lease.lease_transitions or 0) + 1)
+            )
+        )
+
+    def _is_valid(self, now_ns: int) -> bool:
+        return self._observed_ns + (self._observed.lease_duration_seconds or 0) * SECOND_NS > now_ns
+
+    def _observe(self, response: ApiResponse) -> _LeaseSpec:
+        """Take in the lease as the server has it; how long it is valid counts from when a change of it was seen."""
+        document = msgspec.json.decode(response.body, type=dict[str, object])
+        spec = msgspec.convert(document.get("spec") or {}, _LeaseSpec)
+        if spec != self._observed:
+            self._see(spec)
+        self._document = document
+        return spec
+
+    def _see(self, spec: _LeaseSpec) -> None:
+        self._observed = spec
+        self._observed_ns = self._now_ns()
+        self.holder = spec.holder_identity or ""
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def _get(self) -> ApiRequest:
+        return ApiRequest("GET", f"{self._path}/{self.options.resource_name}", query=self._query)
+
+    def _create(self, spec: _LeaseSpec) -> _Attempt:
+        metadata = {"name": self.options.resource_name, "namespace": self.options.resource_namespace}
+        self._document = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": metadata}
+        body = _encode({**self._document, "spec": spec})
+        return (yield from self._write(ApiRequest("POST", self._path, body, query=self._query), spec))
+
+    def _update(self, spec: _LeaseSpec) -> _Attempt:
+        path = f"{self._path}/{self.options.resource_name}"
+        body = _encode({**self._document, "spec": spec})
+        return (yield from self._write(ApiRequest("PUT", path, body, query=self._query), spec))
+
+    def _write(self, request: ApiRequest, spec: _LeaseSpec) -> _Attempt:
+        response = yield request
+        if not response.ok:
+            return False
+        self._document = msgspec.json.decode(response.body, type=dict[str, object])
+        self._see(spec)
+        self.renewed_ns = self._observed_ns
+        return True
+
+    def _record(self, what: str) -> Steps:
+        metadata = self._document.get("metadata")
+        found: Mapping[str, object] = metadata if isinstance(metadata, dict) else {}
+        namespace, now_ns = self.options.resource_namespace, self._now_ns()
+        event = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": f"{self.options.resource_name}.{now_ns:x}", "namespace": namespace},
+            "involvedObject": {
+                "kind": "Lease",
+                "namespace": namespace,
+                "name": self.options.resource_name,
+                "uid": found.get("uid"),
+                "apiVersion": "coordination.k8s.io/v1",
+                "resourceVersion": found.get("resourceVersion"),
+            },
+            "reason": "LeaderElection",
+            "message": f"{self.identity} {what}",
+            "source": {"component": self._controller},
+            "firstTimestamp": format_time(now_ns),
+            "lastTimestamp": format_time(now_ns),
+            "count": 1,
+            "type": "Normal",
+            "eventTime": None,
+            "reportingComponent": self._controller,
+            "reportingInstance": "",
+        }
+        yield ApiRequest("POST", f"/api/v1/namespaces/{namespace}/events", _encode(event))
+
+
+def _continued(wanted: _LeaseSpec, before: _LeaseSpec) -> _LeaseSpec:
+    """Return a lease that is held already: since when, and after how many others, stays."""
+    return msgspec.structs.replace(
+        wanted, acquire_time=before.acquire_time, lease_transitions=before.lease_transitions or 0
+    )

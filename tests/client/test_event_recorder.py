@@ -1,0 +1,150 @@
+"""Events: the first is created, the second makes a series, later ones count; what is over is forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.client.event_recorder import FINISH_NS, MAX_TRIES, REFRESH_NS, EventRecorder, EventRecording, PodEvent
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.pod import Pod
+
+START_NS = 1_800_000_000_123_456_789
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now_ns = START_NS
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+def event(name: str = "p", *, version: str = "7", note: str = "no room", reason: str = "FailedScheduling") -> PodEvent:
+    pod = Pod(metadata=ObjectMeta(name=name, namespace="n", uid=f"uid-{name}", resource_version=version))
+    return PodEvent(pod, "Warning", reason, "Scheduling", note, "default-scheduler")
+
+
+def recorded(recorder: EventRecorder, told: PodEvent) -> EventRecording:
+    recording = recorder.record(told)
+    assert recording is not None
+    return recording
+
+
+def answered(recording: EventRecording, *statuses: int) -> tuple[list[tuple[str, str]], list[float], bool]:
+    """Drive a recording with these answers; return the requests, the pauses, and whether it was written."""
+    requests: list[tuple[str, str]] = []
+    pauses: list[float] = []
+    left = list(statuses)
+    steps = recording.exchange()
+    try:
+        step = next(steps)
+        while True:
+            if isinstance(step, ApiRequest):
+                requests.append((step.method, step.path))
+                step = steps.send(ApiResponse(left.pop(0)))
+            else:
+                pauses.append(step)
+                step = next(steps)
+    except StopIteration as ended:
+        return requests, pauses, ended.value
+
+
+def test_an_event_is_created_as_upstream_writes_it() -> None:
+    recording = recorded(EventRecorder("host", Time()), event())
+    request = next(recording.exchange())
+    assert isinstance(request, ApiRequest)
+    assert (request.method, request.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/n/events")
+    assert msgspec.json.decode(request.body) == {
+        "kind": "Event", "apiVersion": "events.k8s.io/v1",
+        "metadata": {"name": f"p.{START_NS:x}", "namespace": "n"},
+        "eventTime": "2027-01-15T08:00:00.123456Z",
+        "reportingController": "default-scheduler", "reportingInstance": "default-scheduler-host",
+        "action": "Scheduling", "reason": "FailedScheduling", "note": "no room", "type": "Warning",
+        "regarding": {"kind": "Pod", "namespace": "n", "name": "p", "uid": "uid-p", "apiVersion": "v1", "resourceVersion": "7"},
+        "deprecatedSource": {}, "deprecatedFirstTimestamp": None, "deprecatedLastTimestamp": None,
+    }  # fmt: skip
+
+
+def test_equal_events_make_a_series_of_which_the_second_is_written() -> None:
+    time = Time()
+    recorder = EventRecorder("host", time)
+    first = recorded(recorder, event())
+    time.now_ns += 1_000_000_000
+    second = recorded(recorder, event(note="still no room"))
+    assert recorder.record(event()) is None
+    request = next(second.exchange())
+    assert isinstance(request, ApiRequest)
+    assert (request.method, request.path) == ("PATCH", f"{first.path}/{first.name}")
+    assert msgspec.json.decode(request.body) == {
+        "series": {"count": 2, "lastObservedTime": "2027-01-15T08:00:01.123456Z"}
+    }
+
+
+def test_an_event_of_a_new_version_of_the_pod_is_a_new_event() -> None:
+    recorder = EventRecorder("host", Time())
+    names = {recorded(recorder, event(version=version)).name for version in ("7", "8")}
+    assert len(names) == 2
+
+
+def test_placements_are_not_kept_as_they_never_come_again() -> None:
+    recorder = EventRecorder("host", Time())
+    assert not recorded(recorder, event(reason="Scheduled")).is_series
+    assert not recorded(recorder, event(reason="Scheduled")).is_series
+
+
+def test_counts_are_written_now_and_then_and_at_the_end_of_a_series() -> None:
+    time = Time()
+    recorder = EventRecorder("host", time)
+    for told in (event(), event(), event(), event("q")):
+        recorder.record(told)
+    assert recorder.next_wakeup_ns() == START_NS + FINISH_NS
+    time.now_ns = START_NS + FINISH_NS
+    assert recorder.tick() == []
+    time.now_ns = START_NS + 2 * FINISH_NS
+    [final] = recorder.tick()
+    assert final.document["series"] == {"count": 3, "lastObservedTime": "2027-01-15T08:00:00.123456Z"}
+    assert not recorded(recorder, event()).is_series
+    assert not recorded(recorder, event("q")).is_series
+
+
+def test_a_series_that_goes_on_is_written_every_half_hour() -> None:
+    time = Time()
+    recorder = EventRecorder("host", time)
+    for told in (event(), event()):
+        recorder.record(told)
+    written: list[Any] = []
+    while time.now_ns < START_NS + REFRESH_NS:
+        time.now_ns += FINISH_NS // 2
+        recorder.record(event())
+        written += [recording.document["series"] for recording in recorder.tick()]
+    assert [series["count"] for series in written] == [12]
+
+
+@pytest.mark.parametrize(
+    ("series", "statuses", "methods", "pauses", "written"),
+    [
+        pytest.param(False, [201], ["POST"], 0, True, id="created"),
+        pytest.param(False, [409], ["POST"], 0, False, id="a name that is taken is given up"),
+        pytest.param(False, [403], ["POST"], 0, False, id="what is forbidden is given up"),
+        pytest.param(False, [NO_ANSWER, 201], ["POST", "POST"], 1, True, id="without an answer it is tried again"),
+        pytest.param(False, [NO_ANSWER] * MAX_TRIES, ["POST"] * MAX_TRIES, MAX_TRIES - 1, False, id="but not for ever"),
+        pytest.param(True, [200], ["PATCH"], 0, True, id="a series is patched"),
+        pytest.param(True, [404, 201], ["PATCH", "POST"], 0, True, id="a series whose event is gone is created"),
+        pytest.param(
+            True, [404, 409, 200], ["PATCH", "POST", "PATCH"], 1, True, id="and patched where it has come meanwhile"
+        ),
+    ],
+)
+def test_a_recording_is_tried_as_upstream_tries_it(
+    series: bool, statuses: list[int], methods: list[str], pauses: int, written: bool
+) -> None:
+    recorder = EventRecorder("host", Time())
+    recording = recorded(recorder, event())
+    if series:
+        recording = recorded(recorder, event())
+    requests, waited, was_written = answered(recording, *statuses)
+    assert ([method for method, _ in requests], len(waited), was_written) == (methods, pauses, written)

@@ -1,0 +1,317 @@
+"""What lists of actions become on the wire: which requests, in which order, and what a refusal leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
+
+import msgspec
+import pytest
+
+from bayplan.client.event_recorder import PodEvent
+from bayplan.client.exchanges import Exchange, exchanges_of
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse, path_of
+from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
+from bayplan.objects.meta import KubernetesObject, ObjectMeta, ObjectReference
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod, PodSpec
+from bayplan.objects.resource import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
+from bayplan.objects.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeSpec,
+)
+from bayplan.objects.volumes import PersistentVolumeClaimSpec
+from bayplan.plugins.pod_claims import BIND_COMPLETED, SELECTED_NODE
+
+T = TypeVar("T", bound=KubernetesObject)
+Answers = Mapping[str, list[ApiResponse]]
+
+POD_PATH = "/api/v1/namespaces/n/pods"
+OK = ApiResponse(200, b"{}")
+
+
+def pod(name: str = "p") -> Pod:
+    metadata = ObjectMeta(name=name, namespace="n", uid=f"uid-{name}", resource_version="7", generation=1)
+    return Pod(metadata=metadata, spec=PodSpec(scheduler_name="second" if name == "vip" else "default-scheduler"))
+
+
+def refusal(status: int, message: str = "no") -> ApiResponse:
+    return ApiResponse(status, msgspec.json.encode({"kind": "Status", "message": message}))
+
+
+class Host:
+    """A host that notes what it is told, and answers requests from lists."""
+
+    def __init__(self, answers: Answers | None = None, objects: tuple[KubernetesObject, ...] = ()) -> None:
+        self.answers = {request: list(found) for request, found in (answers or {}).items()}
+        self.objects = {(type(item), item.key): item for item in objects}
+        self.log: list[str] = []
+        self.bodies: dict[str, object] = {}
+        self.pauses = 0
+        self.on_pause: Callable[[], None] = lambda: None
+
+    def find(self, kind: type[T], key: str) -> T | None:
+        return cast("T | None", self.objects.get((kind, key)))
+
+    def now_ns(self) -> int:
+        return 1_800_000_000_000_000_000
+
+    def happened(self, event: PodEvent) -> None:
+        self.log.append(f"event {event.reason} of {event.pod.metadata.name} by {event.controller}")
+
+    def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
+        self.log.append(f"{point} of {key} failed in {plugin}: {message}")
+
+    def preemption_failed(self, pod: Pod) -> None:
+        self.log.append(f"preemption for {pod.key} failed")
+
+    def run(self, exchange: Exchange) -> None:
+        try:
+            step = next(exchange.steps)
+            while True:
+                if isinstance(step, ApiRequest):
+                    step = exchange.steps.send(self._answer(step))
+                    continue
+                self.pauses += 1
+                self.on_pause()
+                step = next(exchange.steps)
+        except StopIteration:
+            return
+
+    def _answer(self, request: ApiRequest) -> ApiResponse:
+        name = f"{request.method} {request.path}"
+        self.log.append(name)
+        if request.body:
+            self.bodies[name] = msgspec.json.decode(request.body)
+        found = self.answers.get(name)
+        return OK if not found else found.pop(0) if len(found) > 1 else found[0]
+
+    def carry_out(self, *actions: Action) -> list[str]:
+        for exchange in exchanges_of(actions, self):
+            self.run(exchange)
+        return self.log
+
+
+def emit(of: Pod, reason: str) -> Emit:
+    return Emit(of, "Normal", reason, "Doing", "note")
+
+
+@pytest.mark.parametrize(
+    ("actions", "want"),
+    [
+        pytest.param([Bind(pod(), "n1")], [f"POST {POD_PATH}/p/binding"], id="a pod is bound"),
+        pytest.param([Bind(pod(), "n1", "extender")], [], id="an extender has bound it already"),
+        pytest.param(
+            [emit(pod(), "FailedScheduling"), SetCondition(pod(), "Unschedulable", "no room")],
+            ["event FailedScheduling of p by default-scheduler", f"PATCH {POD_PATH}/p/status"],
+            id="a pod finds no node",
+        ),
+        pytest.param([Nominate(pod(), "n1")], [f"PATCH {POD_PATH}/p/status"], id="a nomination alone"),
+        pytest.param([Nominate(pod(), "")], [], id="a nomination that is not there is not cleared"),
+        pytest.param(
+            [Evict(pod("a"), pod("vip"), "n1"), emit(pod("a"), "Preempted"), Evict(pod("b"), pod("vip"), "n1"),
+             emit(pod("b"), "Preempted"), Nominate(pod("c"), "n2")],
+            [f"PATCH {POD_PATH}/a/status", f"DELETE {POD_PATH}/a", "event Preempted of a by second",
+             f"PATCH {POD_PATH}/b/status", f"DELETE {POD_PATH}/b", "event Preempted of b by second",
+             f"PATCH {POD_PATH}/c/status"],
+            id="victims go one after the other, and what follows is another exchange",
+        ),
+        pytest.param(
+            [Bind(pod("a"), "n1"), Bind(pod("b"), "n1")], [f"POST {POD_PATH}/a/binding", f"POST {POD_PATH}/b/binding"],
+            id="two pods are two exchanges",
+        ),
+    ],
+)  # fmt: skip
+def test_actions_become_requests(actions: list[Action], want: list[str]) -> None:
+    # Pods of one list are the same object, as in the engine.
+    assert _of_one_preemptor(Host(), actions) == want
+
+
+def _of_one_preemptor(host: Host, actions: list[Action]) -> list[str]:
+    preemptor = pod("vip")
+    found = [Evict(action.pod, preemptor, "n1") if isinstance(action, Evict) else action for action in actions]
+    return host.carry_out(*found)
+
+
+def test_condition_and_nomination_of_one_pod_are_one_patch() -> None:
+    host, vip = Host(), pod("vip")
+    host.carry_out(SetCondition(vip, "Unschedulable", "no room"), Nominate(vip, "n1"))
+    [body] = host.bodies.values()
+    assert isinstance(body, dict)
+    assert body["status"]["nominatedNodeName"] == "n1"
+    assert body["status"]["conditions"][0]["message"] == "no room"
+
+
+def test_a_binding_says_which_pod_it_means() -> None:
+    host = Host()
+    host.carry_out(Bind(pod(), "n1"))
+    assert host.bodies == {
+        f"POST {POD_PATH}/p/binding": {
+            "kind": "Binding", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "n", "uid": "uid-p"},
+            "target": {"kind": "Node", "name": "n1"},
+        }
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        pytest.param(refusal(409, "is being deleted"), "is being deleted", id="the server's words"),
+        pytest.param(ApiResponse(500, b"oops"), "the server answered with status 500", id="no words"),
+        pytest.param(ApiResponse(NO_ANSWER, b"connection refused"), "connection refused", id="no answer"),
+    ],
+)
+def test_a_refused_binding_goes_back_to_the_engine(answer: ApiResponse, want: str) -> None:
+    host = Host({f"POST {POD_PATH}/p/binding": [answer]})
+    assert host.carry_out(Bind(pod(), "n1"))[1:] == [f"Bind of n/p failed in DefaultBinder: {want}"]
+
+
+def test_a_patch_of_a_status_is_tried_again_where_the_server_can_not_just_now() -> None:
+    path = f"PATCH {POD_PATH}/p/status"
+    host = Host({path: [refusal(503), refusal(409), OK]})
+    assert host.carry_out(SetCondition(pod(), "Unschedulable", "")) == [path] * 3
+    host = Host({path: [refusal(503)]})
+    assert host.carry_out(SetCondition(pod(), "Unschedulable", "")) == [path] * 4
+    host = Host({path: [refusal(404)]})
+    assert host.carry_out(SetCondition(pod(), "Unschedulable", "")) == [path]
+
+
+def test_a_victim_that_is_gone_is_none_and_another_failure_ends_the_preemption() -> None:
+    vip, a, b = pod("vip"), pod("a"), pod("b")
+    actions: list[Action] = [Evict(a, vip, "n1"), emit(a, "Preempted"), Evict(b, vip, "n1"), emit(b, "Preempted")]
+    gone = Host({f"PATCH {POD_PATH}/a/status": [refusal(404)]}).carry_out(*actions)
+    assert gone[1:] == [f"PATCH {POD_PATH}/b/status", f"DELETE {POD_PATH}/b", "event Preempted of b by second"]
+    failed = Host({f"DELETE {POD_PATH}/a": [refusal(403)]}).carry_out(*actions)
+    assert failed[2:] == ["preemption for n/vip failed"]
+
+
+# Volumes and claims.
+
+
+NODE = Node(metadata=ObjectMeta(name="n1"))
+CLAIM = PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="n", uid="uid-c", resource_version="3"))
+VOLUME = PersistentVolume(
+    metadata=ObjectMeta(name="v", resource_version="5", annotations={"bound": "yes"}),
+    spec=PersistentVolumeSpec(
+        claim_ref=ObjectReference(api_version="v1", kind="PersistentVolumeClaim", namespace="n", name="c", uid="uid-c")
+    ),
+)
+BOUND = PersistentVolumeClaim(
+    metadata=ObjectMeta(name="c", namespace="n", uid="uid-c", annotations={BIND_COMPLETED: "yes", SELECTED_NODE: "n1"}),
+    spec=PersistentVolumeClaimSpec(volume_name="v"),
+)
+VOLUME_PATH = path_of(PersistentVolume, name="v")
+WHOLE = ApiResponse(200, b'{"metadata": {"name": "v", "resourceVersion": "9"}, "spec": {"csi": {"driver": "d"}}}')
+
+
+def test_a_volume_is_written_whole_and_waited_for() -> None:
+    host = Host({f"GET {VOLUME_PATH}": [WHOLE]}, (NODE, CLAIM, VOLUME, pod()))
+    host.on_pause = lambda: host.objects.update({(PersistentVolumeClaim, CLAIM.key): BOUND})
+    log = host.carry_out(Update(pod(), "n1", VOLUME), Bind(pod(), "n1"))
+    assert log == [f"GET {VOLUME_PATH}", f"PUT {VOLUME_PATH}", f"POST {POD_PATH}/p/binding"]
+    assert host.bodies[f"PUT {VOLUME_PATH}"] == {
+        "metadata": {"name": "v", "resourceVersion": "5", "annotations": {"bound": "yes"}},
+        "spec": {
+            "csi": {"driver": "d"},
+            "claimRef": {
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "n", "name": "c", "uid": "uid-c",
+                "resourceVersion": "3",
+            },
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("objects", "want"),
+    [
+        pytest.param((CLAIM, VOLUME, pod()), 'failed to get node "n1": node "n1" not found', id="the node has gone"),
+        pytest.param((NODE, CLAIM, VOLUME), 'pod does not exist any more: pod "p" not found', id="the pod has gone"),
+        pytest.param(
+            (NODE, CLAIM, PersistentVolume(metadata=ObjectMeta(name="v", resource_version="9")), pod()),
+            'ClaimRef got reset for pv "v"', id="the volume was taken back",
+        ),
+        pytest.param((NODE, CLAIM, VOLUME, pod()), "context deadline exceeded", id="nobody binds the claim"),
+    ],
+)  # fmt: skip
+def test_a_wait_for_volumes_can_fail(objects: tuple[KubernetesObject, ...], want: str) -> None:
+    host = Host({f"GET {VOLUME_PATH}": [WHOLE]}, objects)
+    log = host.carry_out(Update(pod(), "n1", VOLUME), Bind(pod(), "n1"))
+    assert log[-1] == f"PreBind of n/p failed in VolumeBinding: binding volumes: {want}"
+
+
+def test_a_claim_for_which_no_volume_could_be_made_fails() -> None:
+    path = path_of(PersistentVolumeClaim, "n", "c")
+    asks = PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="n", annotations={SELECTED_NODE: "n1"}))
+    reset = PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="n", annotations={"other": "x"}))
+    host = Host({f"GET {path}": [ApiResponse(200, b'{"metadata": {}}')]}, (NODE, reset, pod()))
+    log = host.carry_out(Update(pod(), "n1", asks), Bind(pod(), "n1"))
+    assert log[-1] == 'PreBind of n/p failed in VolumeBinding: binding volumes: provisioning failed for PVC "c"'
+
+
+DEVICES = ResourceClaim(
+    metadata=ObjectMeta(name="d", namespace="n", uid="uid-d", finalizers=("keep",)),
+    status=ResourceClaimStatus(
+        allocation=AllocationResult(),
+        reserved_for=(ResourceClaimConsumerReference(resource="pods", name="p", uid="uid-p"),),
+    ),
+)
+CLAIM_PATH = path_of(ResourceClaim, "n", "d")
+FOUND = ApiResponse(200, b'{"metadata": {"name": "d", "uid": "uid-d"}, "spec": {}}')
+
+
+def test_a_resource_claim_is_protected_then_allocated() -> None:
+    host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [FOUND]})
+    log = host.carry_out(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
+    assert log == [f"GET {CLAIM_PATH}", f"PUT {CLAIM_PATH}", f"PUT {CLAIM_PATH}/status", f"POST {POD_PATH}/p/binding"]
+    status = host.bodies[f"PUT {CLAIM_PATH}/status"]
+    assert isinstance(status, dict)
+    assert status["status"]["reservedFor"] == [{"resource": "pods", "name": "p", "uid": "uid-p"}]
+
+
+@pytest.mark.parametrize(
+    ("answers", "want"),
+    [
+        pytest.param(
+            {f"PUT {CLAIM_PATH}": [refusal(403)]}, "add finalizer to claim n/d: no", id="it can't be protected"
+        ),
+        pytest.param(
+            {f"PUT {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}/status": [refusal(422)]},
+            "add allocation and reservation to claim n/d: no", id="it can't be allocated",
+        ),
+        pytest.param(
+            {f"GET {CLAIM_PATH}": [ApiResponse(200, b'{"metadata": {"uid": "another"}}')]},
+            "claim n/d got deleted in the meantime", id="another claim has its name",
+        ),
+        pytest.param(
+            {f"GET {CLAIM_PATH}": [ApiResponse(200, b'{"metadata": {"uid": "uid-d"}, "status": {"allocation": '
+                                                    b'{"devices": {"results": [{"device": "x"}]}}}}')]},
+            "claim n/d got allocated elsewhere in the meantime", id="somebody else has allocated it",
+        ),
+    ],
+)  # fmt: skip
+def test_a_resource_claim_can_fail(answers: Answers, want: str) -> None:
+    host = Host({f"GET {CLAIM_PATH}": [FOUND], **answers})
+    log = host.carry_out(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
+    assert log[-1] == f"PreBind of n/p failed in DynamicResources: {want}"
+
+
+def test_a_conflict_about_a_resource_claim_is_tried_again() -> None:
+    host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [refusal(409), FOUND]})
+    log = host.carry_out(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
+    assert log.count(f"PUT {CLAIM_PATH}") == 2
+    assert log[-1] == f"POST {POD_PATH}/p/binding"
+
+
+def test_claims_of_extended_resources_are_made() -> None:
+    made = ResourceClaim(metadata=ObjectMeta(name="p-x", namespace="n"), status=DEVICES.status)
+    collection = path_of(ResourceClaim, "n")
+    host = Host({f"POST {collection}": [ApiResponse(201, b'{"metadata": {"name": "p-x", "uid": "u"}}')]})
+    log = host.carry_out(Update(pod(), "n1", made), Bind(pod(), "n1"))
+    assert log == [f"POST {collection}", f"PUT {collection}/p-x/status", f"POST {POD_PATH}/p/binding"]
