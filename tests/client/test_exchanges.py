@@ -24,7 +24,6 @@ from bayplan.objects.resource import (
 from bayplan.objects.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
     PersistentVolumeSpec,
 )
 from bayplan.objects.volumes import PersistentVolumeClaimSpec
