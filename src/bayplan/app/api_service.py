@@ -1,27 +1,95 @@
-"""From options and files to a Kubernetes API that is ready to run."""
+"""From options and files to a server that is ready to run: a Kubernetes API, and the cluster and the scheduler behind it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bayplan.apiserver.http.server import ApiServer, ServerOptions
 from bayplan.apiserver.rest.loading import Loaded, Source, load_documents
+from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
+from bayplan.base.clock import Clock
 from bayplan.formats.documents import read_documents
 from bayplan.formats.files import find_files, read_bytes
 
 
-def make_api_server(options: ServerOptions, paths: Sequence[str]) -> tuple[ApiServer, Loaded]:
-    """Return a server with what the files hold, and what that was.
+class Service:
+    """A server with the simulator behind it, not yet running.
+
+    Args:
+        server: listens. simulator: what it is about.
+        loaded: what was read from files.
+    """
+
+    def __init__(self, server: ApiServer, simulator: SimulatorServer, loaded: Loaded) -> None:
+        self.server = server
+        self.simulator = simulator
+        self.loaded = loaded
+
+    def run(self, on_ready: Callable[[], None] | None = None) -> None:
+        """Serve until the process is told to end.
+
+        Args:
+            on_ready: is called, on the event loop, when requests are answered.
+
+        Raises:
+            InputError: the disk of a durable store has refused a write.
+        """
+
+        def ready() -> None:
+            self.simulator.start()
+            if on_ready is not None:
+                on_ready()
+
+        try:
+            self.server.run(on_ready=ready)
+        finally:
+            self.simulator.stop()
+
+    def close(self) -> None:
+        """Close what does not run."""
+        self.simulator.stop()
+        self.server.close()
+
+
+def make_service(
+    options: ServerOptions, simulator_options: SimulatorOptions, paths: Sequence[str], clock: Clock | None = None
+) -> Service:
+    """Return a server with what the files hold, and a simulator that works on it.
 
     Args:
         options: where and how to serve.
+        simulator_options: how to simulate.
         paths: manifests and dumps, see `bayplan.formats.files.find_files`; none leaves the cluster empty.
+        clock: of everything; real time where it is not given.
+
+    Raises:
+        InputError: options, address, store, configuration, plugin or a document that can't be used.
+    """
+    clock = clock or Clock()
+    server, loaded = make_api_server(options, paths, clock.seconds)
+    try:
+        simulator = SimulatorServer(server.api, simulator_options, clock)
+    except BaseException:
+        server.close()
+        raise
+    return Service(server, simulator, loaded)
+
+
+def make_api_server(
+    options: ServerOptions, paths: Sequence[str], clock: Callable[[], float] | None = None
+) -> tuple[ApiServer, Loaded]:
+    """Return an API with what the files hold and nothing that works on it, and what that was.
+
+    Args:
+        options: where and how to serve.
+        paths: see `make_service`.
+        clock: tells the time in seconds since 1970; None for the machine's.
 
     Raises:
         InputError: options, address, store or a document that can't be used.
     """
-    server = ApiServer(options)
+    server = ApiServer(options) if clock is None else ApiServer(options, clock=clock)
     try:
         loaded = load_documents(server.backend, _documents(paths)) if paths else Loaded()
     except BaseException:

@@ -9,6 +9,7 @@ import os
 import secrets
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,16 +76,17 @@ class ApiServer:
 
     Args:
         options: checked.
+        clock: tells the server's time, in seconds since 1970.
 
     Attributes:
-        backend: for loading documents before it runs.
+        backend: for loading documents before it runs. api: what answers requests, for callers in this process.
         url: where clients reach it; known from the start, because the socket is bound at once.
 
     Raises:
         InputError: the options are wrong, the address is taken, or the file is no store.
     """
 
-    def __init__(self, options: ServerOptions) -> None:
+    def __init__(self, options: ServerOptions, *, clock: Callable[[], float] = time.time) -> None:
         check_options(options)
         self.options = options
         self._socket = _bind(options)
@@ -92,11 +94,11 @@ class ApiServer:
         self._recorder: DurableRecorder | None = None
         if options.store is not None:
             self._recorder = DurableRecorder(options.store, store, on_failure=self._disk_failed)
-        self.backend = Backend(store)
+        self.backend = Backend(store, clock=clock)
         bootstrap(self.backend)
         self.url = self._url()
-        api = Api(self.backend, address=self.url.partition("//")[2])
-        self._application = Application(api, token=options.token, recorder=self._recorder)
+        self.api = Api(self.backend, address=self.url.partition("//")[2])
+        self._application = Application(self.api, token=options.token, recorder=self._recorder)
         self._server: _Server | None = None
         self._failure: Exception | None = None
 

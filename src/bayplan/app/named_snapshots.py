@@ -1,0 +1,100 @@
+"""Moments of a cluster that are kept under names, and the one that a reset goes back to. Keeping and going back take no time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bayplan.apiserver.store.store import Snapshot, Store
+from bayplan.base.clock import Clock
+from bayplan.base.errors import InputError
+
+MOST = 100
+LONGEST_NAME = 100
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSnapshot:
+    """A moment.
+
+    Attributes:
+        name: its name. taken_ns: when it was, by the clock. revision: of the store then.
+        contents: the documents.
+    """
+
+    name: str
+    taken_ns: int
+    revision: int
+    contents: Snapshot
+
+
+class NamedSnapshots:
+    """Snapshots of a store, oldest first. Used on the loop.
+
+    Args:
+        store: of documents. clock: says when.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._kept: dict[str, NamedSnapshot] = {}
+        self._first: Snapshot | None = None
+
+    def all(self) -> Sequence[NamedSnapshot]:
+        """Return all of them, oldest first."""
+        return tuple(self._kept.values())
+
+    def get(self, name: str) -> NamedSnapshot:
+        """Return one.
+
+        Raises:
+            InputError: there is none of that name.
+        """
+        found = self._kept.get(name)
+        if found is None:
+            known = ", ".join(self._kept) or "none"
+            raise InputError("snapshot", got=f"'{name}'", wanted=f"one of those there are: {known}")
+        return found
+
+    def take(self, name: str) -> NamedSnapshot:
+        """Keep the cluster as it is now.
+
+        Raises:
+            InputError: the name is taken or no name, or there are too many.
+        """
+        if not name or len(name) > LONGEST_NAME or not name.isprintable():
+            raise InputError("name of a snapshot", got=repr(name), wanted=f"1 to {LONGEST_NAME} characters")
+        if name in self._kept:
+            raise InputError("name of a snapshot", got=f"'{name}', which is taken", hint="another name")
+        if len(self._kept) >= MOST:
+            raise InputError("snapshots", got=f"{MOST} already", hint="delete one")
+        contents = self._store.snapshot()
+        kept = self._kept[name] = NamedSnapshot(name, self._clock.now_ns(), contents.revision, contents)
+        return kept
+
+    def restore(self, name: str) -> None:
+        """Go back to a moment. Watches end; whoever lists again sees the cluster as it was.
+
+        Raises:
+            InputError: there is none of that name.
+        """
+        self._store.restore(self.get(name).contents)
+
+    def delete(self, name: str) -> None:
+        """Forget a moment.
+
+        Raises:
+            InputError: there is none of that name.
+        """
+        self.get(name)
+        del self._kept[name]
+
+    def keep_first(self) -> None:
+        """Keep the cluster as what `reset` goes back to."""
+        self._first = self._store.snapshot()
+
+    def reset(self) -> None:
+        """Go back to the cluster as it was at the start."""
+        if self._first is not None:
+            self._store.restore(self._first)

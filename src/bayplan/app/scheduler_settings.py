@@ -1,0 +1,166 @@
+"""How the scheduler of a server is set up: configuration, plugins, gates and seed in, schedulers out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
+from bayplan.base.clock import Clock
+from bayplan.base.errors import ConfigurationError
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.scheduler import Scheduler
+from bayplan.extender.connections import ExtenderConnections
+from bayplan.extender.tls_check import check_extender_tls
+from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.registry import Registry
+from bayplan.live.plugin_guard import GuardedRegistry
+from bayplan.live.plugin_runner import PluginRunner
+from bayplan.plugins.registry import in_tree_registry
+
+NOBODY = "none.bayplan.io"
+"""The scheduler name of a server that leaves all pods to schedulers outside: nobody asks for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerOptions:
+    """What a user can say about the scheduler.
+
+    Attributes:
+        config: file with a KubeSchedulerConfiguration; None for the default one.
+        plugins: see `bayplan.app.custom_plugins.load_custom_plugins`.
+        feature_gates: as ``--feature-gates`` of kube-scheduler.
+        seed: of the choice among equally good nodes.
+        enabled: False leaves all pods to schedulers outside.
+    """
+
+    config: Path | None = None
+    plugins: Sequence[str] = ()
+    feature_gates: str = ""
+    seed: int = 0
+    enabled: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulerSettings:
+    """A set-up that was found to be good.
+
+    Attributes:
+        options: what it was made from.
+        configuration_text: the configuration as it was given; "" where none was.
+        configuration: what it comes to, custom plugins included.
+        registry: the plugins that there are; custom ones are guarded.
+        feature_gates: settings that change decisions.
+        custom_plugins: those that options enable.
+        connections: with the extenders of the configuration.
+    """
+
+    options: SchedulerOptions
+    configuration_text: str
+    configuration: SchedulerConfiguration
+    registry: Registry
+    feature_gates: FeatureGates
+    custom_plugins: Sequence[CustomPlugin]
+    connections: ExtenderConnections = field(repr=False)
+
+    @property
+    def seed(self) -> int:
+        """Return the seed of the choice among equally good nodes."""
+        return self.options.seed
+
+    @property
+    def plugin_files(self) -> Mapping[str, str]:
+        """Return the files of custom plugins by the plugins' names; "" for one of an installed package."""
+        return {custom.plugin.name: custom.file for custom in self.custom_plugins}
+
+    def maker(self, clock: Clock) -> Callable[[], Scheduler]:
+        """Return a function that makes a scheduler for an empty cluster; it begins when it is made."""
+        configuration = self.configuration
+        if not self.options.enabled:
+            configuration = replace(
+                configuration, profiles=(replace(configuration.profiles[0], scheduler_name=NOBODY),)
+            )
+
+        def make() -> Scheduler:
+            return assemble_scheduler(
+                configuration,
+                self.registry,
+                feature_gates=self.feature_gates,
+                seed=self.seed,
+                start_ns=clock.now_ns(),
+                extenders=self.connections.extenders,
+            )
+
+        return make
+
+    def with_text(self, text: str) -> SchedulerSettings:
+        """Return the settings with another configuration.
+
+        Raises:
+            ConfigurationError: upstream would refuse it.
+        """
+        configuration = _configuration(text, "", self.feature_gates, self.registry, self.custom_plugins)
+        connections = ExtenderConnections(configuration.extenders)
+        return replace(self, configuration_text=text, configuration=configuration, connections=connections)
+
+    def with_plugins_read_again(self, runner: PluginRunner) -> SchedulerSettings:
+        """Return the settings with custom plugins as their files have them now.
+
+        Raises:
+            PluginError: one can't be loaded.
+            ConfigurationError: the configuration does not fit them.
+        """
+        registry, custom_plugins = _registry(self.options, runner)
+        configuration = _configuration(self.configuration_text, "", self.feature_gates, registry, custom_plugins)
+        return replace(self, registry=registry, custom_plugins=custom_plugins, configuration=configuration)
+
+
+def read_settings(options: SchedulerOptions, runner: PluginRunner) -> SchedulerSettings:
+    """Read configuration and plugins.
+
+    Raises:
+        InputError: a file, an option or a plugin that can't be used.
+    """
+    gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
+    registry, custom_plugins = _registry(options, runner)
+    text, where = "", ""
+    if options.config is not None:
+        text, where = _read(options.config), str(options.config)
+    configuration = _configuration(text, where, gates, registry, custom_plugins)
+    return SchedulerSettings(
+        options=options,
+        configuration_text=text,
+        configuration=configuration,
+        registry=registry,
+        feature_gates=gates,
+        custom_plugins=custom_plugins,
+        connections=ExtenderConnections(configuration.extenders),
+    )
+
+
+def _registry(options: SchedulerOptions, runner: PluginRunner) -> tuple[Registry, Sequence[CustomPlugin]]:
+    registry, custom_plugins = load_custom_plugins(options.plugins, in_tree_registry())
+    return GuardedRegistry(registry.plugins, runner), custom_plugins
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        got = str(getattr(problem, "strerror", None) or problem).lower()
+        raise ConfigurationError(str(path), wanted="a configuration file", got=got) from None
+
+
+def _configuration(
+    text: str, where: str, gates: FeatureGates, registry: Registry, custom_plugins: Sequence[CustomPlugin]
+) -> SchedulerConfiguration:
+    points = registry.extension_points_for_configuration
+    if text.strip():
+        found = load_configuration(
+            text, where=where, feature_gates=gates, extension_points_of=points, check_tls=check_extender_tls
+        )
+    else:
+        found = default_configuration(gates, extension_points_of=points)
+    return found.with_plugins([(custom.plugin.name, custom.weight) for custom in custom_plugins], points)

@@ -1,0 +1,231 @@
+"""The simulator as a server: API, controllers, kubelet and scheduler in one process, on one clock, and every decision kept.
+
+This is the wiring. The API, the bridge with its controllers, and what carries out the scheduler's actions live on the event loop;
+the engine has a thread of its own (docs/simulator.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bayplan.apiserver.bridge.bridge import Bridge
+from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.app.action_pump import ActionPump
+from bayplan.app.named_snapshots import NamedSnapshot, NamedSnapshots
+from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
+from bayplan.base.clock import Clock
+from bayplan.engine.records import RecordLevel
+from bayplan.live.decision_store import DecisionStore, Retention
+from bayplan.live.engine_host import EngineHost
+from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
+
+SWITCH_SECONDS = 0.0005
+"""How long one thread may compute while another waits: the API must not wait for the engine (measured: docs/simulator.md)."""
+
+TICK_SECONDS = 1.0
+MOST_JUMPS = 1000
+"""A step of one decision passes over so many instants at which nothing was decided; then it ends without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatorOptions:
+    """What a user can say about the simulator.
+
+    Attributes:
+        scheduler: see `SchedulerOptions`.
+        record_level: how much of every decision is kept. retention: for how long.
+        annotations: whether results are written on the pods, as kube-scheduler-simulator does.
+        plugin_deadline_seconds: how long a call of a custom plugin may take.
+    """
+
+    scheduler: SchedulerOptions = field(default_factory=SchedulerOptions)
+    record_level: RecordLevel = RecordLevel.SUMMARY
+    retention: Retention = field(default_factory=Retention)
+    annotations: bool = False
+    plugin_deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
+
+
+class SimulatorServer:
+    """A cluster that runs.
+
+    Args:
+        api: over a backend whose clock is `clock`.
+        options: what is wanted.
+        clock: of everything.
+
+    Attributes:
+        instance: another text at each start.
+        api, backend, bridge, snapshots: belong to the loop. engine, decisions, clock: for any thread.
+        settings: how the scheduler is set up now.
+
+    Raises:
+        InputError: a configuration or a plugin that can't be used.
+    """
+
+    def __init__(self, api: Api, options: SimulatorOptions, clock: Clock) -> None:
+        self.instance = uuid.uuid4().hex
+        self.options = options
+        self.api = api
+        self.backend: Backend = api.backend
+        self.clock = clock
+        self.runner = PluginRunner(options.plugin_deadline_seconds, now_ns=clock.now_ns)
+        self.settings: SchedulerSettings = read_settings(options.scheduler, self.runner)
+        self.decisions = DecisionStore(options.record_level, options.retention)
+        self.bridge = Bridge(self.backend, seed=options.scheduler.seed)
+        self.named_snapshots = NamedSnapshots(self.backend.store, clock)
+        self.pump = ActionPump(api, self.bridge, clock)
+        make = self.settings.maker(clock)
+        scheduler = make()
+        scheduler.records = self.decisions
+        self.engine = EngineHost(scheduler, clock, self.pump.take, remake=make, runner=self.runner)
+        self.pump.engine = self.engine
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._flush_is_due = False
+        self._ticker: asyncio.Task[None] | None = None
+        self._switch_seconds = sys.getswitchinterval()
+
+    # --- its life, on the loop ----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin; called on the loop once requests are answered."""
+        self._loop = asyncio.get_running_loop()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        self.named_snapshots.keep_first()
+        self.bridge.on_work = self._work_has_come
+        self.bridge.listen(self.engine.post)
+        self.engine.start()
+        self.pump.start(self._loop)
+        self._ticker = self._loop.create_task(self._tick())
+
+    def stop(self) -> None:
+        """End; called from any thread when no request is answered any more."""
+        self.engine.stop()
+        self.settings.connections.close()
+        sys.setswitchinterval(self._switch_seconds)
+
+    def _work_has_come(self) -> None:
+        if not self._flush_is_due and self._loop is not None:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_is_due = False
+        self.bridge.flush()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self.pump.tick()
+
+    # --- another set-up -----------------------------------------------------------------------------------------------
+
+    async def configure(self, text: str) -> None:
+        """Go on with another configuration, at once and as a whole; records go on, and waiting pods are tried again.
+
+        Raises:
+            ConfigurationError: it is refused, and the old one goes on.
+            PluginError: a plugin can't be made with it; likewise.
+            EngineBusy: the cycle that goes on does not end; it holds from then on all the same.
+        """
+        await self._change(lambda: self.settings.with_text(text))
+
+    async def reload_plugins(self) -> None:
+        """Read the files of custom plugins again, and go on with what they hold now; waiting pods are tried again.
+
+        Raises:
+            PluginError: one can't be loaded or made, and the old ones go on.
+            EngineBusy: as `configure`.
+        """
+        await self._change(lambda: self.settings.with_plugins_read_again(self.runner))
+
+    async def _change(self, read: Callable[[], SchedulerSettings]) -> None:
+        # Reading plugins runs their files, and making them their constructors: not on the loop.
+        def change() -> SchedulerSettings:
+            settings = read()
+            maker = settings.maker(self.clock)
+            first = [maker()]
+            self.settings, before = settings, self.settings
+            self.engine.replace(lambda: first.pop() if first else maker())
+            return before
+
+        before = await asyncio.to_thread(change)
+        if before.connections is not self.settings.connections:
+            before.connections.close()
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    async def step_decision(self) -> bool:
+        """Let one decision be taken although the clock stands still; where no pod is ready, go to the next that will be.
+
+        Returns:
+            whether there was one: False says that nothing will ever be due.
+        """
+        self.clock.pause()
+        for _ in range(MOST_JUMPS):
+            await self._settle()
+            if await asyncio.wrap_future(self.engine.step_decision()):
+                await self._settle()
+                return True
+            if not await self._jump():
+                return False
+        return False
+
+    async def step_event(self) -> bool:
+        """Go to the next instant at which something is due, and let all happen that happens then.
+
+        Returns:
+            whether there was one.
+        """
+        self.clock.pause()
+        await self._settle()
+        found = await self._jump()
+        self.engine.at_this_instant()
+        await self._settle()
+        return found
+
+    async def _jump(self) -> bool:
+        """Set the clock to the next instant; return whether there is one."""
+        now_ns = self.clock.now_ns()
+        due = await asyncio.to_thread(self.engine.next_instant_ns)
+        if due is None:
+            return False
+        self.clock.jump(max(due, now_ns))
+        return True
+
+    async def _settle(self, seconds: float = 2.0) -> None:
+        """Wait until what was written has reached the scheduler, and what it wanted has been written."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.bridge.flush()
+            await asyncio.wrap_future(self.engine.submit(lambda scheduler: None))
+            if self.pump.is_idle and not self._flush_is_due:
+                return
+            await asyncio.sleep(0.001)
+
+    # --- snapshots, on the loop ---------------------------------------------------------------------------------------
+
+    def snapshots(self) -> Sequence[NamedSnapshot]:
+        """Return the moments that are kept, oldest first."""
+        return self.named_snapshots.all()
+
+    def take_snapshot(self, name: str) -> None:
+        """Keep the cluster as it is now; InputError where the name is taken."""
+        self.named_snapshots.take(name)
+
+    def restore_snapshot(self, name: str) -> None:
+        """Go back; InputError where there is no such snapshot."""
+        self.named_snapshots.restore(name)
+
+    def delete_snapshot(self, name: str) -> None:
+        """Forget one; InputError where there is no such snapshot."""
+        self.named_snapshots.delete(name)
+
+    def reset(self) -> None:
+        """Go back to the cluster as it was when the server was ready."""
+        self.named_snapshots.reset()
