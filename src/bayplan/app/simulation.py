@@ -97,7 +97,7 @@ class PreparedSimulation:
         """
         start = perf_counter()
         simulator, until_ns = self.simulator, self.options.until_ns
-        with failures_told(self.custom_plugins), rare_collections():
+        with failures_told(self.custom_plugins), rare_collections(), self.connections:
             simulator.run(until_ns=None if until_ns is None else simulator.start_ns + until_ns, progress=progress)
         result = simulator.result(self.given)
         result.wall = WallClock(self.load_seconds, perf_counter() - start)
