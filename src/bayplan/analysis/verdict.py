@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bayplan.analysis.explanation import Attempt
+from bayplan.analysis.reasons import short_reasons
 from bayplan.analysis.run_source import RunSource
-from bayplan.analysis.units import format_list
+from bayplan.analysis.units import format_count, format_list
+from bayplan.engine.decision import Outcome, Record
 from bayplan.sim.result import PodTimeline
 
 SHOWN_VICTIMS = 3
@@ -52,3 +54,43 @@ def _named(pods: Sequence[str]) -> str:
     # One that is left over is named: to count it takes as much room.
     shown = pods if len(pods) <= SHOWN_VICTIMS + 1 else pods[:SHOWN_VICTIMS]
     return format_list(shown, more=len(pods) - len(shown))
+
+
+def decision_text(record: Record, margin: int | None) -> str:
+    """Return a decision in one line, as lists have room for.
+
+    Args:
+        record: its summary. margin: how many points the chosen node was ahead of the best that was not as good; None where
+            there is no such node, or where nothing was recorded about it.
+    """
+    pod = record.pod
+    if record.outcome is Outcome.SCHEDULED:
+        if record.feasible_nodes <= 1:
+            return f"{pod} -> {record.node}: {'the only one that fits' if record.evaluated_nodes > 1 else 'the only one looked at'}"
+        ahead = f", {margin:,} ahead" if margin is not None else ""
+        equals = f", {record.ties:,} equal" if record.ties > 1 else ""
+        return f"{pod} -> {record.node}: best of {record.feasible_nodes:,}{equals}{ahead}"
+    if record.nominated_node:
+        victims = f", {format_count(len(record.victims), 'pod')} must go" if record.victims else ""
+        return f"{pod} waits for room on {record.nominated_node}{victims}"
+    why = short_reasons(record.message) or record.outcome.name.lower()
+    told = {Outcome.UNSCHEDULABLE: "waits", Outcome.ERROR: "failed"}.get(record.outcome, "was skipped")
+    return f"{pod} {told}: {why}"
+
+
+def attempt_difference(before: Attempt | None, after: Attempt) -> str:
+    """Return what is different in an attempt from the one before it; "" for the first, and where nothing is."""
+    if before is None:
+        return ""
+    told = []
+    fewer = before.feasible_nodes - after.feasible_nodes
+    if fewer:
+        fit = "fit" if abs(fewer) > 1 else "fits"
+        told.append(f"{format_count(abs(fewer), 'node')} {'fewer' if fewer > 0 else 'more'} {fit}")
+    if after.evaluated_nodes != before.evaluated_nodes:
+        told.append(f"{after.evaluated_nodes:,} nodes looked at instead of {before.evaluated_nodes:,}")
+    if after.outcome != before.outcome:
+        told.append(f"{after.outcome} instead of {before.outcome}")
+    elif not told and after.message != before.message:
+        told.append(f"now {short_reasons(after.message)}")
+    return ", ".join(told)

@@ -1,0 +1,143 @@
+"""What the overview, a node, the queue and a comparison begin with: one sentence each, computed, never written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bayplan.analysis.units import format_amount, format_count, format_duration
+
+
+class Gap(NamedTuple):
+    """How much is free of a resource.
+
+    Attributes:
+        resource: its name. largest: the most on one node that pods may go to. free: on all of these nodes.
+    """
+
+    resource: str
+    largest: int
+    free: int
+
+
+def cluster_sentence(
+    *, pods: int, waiting: int, gated: int, nodes: int, reasons: Sequence[tuple[str, int]], gaps: Sequence[Gap]
+) -> str:
+    """Return what is wrong with a cluster, or that nothing is.
+
+    Args:
+        pods: that are not finished. waiting: those without a node that could get one. gated: those that gates hold back.
+        nodes: in the cluster.
+        reasons: why pods wait, with numbers of pods, the most frequent first.
+        gaps: what is free, by resource.
+    """
+    if not nodes and not pods:
+        return "The cluster is empty: there are no nodes and no pods"
+    if not nodes:
+        return f"There are no nodes, so none of {format_count(pods, 'pod')} can be placed"
+    if not pods:
+        return f"{format_count(nodes, 'node')}, and no pods"
+    held = f"; {gated:,} more {'is' if gated == 1 else 'are'} held back by gates" if gated else ""
+    if not waiting:
+        rest = pods - gated
+        placed = f"All {format_count(rest, 'pod')} have their nodes" if rest > 1 else "The only pod has its node"
+        return f"{placed}{held}" if rest else f"No pod has a node{held.replace(' more', '')}"
+    told = f"{waiting:,} of {format_count(pods, 'pod')} {'waits' if waiting == 1 else 'wait'}"
+    return f"{told}{_why(waiting, reasons, gaps)}{held}"
+
+
+def _why(waiting: int, reasons: Sequence[tuple[str, int]], gaps: Sequence[Gap]) -> str:
+    if not reasons:
+        return ", not tried yet"
+    text, count = reasons[0]
+    if text.startswith("Insufficient "):
+        resource = text.removeprefix("Insufficient ")
+        gap = next((each for each in gaps if each.resource == resource), None)
+        room = ""
+        if gap is not None:
+            room = f": the largest gap on a node is {format_amount(resource, gap.largest)}"
+            room += f" of {format_amount(resource, gap.free)} free"
+        text = f"for {resource}"
+    else:
+        text, room = f"because {text}", ""
+    return f", {'all' if count >= waiting > 1 else f'{count:,}'} {text}{room}" if waiting > 1 else f" {text}{room}"
+
+
+def node_sentence(
+    *,
+    name: str,
+    ready: bool,
+    cordoned: bool,
+    pods: int,
+    full_by: Sequence[str],
+    free: Sequence[tuple[str, int, int]],
+    named_by: int,
+) -> str:
+    """Return what is particular about a node.
+
+    Args:
+        name: its name. ready, cordoned: its state. pods: how many it has.
+        full_by: resources of which it is full.
+        free: resources with what is free and what it offers, the tightest first.
+        named_by: how many waiting pods were rejected here for something that room would lift.
+    """
+    state = [] if ready else ["not ready"]
+    state += ["cordoned"] if cordoned else []
+    if full_by:
+        state.append(f"full by {' and '.join(full_by)}")
+    elif not pods:
+        state.append("empty")
+    told = f"{name} is {', '.join(state)}" if state else f"{name} has {format_count(pods, 'pod')}"
+    if free:
+        resource, left, offered = free[0]
+        told += f": {format_amount(resource, left)} of {format_amount(resource, offered)} {resource} free"
+    if named_by:
+        told += f"; {format_count(named_by, 'waiting pod')} {'was' if named_by == 1 else 'were'} rejected here"
+    return told
+
+
+def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next_pod: str) -> str:
+    """Return what the scheduling queue holds.
+
+    Args:
+        counts: pods by tier: active, backoff, unschedulable, gated.
+        next_retry_in_ns: when the next backoff ends; None where nobody is in backoff. next_pod: whose that is.
+    """
+    told = []
+    if counts.get("active"):
+        told.append(f"{counts['active']:,} to be tried now")
+    if counts.get("backoff"):
+        when = ""
+        if next_retry_in_ns is not None:
+            when = f", next try in {format_duration(max(next_retry_in_ns, 0))}" + (f" ({next_pod})" if next_pod else "")
+        told.append(f"{counts['backoff']:,} in backoff{when}")
+    if counts.get("unschedulable"):
+        told.append(f"{counts['unschedulable']:,} unschedulable")
+    if counts.get("gated"):
+        told.append(f"{counts['gated']:,} gated")
+    return "; ".join(told) if told else "No pod waits"
+
+
+def comparison_sentence(
+    *, a: str, b: str, pods: int, moved: int, only_a: int, only_b: int, nodes_a: int, nodes_b: int
+) -> str:
+    """Return how two runs differ.
+
+    Args:
+        a, b: their names. pods: that both have.
+        moved: pods on other nodes. only_a, only_b: pods that have a node in one of them only.
+        nodes_a, nodes_b: how many nodes have pods.
+    """
+    differ = moved + only_a + only_b
+    if not differ:
+        return f"{a} and {b} place all {format_count(pods, 'pod')} alike"
+    told = (
+        f"{differ:,} of {format_count(pods, 'pod')} {'differs' if differ == 1 else 'differ'}: {moved:,} on another node"
+    )
+    for name, count in ((a, only_a), (b, only_b)):
+        if count:
+            told += f", {count:,} placed only by {name}"
+    if nodes_a != nodes_b:
+        fewer = a if nodes_a < nodes_b else b
+        told += f"; {fewer} uses {format_count(abs(nodes_a - nodes_b), 'node')} fewer"
+    return told

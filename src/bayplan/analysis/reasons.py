@@ -1,0 +1,69 @@
+"""The reasons in a scheduler's message: ``0/5 nodes are available: 3 Insufficient cpu, 2 Too many pods.`` says two of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+LONGEST_REASON = 200
+
+_HEAD = re.compile(r"0/\d+ nodes are available: ?")
+_NEXT = re.compile(r", (?=\d+ )")
+_COUNTED = re.compile(r"(\d+) (.+)", re.DOTALL)
+_PREEMPTION = "preemption: "
+
+
+class Reason(NamedTuple):
+    """One reason.
+
+    Attributes:
+        text: upstream's words. nodes: how many nodes were rejected for it; 0 where it is about the pod as a whole.
+    """
+
+    text: str
+    nodes: int
+
+
+@lru_cache(maxsize=20_000)
+def reasons_of(message: str) -> tuple[Reason, ...]:
+    """Return the reasons of a message, those of most nodes first; the message as a whole where it counts no nodes.
+
+    What preemption found is left out: it is about the same nodes.
+    """
+    head = _HEAD.match(message)
+    told = message[head.end() :] if head is not None else message
+    if told.startswith(_PREEMPTION) or f" {_PREEMPTION}" in told:
+        told = told[: told.index(_PREEMPTION)].rstrip()
+    told = told.removesuffix(".")
+    if not told:
+        return (Reason(message.strip()[:LONGEST_REASON], 0),) if message.strip() else ()
+    if head is None:
+        return (Reason(told[:LONGEST_REASON], 0),)
+    found = []
+    for part in _NEXT.split(told):
+        counted = _COUNTED.fullmatch(part)
+        text, nodes = (part, 0) if counted is None else (counted[2], int(counted[1]))
+        found.append(Reason(text[:LONGEST_REASON], nodes))
+    return tuple(sorted(found, key=lambda reason: -reason.nodes))
+
+
+def short_reasons(message: str, most: int = 2) -> str:
+    """Return the first reasons with their counts, as a row of a table has room for: ``Insufficient cpu (4,640), ...``."""
+    reasons = reasons_of(message)
+    told = [f"{each.text} ({each.nodes:,})" if each.nodes else each.text for each in reasons[:most]]
+    return ", ".join(told) + (", ..." if len(reasons) > most else "")
+
+
+def pods_by_reason(messages: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Count pods by reason, the most frequent first; a pod counts for each of its reasons.
+
+    Args:
+        messages: what pods were told, with the number of pods that were told so.
+    """
+    found: dict[str, int] = {}
+    for message, pods in messages:
+        for reason in reasons_of(message):
+            found[reason.text] = found.get(reason.text, 0) + pods
+    return sorted(found.items(), key=lambda each: (-each[1], each[0]))

@@ -1,0 +1,129 @@
+"""The service as an ASGI application: /bayplan/v1 with its routes, checks and refusals, to be mounted beside the API."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
+from itertools import count
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+
+from bayplan.apiserver.http.access import Access
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.base.errors import EngineBusy, InputError, PluginFailure
+from bayplan.service import cluster_routes, pod_routes
+from bayplan.service.answers import json_answer
+from bayplan.service.observation import Observation
+from bayplan.service.refusal import Refusal, document_of, refusal_of
+from bayplan.service.subject import Subject
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Handler = Callable[[Observation, Request], Awaitable[Response]]
+
+ROOT = "/bayplan/v1"
+
+_log = logging.getLogger("bayplan.service")
+
+_ROUTES: tuple[tuple[str, str, Handler], ...] = (
+    ("GET", "/", cluster_routes.root),
+    ("GET", "/overview", cluster_routes.overview),
+    ("GET", "/nodes", cluster_routes.nodes),
+    ("GET", "/nodes/cells", cluster_routes.cells),
+    ("GET", "/nodes/{name}", cluster_routes.node),
+    ("GET", "/decisions", cluster_routes.decisions),
+    ("GET", "/decisions/density", cluster_routes.density),
+    ("GET", "/queue", cluster_routes.queue),
+    ("GET", "/clock", cluster_routes.clock),
+    ("GET", "/pods", pod_routes.pods),
+    ("GET", "/pods/{namespace}/{name}", pod_routes.pod),
+    ("GET", "/pods/{namespace}/{name}/attempts", pod_routes.attempts),
+    ("GET", "/pods/{namespace}/{name}/attempts/{attempt}/matrix", pod_routes.matrix),
+    ("GET", "/pods/{namespace}/{name}/attempts/{attempt}/preemption", pod_routes.preemption),
+    ("GET", "/pods/{namespace}/{name}/explanation", pod_routes.explanation),
+)
+
+
+class Service:
+    """Our own API of a running server.
+
+    Args:
+        subject: the server. token: what clients must show; empty lets everybody on this machine in.
+    """
+
+    def __init__(self, subject: Subject, *, token: str = "") -> None:
+        self.observation = Observation(subject)
+        self._access = Access(token)
+        self._requests = count(1)
+        self._routes = [
+            (Route(f"{ROOT}{path}", _unused, methods=[method]), handler) for method, path, handler in _ROUTES
+        ]
+
+    async def start(self) -> None:
+        """Begin the work that goes on beside requests. On the loop."""
+
+    async def stop(self) -> None:
+        """End it."""
+        self.observation.close()
+
+    def answers(self, scope: Scope) -> bool:
+        """Say whether a request is for this API."""
+        path: str = scope["path"]
+        return path == ROOT or path.startswith(f"{ROOT}/")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["path"] == ROOT:
+            scope = {**scope, "path": f"{ROOT}/"}
+        request = Request(scope, receive, send)
+        request_id = f"{self.observation.subject.instance}-{next(self._requests)}"
+        response = await self._answer(request, request_id)
+        response.headers["x-request-id"] = request_id
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request, request_id: str) -> Response:
+        try:
+            self._access.check(request.headers)
+            handler = self._route(request)
+            return await handler(self.observation, request)
+        except ApiError as problem:
+            refusal = Refusal(problem.code, problem.message)
+        except EngineBusy as problem:
+            refusal = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(problem), hint="again in a moment")
+        except PluginFailure as problem:
+            refusal = Refusal(HTTPStatus.BAD_GATEWAY, str(problem))
+        except InputError as problem:
+            refusal = refusal_of(problem)
+        except Exception:
+            _log.exception("%s %s (%s)", request.method, request.url.path, request_id)
+            refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", hint="the log of the server")
+        return json_answer(request, document_of(refusal, request_id), refusal.status)
+
+    def _route(self, request: Request) -> Handler:
+        """Return who answers a request; its path parameters are set.
+
+        Raises:
+            Refusal: nobody, or nobody for that method.
+        """
+        allowed: list[str] = []
+        for route, handler in self._routes:
+            match, child = route.matches(request.scope)
+            if match is Match.FULL:
+                request.scope.update(child)
+                return handler
+            if match is Match.PARTIAL:
+                allowed += sorted(route.methods or ())
+        if allowed:
+            wanted = f"one of {', '.join(dict.fromkeys(allowed))}"
+            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "method", got=request.method, wanted=wanted)
+        path = request.url.path
+        raise Refusal(HTTPStatus.NOT_FOUND, "path", got=f"'{path}'", wanted="one that is told at /bayplan/v1/")
+
+
+async def _unused(request: Request) -> Response:
+    return Response(status_code=HTTPStatus.NOT_FOUND)

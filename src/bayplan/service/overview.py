@@ -1,0 +1,141 @@
+"""The overview: is anything wrong, and what? Counts, reasons, queue, utilisation and the newest decisions in one answer."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
+from bayplan.service.clock_facts import clock_document
+from bayplan.service.decision_summaries import DecisionSummaries
+from bayplan.service.instants import SECOND_NS, format_instant
+from bayplan.service.node_query import utilisation
+from bayplan.service.node_table import CORDONED, NOT_READY, NodeColumns
+from bayplan.service.pod_query import waiting_reasons
+from bayplan.service.pod_table import PodColumns, PodStatus
+from bayplan.service.query import Deadline
+from bayplan.service.queue_view import TIERS, QueueCopy, next_retry_at
+from bayplan.service.subject import Subject
+from bayplan.state.resource_table import PODS
+
+MOST_REASONS = 12
+LATEST = 12
+HISTORY_SECONDS = 300
+HISTORY_STEP_NS = 2 * SECOND_NS
+MOST_HISTORY = HISTORY_SECONDS * SECOND_NS // HISTORY_STEP_NS
+
+Plain = dict[str, object]
+
+
+class UtilisationHistory:
+    """How full the cluster was in the last minutes, a point every two seconds of the clock."""
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[int, float, float]] = deque(maxlen=MOST_HISTORY)
+
+    def note(self, nodes: NodeColumns, now_ns: int) -> None:
+        """Add a point, where the last one is old enough."""
+        if self._points and now_ns - self._points[-1][0] < HISTORY_STEP_NS:
+            return
+        shares = []
+        for resource in ("cpu", "memory"):
+            offered, asked = nodes.amounts(resource)
+            total = int(offered[nodes.used].sum())
+            shares.append(round(int(asked[nodes.used].sum()) / total, 6) if total else 0.0)
+        self._points.append((now_ns, shares[0], shares[1]))
+
+    def document(self) -> list[Plain]:
+        """Return the points, the oldest first."""
+        return [{"at": format_instant(at_ns), "cpu": cpu, "memory": memory} for at_ns, cpu, memory in [*self._points]]
+
+
+def overview_document(
+    subject: Subject,
+    pods: PodColumns,
+    nodes: NodeColumns,
+    queue: QueueCopy | None,
+    history: UtilisationHistory,
+    summaries: DecisionSummaries,
+) -> Plain:
+    """Return the overview. On a worker thread.
+
+    Args:
+        subject: the server. pods, nodes: of the moment. queue: a copy; None where the engine does not answer.
+        history: of utilisation. summaries: of decisions.
+    """
+    status = subject.engine.status()
+    statuses = pods.counts()
+    reasons = waiting_reasons(pods, pods.used)
+    usage = utilisation(nodes)
+    counts = {**_pod_counts(pods, statuses), **_node_counts(nodes)}
+    published = {tier: int(status.queue.get(tier, 0)) for tier in TIERS}
+    failures = [
+        {"plugin": each.plugin, "point": each.point, "message": each.exception} for each in status.plugin_failures
+    ]
+    return {
+        "version": f"{pods.version}.{nodes.version}.{len(subject.decisions)}",
+        "sentence": _sentence(counts, reasons, usage),
+        "counts": counts,
+        "decisions": {
+            "total": status.decisions,
+            "per_second": round(status.decisions_per_second, 1),
+            "p99_ms": round(status.p99_ms, 3),
+        },
+        "reasons": [{"text": text, "pods": count} for text, count in reasons[:MOST_REASONS]],
+        "queue": {
+            **(published if queue is None else queue.counts),
+            "next_retry_at": None if queue is None else next_retry_at(queue),
+        },
+        "utilisation": usage,
+        "utilisation_history": history.document(),
+        "preemptions": status.preemptions,
+        "binding_failures": status.binding_failures,
+        "latest": summaries.newest(LATEST, Deadline(0.05)),
+        "clock": clock_document(subject.clock),
+        "scheduler": {
+            "profiles": [profile.scheduler_name for profile in subject.settings.configuration.profiles],
+            "plugins_failed": failures,
+        },
+        "source": None,
+    }
+
+
+def _pod_counts(pods: PodColumns, statuses: Mapping[str, int]) -> dict[str, int]:
+    return {
+        "pods": int(pods.used.sum()) - statuses[PodStatus.FINISHED.text],
+        "placed": statuses[PodStatus.PLACED.text],
+        "waiting": statuses[PodStatus.WAITING.text],
+        "gated": statuses[PodStatus.GATED.text],
+        "terminating": statuses[PodStatus.TERMINATING.text],
+        "finished": statuses[PodStatus.FINISHED.text],
+    }
+
+
+def _node_counts(nodes: NodeColumns) -> dict[str, int]:
+    flags, used = nodes.flags, nodes.used
+    _, on_nodes = nodes.amounts(PODS)
+    return {
+        "nodes": int(used.sum()),
+        "nodes_not_ready": int((used & ((flags & NOT_READY) > 0)).sum()),
+        "nodes_cordoned": int((used & ((flags & CORDONED) > 0)).sum()),
+        "nodes_full": int(nodes.full().sum()),
+        "nodes_empty": int((used & (np.asarray(on_nodes) == 0)).sum()),
+    }
+
+
+def _sentence(counts: Mapping[str, int], reasons: Sequence[tuple[str, int]], usage: Sequence[Plain]) -> str:
+    gaps = [
+        Gap(str(each["resource"]), int(str(each["largest_gap"])), int(str(each["free"])))
+        for each in usage
+        if not each["zone"]
+    ]
+    return cluster_sentence(
+        pods=counts["pods"],
+        waiting=counts["waiting"],
+        gated=counts["gated"],
+        nodes=counts["nodes"],
+        reasons=reasons,
+        gaps=gaps,
+    )

@@ -1,0 +1,190 @@
+"""What is read about pods: the table, one pod, its attempts and what the plugins said in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bayplan.analysis.verdict import decision_text
+from bayplan.apiserver.rest.backend import decode_item
+from bayplan.engine.decision import Outcome
+from bayplan.engine.records import RecordLevel
+from bayplan.service.answers import json_answer
+from bayplan.service.decision_summaries import margin_of
+from bayplan.service.matrix import MOST_ROWS as MOST_MATRIX_ROWS
+from bayplan.service.matrix import ONLY, SORTS, Matrix, MatrixQuery, nothing_kept, skipped_plugins
+from bayplan.service.observation import Observation
+from bayplan.service.pod_page import PodPage, chosen_attempt
+from bayplan.service.pod_query import SORTS as POD_SORTS
+from bayplan.service.pod_query import PodFilter, find_pods
+from bayplan.service.pod_table import STATUS_NAMES
+from bayplan.service.query import DEADLINE_SECONDS, Deadline, Query
+
+MARGIN_SECONDS = 0.06
+"""So long a page of pods may look at full records for margins."""
+
+Plain = dict[str, object]
+
+
+async def pods(observation: Observation, request: Request) -> Response:
+    """List pods."""
+    names = ("q", "status", "reason", "namespace", "node", "priority", "sort", "offset", "limit", "facets")
+    query = Query(request.query_params, names)
+    priority = query.text("priority")
+    wanted = PodFilter(
+        words=query.text("q").split(),
+        status=query.one_of("status", [*STATUS_NAMES]),
+        reason=query.text("reason"),
+        namespace=query.text("namespace"),
+        node=query.text("node"),
+        priority=query.number("priority", 0, least=-(2**31)) if priority else None,
+    )
+    sort, (offset, limit), facets = query.sort(POD_SORTS, "name"), query.page(), query.switch("facets")
+    columns = await observation.view.pod_columns()
+
+    def make() -> Response:
+        deadline = Deadline(DEADLINE_SECONDS - MARGIN_SECONDS)
+        found = find_pods(columns, wanted, sort=sort, offset=offset, limit=limit, facets=facets, deadline=deadline)
+        page: Plain = {
+            "version": columns.version,
+            "items": observation.rows.rows(columns, found.rows, Deadline(MARGIN_SECONDS)),
+            "total": found.total,
+            "total_is_exact": found.is_exact,
+            "offset": offset,
+            "limit": limit,
+        }
+        if found.facets is not None:
+            page["facets"] = {
+                name: [{"value": value, "count": count} for value, count in values]
+                for name, values in found.facets.items()
+            }
+        return json_answer(request, page)
+
+    return await observation.off_loop(make)
+
+
+def _key(request: Request) -> str:
+    return f"{request.path_params['namespace']}/{request.path_params['name']}"
+
+
+async def _with_page(observation: Observation, request: Request, make: Callable[[PodPage], object]) -> Response:
+    """Answer with what a function makes of a pod's page, on a worker thread."""
+    key = _key(request)
+    source = await observation.source_of(key)
+    return await observation.off_loop(lambda: json_answer(request, make(PodPage(source, key, observation.summaries))))
+
+
+async def pod(observation: Observation, request: Request) -> Response:
+    """Tell all about one pod."""
+    Query(request.query_params, ())
+    item = observation.subject.backend.store.get(
+        "pods", (request.path_params["namespace"], request.path_params["name"])
+    )
+    manifest = None if item is None else {"apiVersion": "v1", "kind": "Pod", **decode_item(item)}
+    return await _with_page(observation, request, lambda page: page.document(observation.queue_or_none(), manifest))
+
+
+async def attempts(observation: Observation, request: Request) -> Response:
+    """List the attempts of a pod."""
+    offset, limit = Query(request.query_params, ("offset", "limit")).page(default=200)
+
+    def make(page: PodPage) -> Plain:
+        found = page.attempt_list()
+        items = found[offset : offset + limit]
+        return {"items": items, "total": len(found), "total_is_exact": True, "offset": offset, "limit": limit}
+
+    return await _with_page(observation, request, make)
+
+
+async def matrix(observation: Observation, request: Request) -> Response:
+    """Lay out what the plugins said in one attempt, nodes by plugins."""
+    query = Query(request.query_params, ("sort", "only", "q", "offset", "limit", "form", "exhaustive"))
+    offset, limit = query.page(MOST_MATRIX_ROWS, 200)
+    form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
+    text, exhaustive = query.text("q"), query.switch("exhaustive")
+    profiles = {
+        profile.scheduler_name: {point: profile.names(point) for point in ("filter", "score")}
+        for profile in observation.subject.settings.configuration.profiles
+    }
+
+    def make(page: PodPage) -> Plain:
+        chosen = chosen_attempt(page.attempts, request.path_params["attempt"], page.key)
+        level = page.source.level.name.lower()
+        if chosen is None:
+            return nothing_kept(-1, level, "the pod was never tried" if page.source.level else "record level off")
+        decision = page.decision(chosen)
+        if decision is None:
+            return nothing_kept(chosen.number, level, _why_nothing(page, chosen.number)) | {"attempt": chosen.attempt}
+        sort = query.sort((*SORTS, *decision.scorers, *decision.filters), "rank")
+        wanted = MatrixQuery(
+            only=only,
+            text=text,
+            sort=sort,
+            offset=offset,
+            limit=limit,
+            columns=form == "columns",
+            exhaustive=exhaustive,
+        )
+        document = Matrix(page.source, chosen.number, decision, page.life).document(wanted)
+        record = decision.record
+        document["attempt"] = chosen.attempt
+        document["sentence"] = decision_text(record, margin_of(decision).points)
+        document["skipped"] = skipped_plugins(decision, profiles.get(page.life.scheduler_name, {}))
+        document["points"] = _points(page, chosen.number)
+        return document
+
+    return await _with_page(observation, request, make)
+
+
+def _why_nothing(page: PodPage, number: int) -> str:
+    record = page.source.records[number]
+    if record.outcome is Outcome.SKIPPED:
+        return "no plugin was asked in this attempt"
+    if record.frame >= 0:
+        return "the matrix was dropped, the summary was kept; have the pod scheduled again to see it"
+    if page.source.level is RecordLevel.FULL:
+        return "no plugin was asked in this attempt, or the record level was lower then"
+    return "only summaries are recorded at this record level"
+
+
+def _points(page: PodPage, number: int) -> Plain:
+    """Return what plugins said at the points around filters and scores, as far as it is recorded."""
+    decision = page.source.decision(number)
+    narrowed = int((~decision.allowed).sum())
+    status = decision.pre_filter or decision.absent
+    pre_filter: list[Plain] = []
+    if status is not None and (decision.pre_filter is not None or narrowed):
+        left = 0 if decision.pre_filter is not None else len(decision.names) - narrowed
+        pre_filter.append(
+            {"plugin": status.plugin, "status": status.code.text, "reasons": list(status.reasons), "nodes": left}
+        )
+    return {
+        "pre_filter": pre_filter,
+        "extenders": [
+            {
+                "extender": said.name,
+                "asked": len(said.asked),
+                "rejected": len(said.refused),
+                "scored": said.scores is not None,
+                "filter_error": said.filter_error,
+                "ignored": said.ignored,
+                "prioritize_error": said.prioritize_error,
+            }
+            for said in decision.extenders
+        ],
+    }
+
+
+async def preemption(observation: Observation, request: Request) -> Response:
+    """Tell how the search for pods to preempt went; null where there was none."""
+    Query(request.query_params, ())
+    return await _with_page(observation, request, lambda page: page.preemption(request.path_params["attempt"]))
+
+
+async def explanation(observation: Observation, request: Request) -> Response:
+    """Return what ``bayplan explain --json`` prints about the pod."""
+    query = Query(request.query_params, ("attempt", "node", "best"))
+    attempt, node, best = query.maybe_number("attempt"), query.text("node"), query.number("best", 5, least=1, most=200)
+    return await _with_page(observation, request, lambda page: page.explanation(attempt, node, best).as_dict())

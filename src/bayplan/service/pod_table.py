@@ -1,0 +1,355 @@
+"""The pods as columns, kept in step with the cluster: what lists of 50,000 pods are filtered, sorted and counted on.
+
+The loop thread writes, worker threads read frozen copies (`PodColumns`): copying the arrays takes a millisecond, which no lock
+that a reader holds for a tenth of a second could offer.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from threading import Lock
+
+import numpy as np
+
+from bayplan.engine.decision import Outcome, Record
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
+from bayplan.service.instants import parse_time_ns
+from bayplan.service.interning import TextCodes
+from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.state.arrays import Bools, Index, Ints
+
+MOST_DELETED = 10_000
+"""So many pods are remembered after they have gone, the newest: their pages still open, and what was free before can be told."""
+
+_FIRST_ROWS = 1024
+_SPARE_MESSAGES = 10_000
+_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
+
+
+class PodStatus(IntEnum):
+    """Where a pod stands, in the order in which lists show it."""
+
+    WAITING = 0
+    GATED = 1
+    PLACED = 2
+    TERMINATING = 3
+    FINISHED = 4
+
+    @property
+    def text(self) -> str:
+        """Return the name that clients know."""
+        return self.name.lower()
+
+
+STATUS_NAMES = {status.text: status for status in PodStatus}
+
+
+def status_of(pod: Pod) -> PodStatus:
+    """Return where a pod stands, by its object alone."""
+    if pod.status.phase in _FINISHED:
+        return PodStatus.FINISHED
+    if pod.metadata.deletion_timestamp is not None:
+        return PodStatus.TERMINATING
+    if pod.spec.node_name:
+        return PodStatus.PLACED
+    return PodStatus.GATED if pod.spec.scheduling_gates else PodStatus.WAITING
+
+
+@dataclass
+class NameOrder:
+    """The keys of a moment in order, and the version of the key column that they are of."""
+
+    version: int = -1
+    keys: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class PodColumns:
+    """All pods of a moment. Rows without a pod have an empty key.
+
+    Attributes:
+        version: moves with every change; keys_version: with pods that come and go.
+        keys: ``namespace/name`` by row. lives: their time lines. rows: row by key.
+        used: bool[rows], whether there is a pod.
+        status, node, namespace, message: int64[rows], the last three codes of `nodes`, `namespaces`, `messages`.
+        cpu, memory, priority, attempts, created_ns: int64[rows].
+        reasons: what messages say, by code: reason texts.
+    """
+
+    version: int
+    keys_version: int
+    keys: Sequence[str]
+    lives: Sequence[PodTimeline | None]
+    rows: Mapping[str, int]
+    used: Bools
+    status: Ints
+    node: Ints
+    namespace: Ints
+    message: Ints
+    cpu: Ints
+    memory: Ints
+    priority: Ints
+    attempts: Ints
+    created_ns: Ints
+    nodes: Sequence[str]
+    namespaces: Sequence[str]
+    messages: Sequence[str]
+    order: NameOrder
+    lock: Lock
+
+    def by_name(self) -> Index:
+        """Return all rows that have a pod, in the order of namespace and name."""
+        with self.lock:
+            order = self.order
+            if order.version != self.keys_version:
+                # Nearly all keys are where they were, so that sorting them again is one pass.
+                now = self.rows
+                known = set(order.keys)
+                keys = [key for key in order.keys if key in now]
+                keys += [key for key in now if key not in known]
+                keys.sort()
+                order.version, order.keys = self.keys_version, keys
+            keys = order.keys
+        rows = self.rows
+        return np.fromiter((rows[key] for key in keys), dtype=np.intp, count=len(keys))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many pods have each status."""
+        found = np.bincount(self.status[self.used], minlength=len(PodStatus))
+        return {status.text: int(found[status]) for status in PodStatus}
+
+
+_COLUMNS = ("status", "node", "namespace", "message", "cpu", "memory", "priority", "attempts", "created_ns")
+
+
+class PodTable:
+    """The pods of the cluster, and the last ones that went. Written on one thread.
+
+    Args:
+        gates: which requests count.
+
+    Attributes:
+        version: moves with every change.
+        deleted: time lines of pods that have gone, by key, the oldest first.
+    """
+
+    def __init__(self, gates: RequestGates) -> None:
+        self.version = 0
+        self.deleted: OrderedDict[str, list[PodTimeline]] = OrderedDict()
+        self._gates = gates
+        self._keys_version = 0
+        self._keys: list[str] = []
+        self._lives: list[PodTimeline | None] = []
+        self._rows: dict[str, int] = {}
+        self._free: list[int] = []
+        self._columns = {name: np.zeros(_FIRST_ROWS, dtype=np.int64) for name in _COLUMNS}
+        self._used = np.zeros(_FIRST_ROWS, dtype=np.bool_)
+        self._nodes, self._namespaces, self._messages = TextCodes(), TextCodes(), TextCodes()
+        self._requests: dict[tuple[tuple[str, int], ...], Amounts] = {}
+        self._requests_of: dict[str, Amounts] = {}
+        self._order, self._lock = NameOrder(), Lock()
+        self._frozen: PodColumns | None = None
+        self._count_deleted = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def life(self, key: str) -> PodTimeline | None:
+        """Return the time line of a pod that is there."""
+        row = self._rows.get(key)
+        return None if row is None else self._lives[row]
+
+    def lives_of(self, key: str) -> list[PodTimeline]:
+        """Return the time lines of all pods that had a key and are remembered, the newest last."""
+        found = list(self.deleted.get(key, ()))
+        now = self.life(key)
+        return [*found, now] if now is not None else found
+
+    def requests_of(self, uid: str, pod: Pod | None) -> Amounts:
+        """Return what a pod takes of its node, in units of the state."""
+        known = self._requests_of.get(uid)
+        if known is not None:
+            return known
+        return {} if pod is None else accounted_requests(pod, self._gates).requests
+
+    def freeze(self) -> PodColumns:
+        """Return the columns as they are now. On the thread that writes."""
+        frozen = self._frozen
+        if frozen is not None and frozen.version == self.version:
+            return frozen
+        count = len(self._keys)
+        columns = {name: values[:count].copy() for name, values in self._columns.items()}
+        rows: Mapping[str, int]
+        if frozen is not None and frozen.keys_version == self._keys_version:
+            keys, lives, rows = frozen.keys, frozen.lives, frozen.rows
+        else:
+            keys, lives, rows = self._keys.copy(), self._lives.copy(), self._rows.copy()
+        self._frozen = PodColumns(
+            version=self.version,
+            keys_version=self._keys_version,
+            keys=keys,
+            lives=lives,
+            rows=rows,
+            used=self._used[:count].copy(),
+            nodes=self._nodes.texts,
+            namespaces=self._namespaces.texts,
+            messages=self._messages.texts,
+            order=self._order,
+            lock=self._lock,
+            **columns,
+        )
+        return self._frozen
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def put(self, pod: Pod, workload: str, now_ns: int) -> None:
+        """Take in a pod that is new, or a new version of one."""
+        metadata, spec = pod.metadata, pod.spec
+        key = f"{metadata.namespace}/{metadata.name}"
+        row = self._rows.get(key)
+        if row is not None:
+            life = self._lives[row]
+            if life is not None and life.uid != metadata.uid:
+                self.remove(key, now_ns)
+                row = None
+        if row is None:
+            row = self._new_row(key, pod, workload, now_ns)
+        life = self._lives[row]
+        assert life is not None
+        self._follow(life, pod, now_ns)
+        self.version += 1
+        columns = self._columns
+        columns["status"][row] = status_of(pod)
+        columns["node"][row] = self._nodes.code(spec.node_name)
+        columns["priority"][row] = spec.priority or 0
+        self._take_requests(row, pod)
+        message = _condition_message(pod)
+        if message or spec.node_name:
+            self._say(row, life, message)
+
+    def _new_row(self, key: str, pod: Pod, workload: str, now_ns: int) -> int:
+        if self._free:
+            row = self._free.pop()
+            self._keys[row] = key
+        else:
+            row = len(self._keys)
+            self._keys.append(key)
+            self._lives.append(None)
+            if row >= len(self._used):
+                self._grow()
+        metadata, spec = pod.metadata, pod.spec
+        self._rows[key] = row
+        self._keys_version += 1
+        self._used[row] = True
+        self._lives[row] = PodTimeline(
+            key=key,
+            uid=metadata.uid,
+            workload=workload,
+            priority=spec.priority or 0,
+            scheduler_name=spec.scheduler_name,
+            arrived_ns=now_ns,
+            imported=bool(spec.node_name),
+        )
+        columns = self._columns
+        columns["namespace"][row] = self._namespaces.code(metadata.namespace)
+        columns["created_ns"][row] = parse_time_ns(metadata.creation_timestamp) or now_ns
+        columns["attempts"][row] = columns["message"][row] = 0
+        return row
+
+    def _grow(self) -> None:
+        for name, values in self._columns.items():
+            self._columns[name] = np.concatenate((values, np.zeros_like(values)))
+        self._used = np.concatenate((self._used, np.zeros_like(self._used)))
+
+    def _take_requests(self, row: int, pod: Pod) -> None:
+        amounts = accounted_requests(pod, self._gates).requests
+        # Most pods ask for what another asks for: they share one table.
+        shared = self._requests.setdefault((*amounts.items(),), amounts)
+        self._requests_of[pod.metadata.uid] = shared
+        self._columns["cpu"][row] = shared.get("cpu", 0)
+        self._columns["memory"][row] = shared.get("memory", 0)
+
+    def _follow(self, life: PodTimeline, pod: Pod, now_ns: int) -> None:
+        life.pod = pod
+        phase = pod.status.phase
+        if pod.spec.node_name and life.bound_ns is None:
+            life.bound_ns, life.node, life.fate = now_ns, pod.spec.node_name, PodFate.PLACED
+        if phase == "Running":
+            life.started_ns = life.started_ns or now_ns
+        elif life.ended_ns is None and phase in _FINISHED:
+            life.ended_ns, life.fate = now_ns, _FINISHED[phase]
+        if life.fate in (PodFate.PENDING, PodFate.GATED):
+            life.fate = PodFate.GATED if pod.spec.scheduling_gates else PodFate.PENDING
+
+    def _say(self, row: int, life: PodTimeline, message: str) -> None:
+        if message:
+            life.message = message
+        messages = self._messages
+        if len(messages) > _SPARE_MESSAGES + 4 * len(self._rows):
+            column = self._columns["message"]
+            column[~self._used] = 0
+            column[:] = messages.keep_only(np.unique(column).tolist())[column]
+        self._columns["message"][row] = messages.code(message)
+
+    def remove(self, key: str, now_ns: int) -> None:
+        """Take out a pod that went."""
+        row = self._rows.pop(key, None)
+        if row is None:
+            return
+        life = self._lives[row]
+        assert life is not None
+        if life.ended_ns is None:
+            life.ended_ns, life.fate = now_ns, PodFate.DELETED
+        self.version += 1
+        self._keys_version += 1
+        # Readers hold copies of the lists, so that a row may be given to another pod at once.
+        self._keys[row], self._lives[row] = "", None
+        self._used[row] = False
+        self._free.append(row)
+        self._remember(life)
+
+    def _remember(self, life: PodTimeline) -> None:
+        self.deleted.setdefault(life.key, []).append(life)
+        self.deleted.move_to_end(life.key)
+        self._count_deleted += 1
+        while self._count_deleted > MOST_DELETED:
+            oldest = next(iter(self.deleted))
+            gone = self.deleted[oldest].pop(0)
+            self._count_deleted -= 1
+            self._requests_of.pop(gone.uid, None)
+            if not self.deleted[oldest]:
+                del self.deleted[oldest]
+
+    def take_record(self, record: Record) -> None:
+        """Take in a decision about a pod."""
+        row = self._rows.get(record.pod)
+        if row is None:
+            return
+        life = self._lives[row]
+        assert life is not None
+        self.version += 1
+        self._columns["attempts"][row] = life.attempts = record.attempt
+        if record.outcome is Outcome.SCHEDULED:
+            # The pod has had its place since it was decided, not since the API told us of it.
+            if life.node == record.node and life.bound_ns is not None and not life.imported:
+                life.bound_ns = min(life.bound_ns, record.time_ns)
+        elif record.message:
+            life.last_failure_ns = record.time_ns
+            if not life.node:
+                self._say(row, life, record.message)
+
+
+def _condition_message(pod: Pod) -> str:
+    """Return why a pod has no node, as its condition PodScheduled says."""
+    if pod.spec.node_name:
+        return ""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return condition.message
+    return ""

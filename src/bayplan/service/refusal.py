@@ -1,0 +1,44 @@
+"""What the service refuses, and how it says so."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from bayplan.base.errors import InputError
+
+
+class Refusal(InputError):
+    """A request that is refused. Arguments as for `InputError`, and the status of HTTP."""
+
+    def __init__(
+        self, status: int, what: str, *, where: str = "", got: str = "", wanted: str = "", hint: str = ""
+    ) -> None:
+        self.status = status
+        super().__init__(what, where=where, got=got, wanted=wanted, hint=hint)
+
+
+def refusal_of(problem: InputError) -> Refusal:
+    """Return a refusal for bad input that was found further down: its content can't be used."""
+    if isinstance(problem, Refusal):
+        return problem
+    return Refusal(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        problem.what,
+        where=problem.where,
+        got=problem.got,
+        wanted=problem.wanted,
+        hint=problem.hint,
+    )
+
+
+def document_of(problem: Refusal, request_id: str) -> dict[str, dict[str, str]]:
+    """Return the body of an answer that refuses."""
+    told = {
+        "what": problem.what,
+        "where": problem.where,
+        "got": problem.got,
+        "wanted": problem.wanted,
+        "hint": problem.hint,
+        "request_id": request_id,
+    }
+    return {"error": told}
