@@ -97,7 +97,7 @@ class VirtualCluster:
         claims = (PodClaimController(tools, names), ResourceClaimController(tools))
         self._manager = ControllerManager(
             self.store,
-            _controllers(tools),
+            workload_controllers(tools),
             others=(node_lifecycle, pod_gc, DisruptionController(tools), *claims, PersistentVolumeController(tools)),
             garbage_collector=GarbageCollector(tools),
             pod_gc=pod_gc,
@@ -305,8 +305,8 @@ class VirtualCluster:
         return self.store.take_journal()
 
 
-def _controllers(tools: ControllerTools) -> list[Controller]:
-    """Return the controllers, in the order that is part of every result."""
+def workload_controllers(tools: ControllerTools) -> list[Controller]:
+    """Return the controllers of workloads, in the order that is part of every result."""
     return [
         CronJobController(tools),
         JobController(tools),

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from bayplan.base.errors import InputError, InvariantError
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.controllers.controller import Controller
-from bayplan.cluster.controllers.garbage_collector import GarbageCollector
 from bayplan.cluster.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.cluster.controllers.pod_gc import PodGarbageCollector
 from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, Kind, ObjectStore
@@ -50,7 +49,7 @@ class ControllerManager:
         controllers: Sequence[Controller],
         *,
         others: Sequence[Controller],
-        garbage_collector: GarbageCollector,
+        garbage_collector: Controller,
         pod_gc: PodGarbageCollector,
         node_lifecycle: NodeLifecycleController,
         admission: PodAdmission,

@@ -42,11 +42,11 @@ from bayplan.objects.pod import Pod
 RUN_TIME_ANNOTATION = "bayplan.io/run-time"
 EXIT_CODE_ANNOTATION = "bayplan.io/exit-code"
 
-_DEFAULT_GRACE_SECONDS = 30
+DEFAULT_GRACE_SECONDS = 30
 _EXIT_CODE_OF_SIGTERM = 143
 _MEMO_SIZE = 65536
 
-_START, _FINISH, _KILL = range(3)
+START, FINISH, KILL = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class VirtualKubelet:
         if is_finished(pod):
             return pod
         if self._options.start_delay_ns > 0:
-            self._set(now_ns + self._options.start_delay_ns, _START, pod)
+            self._set(now_ns + self._options.start_delay_ns, START, pod)
             return pod
         return self._started(pod, now_ns)
 
@@ -130,7 +130,7 @@ class VirtualKubelet:
         for each in self._together.started(pod) if pod.metadata.annotations else (pod,):
             run = self.run_of(each)
             if run is not None and run.duration_ns is not None:
-                self._set(max(start_ns + run.duration_ns, now_ns), _FINISH, each, run.exit_code)
+                self._set(max(start_ns + run.duration_ns, now_ns), FINISH, each, run.exit_code)
 
     def run_of(self, pod: Pod) -> PodRun | None:
         """Return how long a pod runs and how it ends: what the host says, else the annotations, else None (for ever).
@@ -191,7 +191,7 @@ class VirtualKubelet:
             grace_seconds = 0
         elif grace_seconds is None:
             own = spec.termination_grace_period_seconds
-            grace_seconds = _DEFAULT_GRACE_SECONDS if own is None else max(own, 0)
+            grace_seconds = DEFAULT_GRACE_SECONDS if own is None else max(own, 0)
         if metadata.deletion_timestamp is not None and grace_seconds >= (metadata.deletion_grace_period_seconds or 0):
             return
         linger_ns = int(grace_seconds * SECOND_NS * self._options.termination_scale)
@@ -208,7 +208,7 @@ class VirtualKubelet:
                 ),
             )
         )
-        self._set(now_ns + linger_ns, _KILL, pod)
+        self._set(now_ns + linger_ns, KILL, pod)
 
     def _remove(self, pod: Pod, now_ns: int) -> None:
         metadata = pod.metadata
@@ -241,28 +241,34 @@ class VirtualKubelet:
 
     def advance(self, now_ns: int) -> None:
         """Do what is due by now: start, finish and remove pods."""
-        pods = self._store.pods
-        while (due := self._timers.pop_due(now_ns)) is not None:
-            time_ns, (what, key, uid, exit_code) = due
-            pod = pods.get(key)
-            if pod is None or pod.metadata.uid != uid:
-                continue
-            if what == _KILL:
-                self._kill(pod, time_ns)
-            elif is_finished(pod):
-                continue
-            elif what == _FINISH:
-                status = ended_status(
-                    pod,
-                    format_time(time_ns),
-                    exit_code,
-                    container_statuses=self._options.container_statuses,
-                )
-                self._store.update(replace(pod, status=status))
-                if pod.metadata.deletion_timestamp is not None:
-                    self._kill(pods[key], time_ns)
-            elif pod.metadata.deletion_timestamp is None:
-                self._store.update(self._started(pod, time_ns))
+        while self.advance_one(now_ns):
+            pass
+
+    def advance_one(self, now_ns: int) -> bool:
+        """Do the first thing that is due by now; say whether there was one."""
+        due = self._timers.pop_due(now_ns)
+        if due is None:
+            return False
+        time_ns, (what, key, uid, exit_code) = due
+        pod = self._store.pods.get(key)
+        if pod is None or pod.metadata.uid != uid:
+            return True
+        if what == KILL:
+            self._kill(pod, time_ns)
+        elif is_finished(pod):
+            return True
+        elif what == FINISH:
+            self._finish(pod, exit_code, time_ns)
+        elif pod.metadata.deletion_timestamp is None:
+            self._store.update(self._started(pod, time_ns))
+        return True
+
+    def _finish(self, pod: Pod, exit_code: int, time_ns: int) -> None:
+        listed = self._options.container_statuses
+        status = ended_status(pod, format_time(time_ns), exit_code, container_statuses=listed)
+        pod = self._store.update(replace(pod, status=status))
+        if pod.metadata.deletion_timestamp is not None:
+            self._kill(pod, time_ns)
 
     def _kill(self, pod: Pod, time_ns: int) -> None:
         if pod.metadata.deletion_timestamp is not None:

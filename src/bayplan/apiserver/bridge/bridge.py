@@ -4,42 +4,101 @@ One thread uses it, that of the event loop. Every committed write reaches the ty
 batches, at the latest when the loop comes round. Work that follows from writes is done by `Bridge.advance` in slices, so
 that requests go between; whoever drives it (`bayplan.apiserver.bridge.driver` in real time, a test by hand) calls it when
 `Bridge.next_wakeup` says so.
+
+Everything is level-based: what is to be done is told by the objects, so a restart begins where the last run ended.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from bayplan.apiserver.bridge.typed_store import TypedStore
+from bayplan.apiserver.bridge.controlled_store import ControlledStore
+from bayplan.apiserver.bridge.controllers import ControllerSet, make_controllers
+from bayplan.apiserver.bridge.event_recorder import EventRecorder
+from bayplan.apiserver.bridge.housekeeping import EventExpiry, Leases
+from bayplan.apiserver.bridge.node_agent import NodeAgent
+from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Write
+from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
+from bayplan.cluster.kubelet import KubeletOptions
 from bayplan.cluster.store import ChangeEvent
+from bayplan.cluster.timestamps import SECOND_NS
 
 Listener = Callable[[Sequence[ChangeEvent]], None]
 
+_MOST_HOUSEKEEPING = 20
+_log = logging.getLogger("bayplan.bridge")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeOptions:
+    """What runs over the API.
+
+    Attributes:
+        controllers: whether controllers do; off where a kube-controller-manager does their work.
+        kubelet: whether nodes are run; off where they have kubelets of their own.
+        pods: how the kubelet runs pods.
+        certificate: of the server, PEM, for ``kube-root-ca.crt``; empty without TLS.
+    """
+
+    controllers: bool = True
+    kubelet: bool = True
+    pods: KubeletOptions = field(default_factory=lambda: KubeletOptions(container_statuses=True))
+    certificate: str = ""
+
+
+NOTHING_RUNS = BridgeOptions(controllers=False, kubelet=False)
+
 
 class Bridge:
-    """Keep a typed store in step with the API's, and tell what changes.
+    """Keep a typed store in step with the API's, tell what changes, and run controllers and kubelet.
 
     Args:
-        backend: of the API.
+        backend: of the API; its clock is the bridge's.
         seed: of the names that controllers make up.
+        options: what runs; nothing unless told.
 
     Attributes:
         store: the typed objects; for reading, on the thread of the loop.
         on_work: is called when there is something for `flush` or `advance` to do that was not there before.
+        problems: what went wrong in the kubelet, by pod: an annotation that can't be read.
     """
 
-    def __init__(self, backend: Backend, *, seed: int) -> None:
+    def __init__(self, backend: Backend, *, seed: int, options: BridgeOptions = NOTHING_RUNS) -> None:
         self.backend = backend
-        streams = RandomStreams(seed)
-        self.store = TypedStore(backend.store, streams.stream("bridge.uids"))
+        self.options = options
         self.on_work: Callable[[], None] | None = None
+        self.problems: dict[str, InputError] = {}
+        streams = RandomStreams(seed)
+        self._writer = ObjectWriter(backend)
+        self._recorder = EventRecorder(self._writer, self.now_ns)
+        self.store = ControlledStore(backend.store, self._writer, self._recorder, streams.stream("bridge.uids"))
         self._listeners: list[Listener] = []
-        # Whoever listens begins with what there is.
-        self.store.take_journal()
+        self._agent = NodeAgent(self.store, options.pods, self._recorder)
+        self._leases = Leases(self.store, backend.store, self._writer, self._agent)
+        self._expiry = EventExpiry(backend.store, self._writer)
+        self._controllers: ControllerSet | None = None
+        if options.controllers:
+            self._controllers = make_controllers(
+                backend, self.store, self._writer, self._agent, streams, options.certificate
+            )
+        self._seen = 0
+        self._turn = 0
+        self._begin()
+        # Whoever listens begins with what there is, so what has been seen now is no news to anybody.
+        self._take_journal()
         backend.store.follow(self._follow, self._read_again)
+
+    def now_ns(self) -> int:
+        """Return the time, nanoseconds since 1970."""
+        return int(self.backend.clock() * SECOND_NS)
+
+    # --- in step ------------------------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
         """Call a function with every typed change, in the order of revisions; at once with all objects as added ones."""
@@ -51,7 +110,7 @@ class Bridge:
 
     def flush(self) -> None:
         """Tell the listeners what has changed since they were told last."""
-        events = self.store.take_journal()
+        events = self._take_journal()
         if events:
             for listener in self._listeners:
                 listener(events)
@@ -65,14 +124,127 @@ class Bridge:
         self.backend.store.check_invariants()
         self.store.check()
 
+    def _take_journal(self) -> list[ChangeEvent]:
+        now_ns = self.now_ns()
+        self._observe(now_ns)
+        if self._controllers is not None:
+            self._controllers.manager.close(now_ns)
+        self._seen = 0
+        return self.store.take_journal()
+
+    def _observe(self, now_ns: int) -> None:
+        """Let the kubelet see what has happened since it was last shown."""
+        journal = self.store.journal()
+        if self.options.kubelet:
+            for position in range(self._seen, len(journal)):
+                self._agent.observe(journal[position], now_ns)
+        self._seen = len(journal)
+
     def _follow(self, write: Write) -> None:
         self.store.follow(write)
+        now_ns = self.now_ns()
+        if self._controllers is not None:
+            self._controllers.follow(write, now_ns)
+        self._leases.follow(write)
+        self._expiry.follow(write, now_ns)
         self._work_has_come()
 
     def _read_again(self) -> None:
         self.store.read_all()
+        self._begin()
         self._work_has_come()
+
+    def _begin(self) -> None:
+        if self._controllers is not None:
+            self._controllers.begin(self.now_ns())
+        self._expiry.begin()
 
     def _work_has_come(self) -> None:
         if self.on_work is not None:
             self.on_work()
+
+    # --- work ---------------------------------------------------------------------------------------------------------
+
+    def next_wakeup(self) -> int | None:
+        """Return when `advance` has something to do: a time that has come, or will, or None."""
+        now_ns = self.now_ns()
+        self._observe(now_ns)
+        times = [self._agent.next_wakeup()] if self.options.kubelet else []
+        if self._controllers is not None:
+            self._controllers.manager.follow(now_ns)
+            times.append(self._controllers.manager.next_wakeup())
+        if self._recorder.has_work:
+            times.append(now_ns)
+        return min((each for each in times if each is not None), default=None)
+
+    def advance(self, now_ns: int, budget_ns: int | None = None) -> bool:
+        """Do what is due by now, for as long as the budget lasts, and tell the listeners.
+
+        Kubelet, controllers and the recorder of events take turns.
+
+        Args:
+            now_ns: the time.
+            budget_ns: of real time; None does everything.
+
+        Returns:
+            whether something is due still.
+        """
+        deadline = None if budget_ns is None else time.perf_counter_ns() + budget_ns
+        idle = 0
+        while idle < len(_TURNS):
+            self._turn = (self._turn + 1) % len(_TURNS)
+            idle = 0 if _TURNS[self._turn](self, now_ns) else idle + 1
+            if deadline is not None and time.perf_counter_ns() >= deadline:
+                break
+        self.flush()
+        wakeup_ns = self.next_wakeup()
+        return wakeup_ns is not None and wakeup_ns <= now_ns
+
+    def _run_pods(self, now_ns: int) -> bool:
+        if not self.options.kubelet:
+            return False
+        self._observe(now_ns)
+        self._writer.manager = KUBELET
+        try:
+            return self._agent.advance_one(now_ns)
+        except InputError as problem:
+            _log.warning("kubelet: %s", problem)
+            self.problems[problem.what] = problem
+            return True
+
+    def _run_controllers(self, now_ns: int) -> bool:
+        if self._controllers is None:
+            return False
+        self._writer.manager = CONTROLLERS
+        self._controllers.manager.follow(now_ns)
+        return self._controllers.manager.step(now_ns)
+
+    def _post_event(self, now_ns: int) -> bool:
+        self._writer.manager = CONTROLLERS
+        return self._recorder.post_one()
+
+    def keep_house(self, now_ns: int) -> bool:
+        """Renew leases and delete old events, a few at a time; say whether more are due. For servers, about once a second."""
+        done = self._leases.renew(now_ns, _MOST_HOUSEKEEPING) if self.options.kubelet else 0
+        done += self._expiry.expire(now_ns, _MOST_HOUSEKEEPING)
+        return done >= _MOST_HOUSEKEEPING
+
+    # --- telling ------------------------------------------------------------------------------------------------------
+
+    def failures(self) -> dict[str, InputError]:
+        """Return what controllers and kubelet could not do, by object: what the API refuses, and what can't be read."""
+        failures = dict(self.problems)
+        if self._controllers is not None:
+            failures |= self._controllers.manager.failures
+        return failures
+
+    def bugs(self) -> dict[str, Exception]:
+        """Return what controllers raised that they should not have, by controller and key."""
+        return {} if self._controllers is None else dict(self._controllers.manager.problems)
+
+
+_TURNS: tuple[Callable[[Bridge, int], bool], ...] = (
+    Bridge._run_pods,
+    Bridge._run_controllers,
+    Bridge._post_event,
+)

@@ -11,6 +11,8 @@ from bayplan.cluster.deletion import Deletion
 from bayplan.cluster.pod_maker import PodMaker
 from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
 
+UNLIMITED = 2**31
+
 
 @dataclass(frozen=True, slots=True)
 class ControllerTools:
@@ -20,11 +22,13 @@ class ControllerTools:
         store: to read, and to write what is no pod.
         deletion: the one way to delete anything.
         pods: makes pods from templates.
+        burst: how many pods one turn of a controller may create or delete; it goes on in its next one, at the same time.
     """
 
     store: ObjectStore
     deletion: Deletion
     pods: PodMaker
+    burst: int = UNLIMITED
 
 
 class Controller(ABC):
@@ -46,6 +50,7 @@ class Controller(ABC):
         self.store = tools.store
         self.deletion = tools.deletion
         self.pods = tools.pods
+        self.burst = tools.burst
 
     @property
     def watches_pods(self) -> bool:

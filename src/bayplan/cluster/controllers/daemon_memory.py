@@ -39,6 +39,7 @@ class DaemonMemory:
     Attributes:
         history: the versions of its template.
         dirty: names of nodes to look at, in the order in which they became so.
+        is_halfway: whether a turn has left some of them for the next.
         pods: keys of its pods by the node that they are on or were made for.
         by_hash: how many of its pods that are not being deleted carry each hash.
         waiting: nodes whose pod is ready but not yet available.
@@ -50,6 +51,7 @@ class DaemonMemory:
     def __init__(self) -> None:
         self.history = RevisionHistory()
         self.dirty: dict[str, None] = {}
+        self.is_halfway = False
         self.pods: dict[str, dict[str, None]] = {}
         self.by_hash: Counter[str] = Counter()
         self.waiting: dict[str, None] = {}

@@ -84,12 +84,15 @@ class DaemonSetController(Controller):
         if memory.follow_template(item.spec.template):
             memory.dirty.update(dict.fromkeys(self.store.nodes))
             memory.dirty.update(dict.fromkeys(memory.pods))
-        memory.dirty.update(memory.waiting)
-        memory.dirty.update(memory.retry)
-        memory.retry.clear()
-        dirty, memory.dirty = memory.dirty, {}
-        again_ns: int | None = None
-        busy = False
+        if not memory.is_halfway:
+            memory.dirty.update(memory.waiting)
+            memory.dirty.update(memory.retry)
+            memory.retry.clear()
+        dirty = list(memory.dirty)[: self.burst]
+        for name in dirty:
+            del memory.dirty[name]
+        memory.is_halfway = busy = bool(memory.dirty)
+        again_ns = now_ns if busy else None
         for name in dirty:
             node = self.store.nodes.get(name)
             acted, alarm_ns = self._manage(item, memory, revision, name, node, now_ns)

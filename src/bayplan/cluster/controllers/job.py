@@ -144,6 +144,7 @@ class _Run:
         self._store = controller.store
         self._deletion = controller.deletion
         self._pods = controller.pods
+        self._burst = controller.burst
         self._job = job
         self._memory = memory
         self._now_ns = now_ns
@@ -275,6 +276,9 @@ class _Run:
     def _kill_active(self, end: Condition) -> list[Pod]:
         """Delete the pods that are still active and return them. They count as failed where the Job fails."""
         active = list(self._store.owned_pods(self._uid).active.values())
+        if len(active) > self._burst:
+            active = active[: self._burst]
+            self._look_again(self._now_ns)
         for pod in active:
             self._deletion.delete(pod, self._now_ns)
         if end.type == FAILURE_TARGET:
@@ -304,7 +308,9 @@ class _Run:
         if active > wanted:
             pods = list(owned.active.values())
             surplus = pods if wanted == 0 else rank_active(pods)[: active - wanted]
-            for pod in surplus:
+            if len(surplus) > self._burst:
+                self._look_again(self._now_ns)
+            for pod in surplus[: self._burst]:
                 # Without its finalizer it is not counted as failed.
                 self._deletion.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
                 self._deletion.delete(self._store.pods[object_key(pod.metadata)], self._now_ns)
@@ -318,6 +324,9 @@ class _Run:
             if self._now_ns < end_ns:
                 self._look_again(end_ns)
                 return
+        if missing > self._burst:
+            missing = self._burst
+            self._look_again(self._now_ns)
         if self._indexed:
             self._create_indexed(missing)
         else:

@@ -56,11 +56,13 @@ class ReplicaController(Controller, Generic[R]):
         if item.metadata.deletion_timestamp is None:
             if active < replicas:
                 prepared = self.pods.prepare(item, template)
-                for _ in range(replicas - active):
+                for _ in range(min(replicas - active, self.burst)):
                     self.pods.create(prepared, now_ns)
             elif active > replicas:
-                for pod in self._surplus(item, owned, active - replicas, now_ns):
+                for pod in self._surplus(item, owned, active - replicas, now_ns)[: self.burst]:
                     self.deletion.delete(pod, now_ns)
+            if abs(active - replicas) > self.burst:
+                soonest = now_ns
         self.write_status(item, active, ready, available, terminating)
         return soonest
 

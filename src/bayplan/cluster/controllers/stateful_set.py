@@ -167,6 +167,7 @@ class _Run:
         self._end = self._start + _replicas(item)
         self._uid = item.metadata.uid
         self._pod_prefix = f"{item.metadata.namespace}/{item.metadata.name}-"
+        self._acted = 0
         self.again_ns: int | None = None
 
     def step(self) -> None:
@@ -188,6 +189,9 @@ class _Run:
             memory.healthy_below = self._start
             memory.seen = asked
         for ordinal in range(max(self._start, memory.healthy_below), self._end):
+            if self._acted >= self._controller.burst:
+                self.again_ns = self._now_ns
+                return True
             wait = self._settle(ordinal)
             if wait and self._ordered:
                 return True
@@ -201,6 +205,7 @@ class _Run:
         pod = self._pod(ordinal)
         if pod is None:
             self._create(ordinal)
+            self._acted += 1
             return True
         if is_finished(pod):
             if pod.metadata.deletion_timestamp is None:
@@ -245,7 +250,11 @@ class _Run:
             if self._ordered and waits:
                 return True
             if not terminating:
+                if self._acted >= self._controller.burst:
+                    self.again_ns = self._now_ns
+                    return True
                 self._controller.deletion.delete(pod, self._now_ns)
+                self._acted += 1
                 if self._ordered:
                     return True
         return False

@@ -1,0 +1,174 @@
+"""The store that controllers and kubelet write to: each write goes to the API first, and what that made of it comes back.
+
+So the typed objects never run ahead of the documents: a write that is refused has not happened. Reads are those of
+`TypedStore`, which has followed the write by the time that a call returns.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from msgspec.structs import replace
+
+from bayplan.apiserver.bridge.event_recorder import EventRecorder
+from bayplan.apiserver.bridge.merging import merged
+from bayplan.apiserver.bridge.narrator import Narrator
+from bayplan.apiserver.bridge.object_writer import ObjectWriter, WriteRefused
+from bayplan.apiserver.bridge.templates import Templates, plain
+from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND, TypedStore
+from bayplan.apiserver.kinds.strategy import Document, part, parts
+from bayplan.apiserver.rest.backend import decode_item
+from bayplan.apiserver.store.store import Store
+from bayplan.apiserver.store.table import Key
+from bayplan.base.errors import InvariantError
+from bayplan.base.random_streams import RandomStream
+from bayplan.cluster.store import object_key
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.objects.storage import PersistentVolume
+
+T = TypeVar("T", bound=KubernetesObject)
+
+# What controllers change of metadata; the rest is the server's.
+_METADATA = ("labels", "annotations", "owner_references", "finalizers")
+# New objects of these kinds come with a status that is to be kept.
+_BORN_WITH_STATUS = (PersistentVolume,)
+
+
+class ControlledStore(TypedStore):
+    """Typed objects in step with documents, written through the API.
+
+    Args:
+        documents: the API's store.
+        writer: writes to the API.
+        recorder: of events.
+        uid_stream: see `ObjectStore`.
+
+    Attributes:
+        narrator: tells people what is written.
+    """
+
+    __slots__ = ("_templates", "_writer", "narrator")
+
+    def __init__(
+        self, documents: Store, writer: ObjectWriter, recorder: EventRecorder, uid_stream: RandomStream
+    ) -> None:
+        super().__init__(documents, uid_stream)
+        self._writer = writer
+        self.narrator = Narrator(self, recorder)
+        self._templates = Templates(self, documents)
+
+    def add(self, new: T, now_ns: int) -> T:
+        """Create an object from its owner's template, and return it as the API stored it.
+
+        Raises:
+            WriteRefused: the API refuses it.
+        """
+        kind, key = type(new), object_key(new.metadata)
+        try:
+            self._writer.create(TABLE_OF_KIND[kind], new.metadata.namespace, self._templates.document_of(new))
+        except WriteRefused as problem:
+            self.narrator.refused(new, problem)
+            raise
+        stored = self._stored(kind, key)
+        self.narrator.added(stored)
+        if isinstance(stored, _BORN_WITH_STATUS):
+            return self.update(replace(stored, status=new.status))  # type: ignore[attr-defined]
+        return stored
+
+    def _stored(self, kind: type[T], key: str) -> T:
+        stored = self.get(kind, key)
+        if stored is None:
+            raise InvariantError(f"{kind.__name__} {key} has been written and is not there")
+        return stored
+
+    def update(self, new: T) -> T:
+        """Write what differs from the stored version, and return the object as it is then.
+
+        Raises:
+            InvariantError: the object is not there, or has another uid.
+            WriteRefused: the API refuses it.
+        """
+        kind, key = type(new), object_key(new.metadata)
+        old = self.get(kind, key)
+        if old is None or old.metadata.uid != new.metadata.uid:
+            raise InvariantError(f"update of {kind.__name__} {key} with uid {new.metadata.uid!r}, which is not stored")
+        table, place = TABLE_OF_KIND[kind], (new.metadata.namespace, new.metadata.name)
+        has_status = self._writer.resource(table).has_status
+        changes = self._changes(table, place, old, new, with_status=not has_status)
+        if changes:
+            self._writer.change(table, place, changes)
+        if has_status and getattr(new, "status") != getattr(old, "status"):  # noqa: B009  # Not every kind has one.
+            self._write_status(table, place, old, new)
+        # Gone, where the write took the last finalizer off.
+        stored = self.get(kind, key) or new
+        if stored is not old:
+            self.narrator.updated(old, stored)
+        return stored
+
+    def _changes(
+        self, table: str, place: Key, old: KubernetesObject, new: KubernetesObject, *, with_status: bool
+    ) -> Document:
+        """Return the parts of the document that a new version changes, but for a status with an endpoint of its own."""
+        names = [
+            name
+            for name in old.__struct_fields__
+            if name != "metadata"
+            and (with_status or name != "status")
+            and getattr(old, name) is not getattr(new, name)
+            and getattr(old, name) != getattr(new, name)
+        ]
+        metadata = {
+            name: getattr(new.metadata, name)
+            for name in _METADATA
+            if getattr(new.metadata, name) != getattr(old.metadata, name)
+        }
+        if not names and not metadata:
+            return {}
+        document = self._document(table, place)
+        changes: Document = {}
+        if metadata:
+            wanted = replace(old.metadata, **metadata)
+            changes["metadata"] = merged(part(document, "metadata"), plain(old.metadata), plain(wanted))
+        encoded = dict(zip(old.__struct_fields__, old.__struct_encode_fields__, strict=True))
+        for name in names:
+            field = encoded[name]
+            changes[field] = merged(document.get(field), plain(getattr(old, name)), plain(getattr(new, name)))
+        return changes
+
+    def _write_status(self, table: str, place: Key, old: KubernetesObject, new: KubernetesObject) -> None:
+        document = self._document(table, place)
+        before, after = (plain(each.status) for each in (old, new))  # type: ignore[attr-defined]
+        status = cast("Document", merged(document.get("status") or {}, before, after))
+        if isinstance(new, Pod):
+            _name_images(document, status)
+        self._writer.change(table, place, {"status": status}, "status")
+
+    def _document(self, table: str, place: Key) -> Document:
+        item = self._documents.get(table, place)
+        if item is None:
+            raise InvariantError(f"{table} {place} has a typed form and no document")
+        return decode_item(item)
+
+    def remove(self, kind: type[T], key: str) -> T:
+        """Delete an object without grace, and return its last version; one with finalizers stays until they are gone.
+
+        Raises:
+            InvariantError: the object is not there.
+            WriteRefused: the API refuses it.
+        """
+        old = self._stored(kind, key)
+        place = (old.metadata.namespace, old.metadata.name)
+        self._writer.delete(TABLE_OF_KIND[kind], place, grace_seconds=0, uid=old.metadata.uid)
+        return old
+
+
+def _name_images(pod: Document, status: Document) -> None:
+    """Say which image each container of a status runs, which typed statuses do not hold."""
+    images = {each.get("name"): each.get("image") for each in parts(part(pod, "spec"), "containers")}
+    containers = [
+        each if each.get("image") else {**each, "image": images.get(each.get("name"), "")}
+        for each in parts(status, "containerStatuses")
+    ]
+    if containers:
+        status["containerStatuses"] = containers

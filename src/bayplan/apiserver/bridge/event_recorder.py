@@ -1,0 +1,227 @@
+"""Events for people: what ``kubectl describe`` shows of what controllers and kubelet did, counted and limited as client-go does.
+
+Equal events are one event with a count. More than ten of an object that differ only in their text become one whose text is that
+of the last, and a source that has much to say about one object is cut short: 25 events, then one in five minutes. Events are
+written by `EventRecorder.post_one`, in the slices in which everything else is done, and not where they come about.
+
+Source: k8s.io/client-go/tools/record/events_cache.go v0.36.3.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bayplan.apiserver.bridge.object_writer import ObjectWriter, WriteRefused
+from bayplan.apiserver.kinds.strategy import Document
+from bayplan.cluster.timestamps import SECOND_NS, format_time
+from bayplan.objects.kinds import kind_of
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+
+T = TypeVar("T")
+
+NORMAL, WARNING = "Normal", "Warning"
+
+_MOST_REMEMBERED = 4096
+_MOST_WAITING = 10_000
+_BURST = 25
+_REFILL_NS = 300 * SECOND_NS
+_MOST_SIMILAR = 10
+_SIMILAR_NS = 600 * SECOND_NS
+_COMBINED = "(combined from similar events): "
+
+
+@dataclass(frozen=True, slots=True)
+class _Occurrence:
+    """Something that happened.
+
+    Attributes:
+        key: of the object: table's kind, namespace, name and uid, and the version that it had.
+        field_path: of the container that it is about, or empty.
+        host: where it happened, or empty.
+    """
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    field_path: str
+    type: str
+    reason: str
+    message: str
+    component: str
+    host: str
+    time_ns: int
+
+    @property
+    def source(self) -> tuple[str, ...]:
+        """Who speaks about what."""
+        return (self.component, self.host, self.kind, self.namespace, self.name, self.uid)
+
+
+@dataclass(slots=True)
+class _Similar:
+    """Events of one object that differ only in their text."""
+
+    texts: dict[str, None]
+    since_ns: int
+
+
+class EventRecorder:
+    """Records events.
+
+    Args:
+        writer: writes to the API.
+        clock: tells the time, nanoseconds since 1970.
+    """
+
+    def __init__(self, writer: ObjectWriter, clock: Callable[[], int]) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._waiting: deque[_Occurrence] = deque()
+        self._similar: OrderedDict[tuple[str, ...], _Similar] = OrderedDict()
+        self._budgets: OrderedDict[tuple[str, ...], tuple[float, int]] = OrderedDict()
+        self._posted: OrderedDict[tuple[str, ...], tuple[str, int, str]] = OrderedDict()
+        self._last_ns = 0
+
+    def record(
+        self,
+        item: KubernetesObject,
+        reason: str,
+        message: str,
+        component: str,
+        *,
+        type_: str = NORMAL,
+        host: str = "",
+        field_path: str = "",
+    ) -> None:
+        """Note that something happened to an object.
+
+        Args:
+            item: the object.
+            reason, message: what; as upstream words it.
+            component: who says so.
+            type_: ``Normal`` or ``Warning``.
+            host: the node where it happened.
+            field_path: the part of the object.
+        """
+        if len(self._waiting) >= _MOST_WAITING:
+            return
+        kind, metadata = kind_of(type(item)), item.metadata
+        occurrence = _Occurrence(
+            api_version=kind.api_version,
+            kind=kind.kind,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+            field_path=field_path,
+            type=type_,
+            reason=reason,
+            message=message,
+            component=component,
+            host=host,
+            time_ns=self._clock(),
+        )
+        if self._may_speak(occurrence):
+            self._waiting.append(occurrence)
+
+    def of_container(self, pod: Pod, container: str, reason: str, message: str) -> None:
+        """Note what the kubelet did with a container of a pod."""
+        path = f"spec.containers{{{container}}}"
+        self.record(pod, reason, message, "kubelet", host=pod.spec.node_name, field_path=path)
+
+    def _may_speak(self, event: _Occurrence) -> bool:
+        tokens, since_ns = self._budgets.get(event.source, (float(_BURST), event.time_ns))
+        tokens = min(float(_BURST), tokens + max(event.time_ns - since_ns, 0) / _REFILL_NS)
+        allowed = tokens >= 1
+        _put(self._budgets, event.source, (tokens - 1 if allowed else tokens, event.time_ns))
+        return allowed
+
+    @property
+    def has_work(self) -> bool:
+        """Whether events wait to be written."""
+        return bool(self._waiting)
+
+    def post_one(self) -> bool:
+        """Write the first event that waits; say whether there was one."""
+        if not self._waiting:
+            return False
+        event = self._waiting.popleft()
+        message, key = self._combined(event)
+        known = self._posted.get(key)
+        namespace = event.namespace or "default"
+        now = format_time(event.time_ns)
+        try:
+            if known is not None:
+                name, count, first = known
+                changes = {"count": count + 1, "lastTimestamp": now, "message": message}
+                self._writer.change("events", (namespace, name), changes)
+                _put(self._posted, key, (name, count + 1, first))
+            else:
+                name = self._name(event)
+                self._writer.create("events", namespace, _document(event, namespace, name, message, now))
+                _put(self._posted, key, (name, 1, now))
+        except WriteRefused:
+            # The event has been deleted, or its namespace goes: nobody misses it.
+            self._posted.pop(key, None)
+        return True
+
+    def _combined(self, event: _Occurrence) -> tuple[str, tuple[str, ...]]:
+        """Return the text of an event and by what it is one with others."""
+        group = (*event.source, event.type, event.reason, event.field_path)
+        similar = self._similar.get(group)
+        if similar is None or event.time_ns - similar.since_ns > _SIMILAR_NS:
+            similar = _Similar({}, event.time_ns)
+        similar.since_ns = event.time_ns
+        if len(similar.texts) < _MOST_SIMILAR:
+            similar.texts[event.message] = None
+        _put(self._similar, group, similar)
+        if len(similar.texts) < _MOST_SIMILAR:
+            return event.message, (*group, event.message)
+        return f"{_COMBINED}{event.message}", group
+
+    def _name(self, event: _Occurrence) -> str:
+        # Two events of one object in one instant still need two names.
+        self._last_ns = max(event.time_ns, self._last_ns + 1)
+        return f"{event.name}.{self._last_ns:x}"
+
+
+def _put(memory: OrderedDict[tuple[str, ...], T], key: tuple[str, ...], value: T) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > _MOST_REMEMBERED:
+        memory.popitem(last=False)
+
+
+def _document(event: _Occurrence, namespace: str, name: str, message: str, now: str) -> Document:
+    involved: Document = {"apiVersion": event.api_version, "kind": event.kind, "name": event.name, "uid": event.uid}
+    for field, text in (
+        ("namespace", event.namespace),
+        ("resourceVersion", event.resource_version),
+        ("fieldPath", event.field_path),
+    ):
+        if text:
+            involved[field] = text
+    source: Document = {"component": event.component}
+    if event.host:
+        source["host"] = event.host
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "involvedObject": involved,
+        "reason": event.reason,
+        "message": message,
+        "source": source,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+        "type": event.type,
+        "eventTime": None,
+        "reportingComponent": event.component,
+        "reportingInstance": event.host,
+    }

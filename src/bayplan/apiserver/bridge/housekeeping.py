@@ -1,0 +1,139 @@
+"""What goes on by itself while a server runs: leases of nodes are renewed, and events go when they are old.
+
+It happens in real time and only there: a cluster in virtual time would otherwise have something to do every second, and nothing
+that is decided depends on it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import UTC, datetime
+
+from bayplan.apiserver.bridge.node_agent import NodeAgent
+from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter, WriteRefused
+from bayplan.apiserver.kinds.strategy import Document
+from bayplan.apiserver.rest.backend import decode_item
+from bayplan.apiserver.store.item import DELETED, MODIFIED, Write
+from bayplan.apiserver.store.store import Store
+from bayplan.cluster.store import ObjectStore
+from bayplan.cluster.timestamps import SECOND_NS
+from bayplan.objects.meta import parse_time_ns
+
+LEASES, LEASE_NAMESPACE = "coordination.k8s.io/leases", "kube-node-lease"
+EVENT_LIFE_NS = 3600 * SECOND_NS
+OWN_MARK = "bayplan.io/virtual-node"
+
+_RENEWAL_SECONDS = 10
+_NODES_A_SECOND = 50
+_EVENTS = "events"
+
+
+class Leases:
+    """The leases of the nodes that have no kubelet of their own.
+
+    Every ten seconds a lease is renewed; in a cluster of more than 500 nodes less often, and the lease says so.
+
+    Args:
+        nodes: typed objects.
+        documents: the API's store.
+        writer: writes to the API.
+        agent: is told of nodes whose lease somebody else renews.
+    """
+
+    def __init__(self, nodes: ObjectStore, documents: Store, writer: ObjectWriter, agent: NodeAgent) -> None:
+        self._nodes = nodes
+        self._documents = documents
+        self._writer = writer
+        self._agent = agent
+        self._due: dict[str, int] = {}
+
+    def follow(self, write: Write) -> None:
+        """Look at who renews leases."""
+        if write.table != LEASES or write.new.namespace != LEASE_NAMESPACE:
+            return
+        name = write.new.name
+        if write.type == DELETED:
+            self._due.pop(name, None)
+            self._agent.foreign.pop(name, None)
+        elif write.type == MODIFIED and OWN_MARK.encode() not in write.new.raw:
+            self._agent.foreign[name] = None
+
+    def renew(self, now_ns: int, most: int) -> int:
+        """Renew leases that are due, at most so many; return how many were."""
+        seconds = max(_RENEWAL_SECONDS, len(self._nodes.nodes) // _NODES_A_SECOND)
+        done = 0
+        for name in list(self._nodes.nodes):
+            if done >= most:
+                break
+            if name in self._agent.foreign or self._due.get(name, 0) > now_ns:
+                continue
+            self._due[name] = now_ns + seconds * SECOND_NS
+            self._write(name, 4 * seconds, now_ns)
+            done += 1
+        return done
+
+    def _write(self, name: str, seconds: int, now_ns: int) -> None:
+        self._writer.manager = KUBELET
+        renewed = datetime.fromtimestamp(now_ns / SECOND_NS, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec: Document = {"holderIdentity": name, "leaseDurationSeconds": seconds, "renewTime": renewed}
+        try:
+            if self._documents.get(LEASES, (LEASE_NAMESPACE, name)) is not None:
+                self._writer.change(LEASES, (LEASE_NAMESPACE, name), {"spec": spec})
+                return
+            owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": self._nodes.nodes[name].metadata.uid}
+            metadata: Document = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
+            metadata["annotations"] = {OWN_MARK: "true"}
+            self._writer.create(LEASES, LEASE_NAMESPACE, {"metadata": metadata, "spec": spec})
+        except WriteRefused:
+            # The namespace is missing, or goes: a node does not depend on it.
+            return
+
+
+class EventExpiry:
+    """Deletes events an hour after they last happened, as upstream's storage does.
+
+    Args:
+        documents: the API's store.
+        writer: writes to the API.
+    """
+
+    def __init__(self, documents: Store, writer: ObjectWriter) -> None:
+        self._documents = documents
+        self._writer = writer
+        # When each write of an event was, oldest first: the revision tells whether it was the last one.
+        self._written: deque[tuple[int, int, tuple[str, str]]] = deque()
+
+    def begin(self) -> None:
+        """Read how old the events are that are there."""
+        items = self._documents.between(_EVENTS)
+        found = [(_last_ns(decode_item(item)), item.revision, item.key) for item in items]
+        self._written = deque(sorted(found))
+
+    def follow(self, write: Write, now_ns: int) -> None:
+        """Note when an event was written."""
+        if write.table == _EVENTS and write.type != DELETED:
+            self._written.append((now_ns, write.revision, write.new.key))
+
+    def expire(self, now_ns: int, most: int) -> int:
+        """Delete old events, at most so many; return how many were."""
+        done = 0
+        self._writer.manager = CONTROLLERS
+        while done < most and self._written and self._written[0][0] < now_ns - EVENT_LIFE_NS:
+            _, revision, key = self._written.popleft()
+            item = self._documents.get(_EVENTS, key)
+            if item is not None and item.revision == revision:
+                self._writer.delete(_EVENTS, key)
+                done += 1
+        return done
+
+
+def _last_ns(event: Document) -> int:
+    """Return when an event happened last."""
+    series = event.get("series")
+    told = series.get("lastObservedTime") if isinstance(series, dict) else None
+    metadata = event["metadata"]
+    created = metadata.get("creationTimestamp") if isinstance(metadata, dict) else None
+    for time in (told, event.get("lastTimestamp"), event.get("eventTime"), created):
+        if isinstance(time, str) and time:
+            return parse_time_ns(time)
+    return 0

@@ -1,0 +1,220 @@
+"""Namespaces: one that is deleted empties itself and goes; every other one has its default service account and root certificate.
+
+Pods go first, and then the rest, as upstream has it since namespaces are emptied in order.
+
+Source: pkg/controller/namespace/deletion and pkg/controller/serviceaccount v1.36.3.
+"""
+
+from __future__ import annotations
+
+from bayplan.apiserver.bridge.document_controller import Ask, DocumentController, ties_of
+from bayplan.apiserver.bridge.garbage_collector import GONE
+from bayplan.apiserver.bridge.object_writer import ObjectWriter
+from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.options import WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.subresources import finalize
+from bayplan.apiserver.store.item import DELETED, Item, Write
+from bayplan.apiserver.store.store import Store
+from bayplan.cluster.controllers.controller import ControllerTools
+from bayplan.cluster.timestamps import SECOND_NS, format_time
+
+_TERMINATING = "Terminating"
+_FINALIZER = "kubernetes"
+_PODS, _NAMESPACES = "pods", "namespaces"
+# What was deleted is seldom gone at once; the more there is, the dearer it is to look.
+_FEW = 200
+_SHORT_WAIT_NS, _LONG_WAIT_NS = SECOND_NS // 20, SECOND_NS // 2
+_CERTIFICATE = "kube-root-ca.crt"
+_DESCRIPTION = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal "
+    "service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."
+)
+
+
+class NamespaceController(DocumentController):
+    """Reconcile namespaces that are being deleted, by name."""
+
+    def __init__(
+        self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, backend: Backend
+    ) -> None:
+        super().__init__(tools, documents, writer, ask)
+        self._backend = backend
+        self._going: dict[str, None] = {}
+
+    def begin(self, now_ns: int) -> None:
+        """Find the namespaces that are being deleted."""
+        self._going.clear()
+        for item in self.documents.table(_NAMESPACES).items():
+            self._note(item, now_ns)
+
+    def follow(self, write: Write, now_ns: int) -> None:
+        """Look at namespaces; what leaves those that are being deleted is seen at the next look at them."""
+        if write.table == _NAMESPACES:
+            if write.type == DELETED:
+                self._going.pop(write.new.name, None)
+            else:
+                self._note(write.new, now_ns)
+
+    def _note(self, item: Item, now_ns: int) -> None:
+        if item.fields.get("status.phase") == _TERMINATING:
+            self._going[item.name] = None
+            self.ask(item.name, now_ns)
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Delete what is left in a namespace, say what that is, and let go of it when it is empty.
+
+        Raises:
+            WriteRefused: the API refuses it.
+        """
+        item = self.documents.get(_NAMESPACES, ("", key))
+        if item is None or key not in self._going:
+            return None
+        left = self._left(key)
+        first = {_PODS: left[_PODS]} if _PODS in left else left
+        waiting = [(table, each) for table, items in first.items() for each in items if not _is_going(each)]
+        for table, each in waiting[: self.burst]:
+            self.writer.delete(table, each.key, propagation="Background", uid=each.uid)
+        if len(waiting) > self.burst:
+            return now_ns
+        left = self._left(key)
+        if not left:
+            self._finalize(key)
+            return None
+        if _PODS not in left and not all(_is_going(each) for items in left.values() for each in items):
+            return now_ns
+        self._say_what_is_left(key, left, now_ns)
+        count = sum(map(len, left.values()))
+        return now_ns + (_SHORT_WAIT_NS if count <= _FEW else _LONG_WAIT_NS)
+
+    def _left(self, namespace: str) -> dict[str, list[Item]]:
+        """Return what there is in a namespace, by table."""
+        names = [name for name in self.documents.table_names() if name not in (GONE, _NAMESPACES)]
+        return {name: found for name in names if (found := self.documents.between(name, namespace))}
+
+    def _say_what_is_left(self, name: str, left: dict[str, list[Item]], now_ns: int) -> None:
+        resources = [f"{_shown(table)} has {len(items)} resource instances" for table, items in sorted(left.items())]
+        finalizers: dict[str, int] = {}
+        for items in left.values():
+            for item in items:
+                for each in ties_of(item).finalizers:
+                    finalizers[each] = finalizers.get(each, 0) + 1
+        held = [f"{each} in {count} resource instances" for each, count in sorted(finalizers.items())]
+        stored = self.documents.get(_NAMESPACES, ("", name))
+        if stored is None:
+            return
+        status = dict(part(self.writer.document(_NAMESPACES, stored), "status"))
+        time = format_time(now_ns)
+        known = {str(each.get("type")): each for each in parts(status, "conditions")}
+        wanted = (
+            (
+                "NamespaceDeletionDiscoveryFailure",
+                "False",
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            (
+                "NamespaceDeletionGroupVersionParsingFailure",
+                "False",
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
+            (
+                "NamespaceDeletionContentFailure",
+                "False",
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+            (
+                "NamespaceContentRemaining",
+                "True",
+                "SomeResourcesRemain",
+                f"Some resources are remaining: {', '.join(resources)}",
+            ),
+            (
+                "NamespaceFinalizersRemaining",
+                "True" if held else "False",
+                "SomeFinalizersRemain" if held else "ContentHasNoFinalizers",
+                f"Some content in the namespace has finalizers remaining: {', '.join(held)}"
+                if held
+                else "All content-preserving finalizers finished",
+            ),
+        )
+        status["conditions"] = [_condition(known.get(each[0]), each, time) for each in wanted]
+        self.writer.change(_NAMESPACES, ("", name), {"status": status}, "status")
+
+    def _finalize(self, name: str) -> None:
+        resource = self.writer.resource(_NAMESPACES)
+        stored = self.documents.get(_NAMESPACES, ("", name))
+        if stored is None:
+            return
+        document = self.writer.document(_NAMESPACES, stored)
+        finalizers = [each for each in texts(part(document, "spec"), "finalizers") if each != _FINALIZER]
+        wanted: Document = {**document, "spec": {"finalizers": finalizers}}
+        info = RequestInfo("update", resource, "", name, "finalize")
+        finalize(self._backend, info, wanted, WriteOptions(manager=self.writer.manager))
+
+
+def _is_going(item: Item) -> bool:
+    return ties_of(item).deletion_timestamp is not None
+
+
+def _shown(table: str) -> str:
+    group, _, name = table.rpartition("/")
+    return f"{name}.{group}"
+
+
+def _condition(known: Document | None, wanted: tuple[str, str, str, str], time: str) -> Document:
+    type_, status, reason, message = wanted
+    if known is not None and known.get("status") == status:
+        time = str(known.get("lastTransitionTime") or time)
+    return {"type": type_, "status": status, "lastTransitionTime": time, "reason": reason, "message": message}
+
+
+class NamespaceFurnisher(DocumentController):
+    """Reconcile namespaces, by name: their default ServiceAccount and the ConfigMap of the server's certificate.
+
+    Args:
+        tools, documents, writer, ask: see `DocumentController`.
+        certificate: of the server, PEM; empty where it serves without TLS, as upstream's is without a root certificate.
+    """
+
+    def __init__(
+        self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, certificate: str
+    ) -> None:
+        super().__init__(tools, documents, writer, ask)
+        self._certificate = certificate
+
+    def begin(self, now_ns: int) -> None:
+        """Look at every namespace."""
+        for item in self.documents.table(_NAMESPACES).items():
+            self.ask(item.name, now_ns)
+
+    def follow(self, write: Write, now_ns: int) -> None:
+        """Look at new namespaces, and where something that each has was deleted."""
+        item = write.new
+        if write.table == _NAMESPACES:
+            if write.old is None:
+                self.ask(item.name, now_ns)
+        elif write.type == DELETED and (write.table, item.name) in (
+            ("serviceaccounts", "default"),
+            ("configmaps", _CERTIFICATE),
+        ):
+            self.ask(item.namespace, now_ns)
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Make what is missing.
+
+        Raises:
+            WriteRefused: the API refuses it.
+        """
+        item = self.documents.get(_NAMESPACES, ("", key))
+        if item is None or item.fields.get("status.phase") == _TERMINATING:
+            return None
+        if self.documents.get("serviceaccounts", (key, "default")) is None:
+            self.writer.create("serviceaccounts", key, {"metadata": {"name": "default", "namespace": key}})
+        if self.documents.get("configmaps", (key, _CERTIFICATE)) is None:
+            metadata = {"name": _CERTIFICATE, "annotations": {"kubernetes.io/description": _DESCRIPTION}}
+            self.writer.create("configmaps", key, {"metadata": metadata, "data": {"ca.crt": self._certificate}})
+        return None

@@ -1,0 +1,163 @@
+"""Writes of controllers and kubelet, through the verbs that clients use: defaults, admission, validation, managed fields.
+
+Nothing waits between reading an object and writing it, so there are no conflicts; what the API refuses comes back as
+`WriteRefused`, which a controller's turn ends with, as upstream's do with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.kinds.strategy import Document, part, texts
+from bayplan.apiserver.rest import deleting, updates, writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.decoding import decode_value, read_value, target_of
+from bayplan.apiserver.rest.errors import ApiError
+from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.store.item import Item
+from bayplan.apiserver.store.table import Key
+from bayplan.base.errors import InputError, InvariantError
+
+CONTROLLERS = "kube-controller-manager"
+KUBELET = "kubelet"
+
+_NOT_FOUND = 404
+
+
+class WriteRefused(InputError):
+    """The API refuses what a controller wants to write.
+
+    Attributes:
+        problem: in the API's words.
+    """
+
+    def __init__(self, what: str, problem: ApiError) -> None:
+        self.problem = problem
+        super().__init__(what, got=problem.message)
+
+
+class ObjectWriter:
+    """Writes objects of any kind.
+
+    Args:
+        backend: of the API.
+
+    Attributes:
+        manager: who owns the fields that are written next.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._resources: dict[str, Resource] = {}
+        self.manager = CONTROLLERS
+
+    def resource(self, table: str) -> Resource:
+        """Return a resource whose objects a table holds."""
+        found = self._resources.get(table)
+        registry = self._backend.registry
+        if found is None or registry.find(found.group, found.version, found.name) is not found:
+            # Of several versions the first that is served; a definition that changes makes new ones.
+            found = next((each for each in registry.all() if each.table == table), None)
+            if found is None:
+                raise InvariantError(f"nothing that is served is kept in {table}")
+            self._resources[table] = found
+        return found
+
+    def document(self, table: str, item: Item) -> Document:
+        """Return the document of an item."""
+        return self._backend.document(self.resource(table), item)
+
+    def create(self, table: str, namespace: str, document: Document) -> None:
+        """Store a new object.
+
+        Raises:
+            WriteRefused: as the API would refuse a client.
+        """
+        resource = self.resource(table)
+        try:
+            decoded = decode_value(target_of(resource), document, [], "Ignore")
+            info = RequestInfo("create", resource, namespace)
+            writing.create(self._backend, info, decoded.document, WriteOptions(manager=self.manager))
+        except ApiError as problem:
+            name = part(document, "metadata").get("name")
+            raise WriteRefused(f"{resource.kind} {namespace}/{name}", problem) from None
+
+    def change(self, table: str, key: Key, changes: Mapping[str, object], subresource: str = "") -> None:
+        """Write an object with some of its parts (``metadata``, ``spec``, ``status``, ...) exchanged.
+
+        Raises:
+            WriteRefused: as the API would refuse a client; an object that is gone among the reasons.
+        """
+        resource = self.resource(table)
+        info = RequestInfo("update", resource, *key, subresource)
+        options = WriteOptions(manager=self.manager)
+        try:
+            old = self.document(table, self._item(table, key))
+            new = self._read(resource, old, changes, subresource)
+            managers = updates.managers_after(self._backend, info, old, new, options)
+            writing.change(self._backend, info, old, new, managers, options)
+        except (ApiError, DecodeError) as problem:
+            refusal = problem if isinstance(problem, ApiError) else ApiError(400, str(problem))
+            raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", refusal) from None
+
+    def _read(self, resource: Resource, old: Document, changes: Mapping[str, object], subresource: str) -> Document:
+        """Return the new document as the API would read it from a client."""
+        if subresource == "status" and resource.shape is not None:
+            # Nothing else of the object changes, so nothing else is read again.
+            inner = resource.shape.fields["status"].inner
+            if inner is not None and tuple(changes) == ("status",):
+                status = changes["status"]
+                return {**old, "metadata": dict(part(old, "metadata")), "status": inner.read(status)}
+        if tuple(changes) == ("metadata",):
+            return {**old, **changes}
+        return read_value(target_of(resource), {**old, **changes}, [], "Ignore")[0]
+
+    def _item(self, table: str, key: Key) -> Item:
+        item = self._backend.store.get(table, key)
+        if item is None:
+            raise ApiError(_NOT_FOUND, f'{table} "{key[1]}" not found')
+        return item
+
+    def delete(
+        self,
+        table: str,
+        key: Key,
+        *,
+        grace_seconds: int | None = None,
+        propagation: str = "Background",
+        uid: str | None = None,
+    ) -> None:
+        """Delete an object; one that is gone, or is another one by now, is left alone.
+
+        Raises:
+            WriteRefused: as the API would refuse a client.
+        """
+        resource = self.resource(table)
+        item = self._backend.store.get(table, key)
+        if item is None or (uid is not None and item.uid != uid):
+            return
+        info = RequestInfo("delete", resource, *key)
+        try:
+            deleting.delete(self._backend, info, DeleteOptions(grace_seconds, uid=uid, propagation=propagation))
+        except ApiError as problem:
+            raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", problem) from None
+
+    def drop_finalizer(self, table: str, key: Key, finalizer: str) -> None:
+        """Take a finalizer off an object; one that only waited for that goes.
+
+        Raises:
+            WriteRefused: as the API would refuse a client.
+        """
+        item = self._backend.store.get(table, key)
+        if item is None:
+            return
+        metadata = dict(part(self.document(table, item), "metadata"))
+        left = [name for name in texts(metadata, "finalizers") if name != finalizer]
+        if left:
+            metadata["finalizers"] = left
+        else:
+            metadata.pop("finalizers", None)
+        self.change(table, key, {"metadata": metadata})

@@ -1,0 +1,164 @@
+"""Documents of the objects that controllers make: the whole template of the owner, with what the controller changed of it.
+
+Typed templates hold what scheduling reads. What a pod is made from is the document of its owner's template, so that probes,
+volumes' contents, environments and fields that nobody here knows reach the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import msgspec
+
+from bayplan.apiserver.bridge.merging import merged
+from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND, TypedStore
+from bayplan.apiserver.kinds.strategy import Document, part, parts
+from bayplan.apiserver.rest.backend import decode_item
+from bayplan.apiserver.store.store import Store
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.objects.resource import ResourceClaim, ResourceClaimTemplate
+from bayplan.objects.storage import PersistentVolumeClaim
+from bayplan.objects.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+_TEMPLATE_OWNERS: dict[str, type[KubernetesObject]] = {
+    struct.__name__: struct for struct in (DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
+}
+_SERVER_OWNED = ("uid", "resourceVersion", "creationTimestamp", "generation")
+_MOST_SOURCES = 256
+
+
+def plain(item: object) -> object:
+    """Return a typed part as plain data, lists as lists, defaults left out."""
+    return msgspec.json.decode(msgspec.json.encode(item))
+
+
+class Templates:
+    """Makes the documents of new objects.
+
+    Args:
+        typed: typed objects.
+        documents: the API's store.
+    """
+
+    def __init__(self, typed: TypedStore, documents: Store) -> None:
+        self._typed = typed
+        self._documents = documents
+        self._sources: dict[tuple[str, str], tuple[Document, object, object]] = {}
+
+    def document_of(self, item: KubernetesObject) -> Document:
+        """Return the document of a new object."""
+        document: Document = {"metadata": self._metadata(item)}
+        if isinstance(item, Pod):
+            document["spec"] = self._spec_of_pod(item)
+            return document
+        document.update((name, value) for name, value in cast("Document", plain(item)).items() if name != "metadata")
+        document.pop("status", None)
+        if isinstance(item, ReplicaSet):
+            self._fill_template(document, item)
+        elif isinstance(item, Job):
+            self._fill_job(document, item)
+        elif isinstance(item, PersistentVolumeClaim):
+            self._fill_claim(document, item)
+        elif isinstance(item, ResourceClaim):
+            self._fill_resource_claim(document, item)
+        return document
+
+    def _metadata(self, item: KubernetesObject) -> Document:
+        metadata = cast("Document", plain(item.metadata))
+        for name in _SERVER_OWNED:
+            metadata.pop(name, None)
+        return metadata
+
+    # --- from the template of the owner -------------------------------------------------------------------------------
+
+    def _spec_of_pod(self, pod: Pod) -> object:
+        source = self._template_of_owner(pod)
+        if source is None:
+            return plain(pod.spec)
+        document, typed, before = source
+        if pod.spec is typed:
+            return document
+        return merged(document, before, plain(pod.spec))
+
+    def _fill_template(self, document: Document, item: ReplicaSet) -> None:
+        source = self._template_of_owner(item)
+        if source is not None:
+            inner = part(document, "spec", "template")
+            inner["spec"] = merged(source[0], source[2], plain(item.spec.template.spec))
+
+    def _template_of_owner(self, item: KubernetesObject) -> tuple[Document, object, object] | None:
+        """Return the pod spec of an owner's template: document, typed, and the typed one as plain data."""
+        reference = item.metadata.controller()
+        kind = _TEMPLATE_OWNERS.get(reference.kind) if reference is not None else None
+        if reference is None or kind is None:
+            return None
+        owner = self._typed.get(kind, f"{item.metadata.namespace}/{reference.name}")
+        if owner is None or owner.metadata.uid != reference.uid:
+            return None
+
+        def read(document: Document) -> tuple[Document, object]:
+            template = getattr(owner.spec, "template", None)  # type: ignore[attr-defined]
+            return part(document, "spec", "template", "spec"), getattr(template, "spec", None)
+
+        return self._source(owner, read)
+
+    def _source(
+        self, owner: KubernetesObject, read: Callable[[Document], tuple[Document, object]]
+    ) -> tuple[Document, object, object] | None:
+        """Return what `read` finds in the document of an owner, remembered while the owner stays as it is."""
+        metadata = owner.metadata
+        key = (metadata.uid, metadata.resource_version)
+        known = self._sources.get(key)
+        if known is not None:
+            return known
+        stored = self._documents.get(TABLE_OF_KIND[type(owner)], (metadata.namespace, metadata.name))
+        if stored is None:
+            return None
+        document, typed = read(decode_item(stored))
+        if len(self._sources) >= _MOST_SOURCES:
+            self._sources.clear()
+        known = self._sources[key] = (document, typed, plain(typed))
+        return known
+
+    # --- Jobs of CronJobs, claims of StatefulSets and of pods ---------------------------------------------------------
+
+    def _fill_job(self, document: Document, job: Job) -> None:
+        """Take the Job's spec from the CronJob as it is: selector and labels are for the API to generate."""
+        reference = job.metadata.controller()
+        owner = self._typed.get(CronJob, f"{job.metadata.namespace}/{reference.name}") if reference else None
+        if owner is None:
+            return
+        template = owner.spec.job_template.spec
+        source = self._source(owner, lambda found: (part(found, "spec", "jobTemplate", "spec"), template))
+        if source is not None:
+            document["spec"] = source[0]
+
+    def _fill_claim(self, document: Document, claim: PersistentVolumeClaim) -> None:
+        """Take the spec from the claim template that the claim's spec is the very one of."""
+        for owner in self._typed.all(StatefulSet):
+            for index, template in enumerate(owner.spec.volume_claim_templates):
+                if template.spec is claim.spec and owner.metadata.namespace == claim.metadata.namespace:
+                    stored = self._documents.get("apps/statefulsets", (owner.metadata.namespace, owner.metadata.name))
+                    found = parts(part(decode_item(stored), "spec"), "volumeClaimTemplates") if stored else []
+                    if index < len(found):
+                        document["spec"] = found[index].get("spec", {})
+                    return
+
+    def _fill_resource_claim(self, document: Document, claim: ResourceClaim) -> None:
+        for template in self._typed.all(ResourceClaimTemplate):
+            if template.spec.spec is claim.spec and template.metadata.namespace == claim.metadata.namespace:
+                key = (template.metadata.namespace, template.metadata.name)
+                stored = self._documents.get("resource.k8s.io/resourceclaimtemplates", key)
+                if stored is not None:
+                    document["spec"] = part(decode_item(stored), "spec", "spec")
+                return
