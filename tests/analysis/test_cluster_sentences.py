@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import pytest
+
+from bayplan.analysis.cluster_sentences import (
+    Gap,
+    cluster_sentence,
+    comparison_sentence,
+    node_sentence,
+    queue_sentence,
+)
+
+CPU = Gap("cpu", 3200, 88_000)
+GI = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("pods", "waiting", "gated", "nodes", "reasons", "want"),
+    [
+        pytest.param(0, 0, 0, 0, [], "The cluster is empty: there are no nodes and no pods", id="an empty cluster"),
+        pytest.param(3, 3, 0, 0, [], "There are no nodes, so none of 3 pods can be placed", id="no nodes"),
+        pytest.param(0, 0, 0, 5, [], "5 nodes, and no pods", id="no pods"),
+        pytest.param(1, 0, 0, 5, [], "The only pod has its node", id="one pod, placed"),
+        pytest.param(12, 0, 0, 5, [], "All 12 pods have their nodes", id="all placed"),
+        pytest.param(
+            12,
+            0,
+            2,
+            5,
+            [],
+            "All 10 pods have their nodes; 2 more are held back by gates",
+            id="gated pods are told apart",
+        ),
+        pytest.param(2, 0, 2, 5, [], "No pod has a node; 2 are held back by gates", id="only gated pods"),
+        pytest.param(9, 1, 0, 5, [], "1 of 9 pods waits, not tried yet", id="one waits and was not tried"),
+        pytest.param(
+            50_000,
+            1469,
+            0,
+            5000,
+            [("Insufficient cpu", 1012), ("Too many pods", 3)],
+            "1,469 of 50,000 pods wait, 1,012 for cpu: the largest gap on a node is 3.2 of 88 free",
+            id="most wait for CPU",
+        ),
+        pytest.param(
+            9,
+            2,
+            1,
+            5,
+            [("node(s) were unschedulable", 2)],
+            "2 of 9 pods wait, all because node(s) were unschedulable; 1 more is held back by gates",
+            id="all wait for one reason",
+        ),
+        pytest.param(
+            9,
+            1,
+            0,
+            5,
+            [("Insufficient cpu", 1)],
+            "1 of 9 pods waits for cpu: the largest gap on a node is 3.2 of 88 free",
+            id="one waits for CPU",
+        ),
+        pytest.param(
+            9, 2, 0, 5, [("Insufficient a/b", 2)], "2 of 9 pods wait, all for a/b", id="a resource that no node has"
+        ),
+    ],
+)
+def test_the_cluster_in_one_sentence(
+    pods: int, waiting: int, gated: int, nodes: int, reasons: list[tuple[str, int]], want: str
+) -> None:
+    told = cluster_sentence(pods=pods, waiting=waiting, gated=gated, nodes=nodes, reasons=reasons, gaps=[CPU])
+    assert told == want
+
+
+@pytest.mark.parametrize(
+    ("ready", "cordoned", "pods", "full_by", "named_by", "want"),
+    [
+        pytest.param(True, False, 3, [], 0, "n has 3 pods: 1 of 4 cpu free", id="an ordinary node"),
+        pytest.param(True, False, 0, [], 0, "n is empty: 1 of 4 cpu free", id="an empty node"),
+        pytest.param(False, True, 3, [], 0, "n is not ready, cordoned: 1 of 4 cpu free", id="a node out of service"),
+        pytest.param(
+            True,
+            False,
+            3,
+            ["memory", "pods"],
+            14,
+            "n is full by memory and pods: 1 of 4 cpu free; 14 waiting pods were rejected here",
+            id="a full node that pods wanted",
+        ),
+    ],
+)
+def test_a_node_in_one_sentence(
+    ready: bool, cordoned: bool, pods: int, full_by: list[str], named_by: int, want: str
+) -> None:
+    told = node_sentence(
+        name="n",
+        ready=ready,
+        cordoned=cordoned,
+        pods=pods,
+        full_by=full_by,
+        free=[("cpu", 1000, 4000), ("memory", 3 * GI, 4 * GI)],
+        named_by=named_by,
+    )
+    assert told == want
+
+
+@pytest.mark.parametrize(
+    ("counts", "retry_ns", "want"),
+    [
+        pytest.param({}, None, "No pod waits", id="an empty queue"),
+        pytest.param({"active": 3}, None, "3 to be tried now", id="pods to be tried"),
+        pytest.param(
+            {"backoff": 220, "unschedulable": 1237, "gated": 5},
+            1_200_000_000,
+            "220 in backoff, next try in 1.2 s (batch/job-3); 1,237 unschedulable; 5 gated",
+            id="all tiers",
+        ),
+        pytest.param({"backoff": 1}, -5, "1 in backoff, next try in 0 s (batch/job-3)", id="a try that is overdue"),
+    ],
+)
+def test_the_queue_in_one_sentence(counts: dict[str, int], retry_ns: int | None, want: str) -> None:
+    assert queue_sentence(counts, next_retry_in_ns=retry_ns, next_pod="batch/job-3") == want
+
+
+@pytest.mark.parametrize(
+    ("moved", "only_a", "only_b", "nodes_b", "want"),
+    [
+        pytest.param(0, 0, 0, 9, "A and B place all 50 pods alike", id="no difference"),
+        pytest.param(1, 0, 0, 9, "1 of 50 pods differs: 1 on another node", id="one pod moved"),
+        pytest.param(
+            3,
+            2,
+            1,
+            8,
+            "6 of 50 pods differ: 3 on another node, 2 placed only by A, 1 placed only by B; B uses 1 node fewer",
+            id="all kinds of differences",
+        ),
+    ],
+)
+def test_a_comparison_in_one_sentence(moved: int, only_a: int, only_b: int, nodes_b: int, want: str) -> None:
+    told = comparison_sentence(
+        a="A", b="B", pods=50, moved=moved, only_a=only_a, only_b=only_b, nodes_a=9, nodes_b=nodes_b
+    )
+    assert told == want

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from bayplan.analysis.reasons import Reason, pods_by_reason, reasons_of, short_reasons
+
+PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found for incoming pod."
+
+
+@pytest.mark.parametrize(
+    ("message", "want"),
+    [
+        pytest.param("", (), id="nothing was said"),
+        pytest.param(
+            f"0/4 nodes are available: 1 Too many pods, 3 Insufficient memory, 4 Insufficient cpu. {PREEMPTION}",
+            (Reason("Insufficient cpu", 4), Reason("Insufficient memory", 3), Reason("Too many pods", 1)),
+            id="reasons stand by the number of nodes, without what preemption found",
+        ),
+        pytest.param(
+            "0/4 nodes are available: 1 node(s) had untolerated taint {a: b, 2 c}, 3 node(s) were unschedulable.",
+            (
+                Reason("node(s) were unschedulable", 3),
+                Reason("node(s) had untolerated taint {a: b", 1),
+                Reason("c}", 2),
+            ),
+            id="a taint that looks like a counted reason is taken for one, as nothing tells them apart",
+        ),
+        pytest.param(
+            f'0/3 nodes are available: persistentvolumeclaim "nope" not found. {PREEMPTION}',
+            (Reason('persistentvolumeclaim "nope" not found', 0),),
+            id="what PreFilter says counts no nodes",
+        ),
+        pytest.param(
+            "0/2 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.",
+            (Reason("Insufficient cpu", 1),),
+            id="preemption that was not eligible",
+        ),
+        pytest.param(
+            "Scheduling is blocked due to non-empty scheduling gates",
+            (Reason("Scheduling is blocked due to non-empty scheduling gates", 0),),
+            id="another message is a reason as a whole",
+        ),
+        pytest.param(
+            f"0/4 nodes are available: {PREEMPTION}",
+            (Reason(f"0/4 nodes are available: {PREEMPTION}", 0),),
+            id="a message without reasons stands for itself",
+        ),
+    ],
+)
+def test_a_message_is_taken_apart(message: str, want: tuple[Reason, ...]) -> None:
+    assert sorted(reasons_of(message)) == sorted(want)
+
+
+def test_short_reasons_name_the_first_and_hint_at_the_rest() -> None:
+    message = "0/9 nodes are available: 1 Too many pods, 2 x, 3 Insufficient memory, 5 Insufficient cpu."
+    assert short_reasons(message) == "Insufficient cpu (5), Insufficient memory (3), ..."
+    assert short_reasons("no profile") == "no profile"
+    assert short_reasons("") == ""
+
+
+def test_a_pod_counts_for_each_of_its_reasons() -> None:
+    messages = [
+        ("0/2 nodes are available: 1 Insufficient cpu, 1 Too many pods.", 3),
+        ("0/3 nodes are available: 3 Insufficient cpu.", 2),
+    ]
+    assert pods_by_reason(messages) == [("Insufficient cpu", 5), ("Too many pods", 3)]

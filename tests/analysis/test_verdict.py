@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+
+from bayplan.analysis.explain import attempts_of
+from bayplan.analysis.explanation import Attempt
+from bayplan.analysis.run_source import SimulationSource
+from bayplan.analysis.verdict import attempt_difference, decision_text, pod_verdict
+from bayplan.engine.decision import Outcome, Record
+from tests.analysis.runs import busy_run
+
+NOBODY: tuple[str, ...] = ()
+
+
+def record(
+    outcome: Outcome,
+    *,
+    node: str = "",
+    feasible: int = 0,
+    evaluated: int = 5,
+    ties: int = 1,
+    message: str = "",
+    nominated: str = "",
+    victims: tuple[str, ...] = NOBODY,
+) -> Record:
+    return Record(0, "web/api-7", 1, outcome, node, feasible, evaluated, ties, 796, message, nominated, victims, -1)
+
+
+@pytest.mark.parametrize(
+    ("decision", "margin", "want"),
+    [
+        pytest.param(
+            record(Outcome.SCHEDULED, node="n-12", feasible=297),
+            12,
+            "web/api-7 -> n-12: best of 297, 12 ahead",
+            id="a clear winner",
+        ),
+        pytest.param(
+            record(Outcome.SCHEDULED, node="n-12", feasible=297, ties=3),
+            None,
+            "web/api-7 -> n-12: best of 297, 3 equal",
+            id="equals, and nothing known of a margin",
+        ),
+        pytest.param(
+            record(Outcome.SCHEDULED, node="n-12", feasible=1),
+            None,
+            "web/api-7 -> n-12: the only one that fits",
+            id="only one fits",
+        ),
+        pytest.param(
+            record(Outcome.SCHEDULED, node="n-12", feasible=1, evaluated=1),
+            None,
+            "web/api-7 -> n-12: the only one looked at",
+            id="the nominated node was tried alone",
+        ),
+        pytest.param(
+            record(Outcome.UNSCHEDULABLE, message="0/5 nodes are available: 5 Insufficient cpu."),
+            None,
+            "web/api-7 waits: Insufficient cpu (5)",
+            id="nothing fits",
+        ),
+        pytest.param(
+            record(Outcome.UNSCHEDULABLE, nominated="n-3", victims=("a/b", "a/c"), message="0/5 ..."),
+            None,
+            "web/api-7 waits for room on n-3, 2 pods must go",
+            id="others have to go",
+        ),
+        pytest.param(
+            record(Outcome.ERROR, message='running Filter plugin "X": KeyError'),
+            None,
+            'web/api-7 failed: running Filter plugin "X": KeyError',
+            id="a plugin failed",
+        ),
+        pytest.param(
+            record(Outcome.SKIPPED, message="skip schedule deleting pod: web/api-7"),
+            None,
+            "web/api-7 was skipped: skip schedule deleting pod: web/api-7",
+            id="a pod that is being deleted",
+        ),
+    ],
+)
+def test_a_decision_in_one_line(decision: Record, margin: int | None, want: str) -> None:
+    assert decision_text(decision, margin) == want
+
+
+def attempt(feasible: int, *, evaluated: int = 5, outcome: str = "unschedulable", message: str = "x") -> Attempt:
+    return Attempt(
+        number=0,
+        attempt=1,
+        time_ns=0,
+        outcome=outcome,
+        node="",
+        feasible_nodes=feasible,
+        evaluated_nodes=evaluated,
+        ties=0,
+        total=0,
+        message=message,
+        nominated_node="",
+        victims=[],
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "want"),
+    [
+        pytest.param(None, attempt(0), "", id="the first attempt"),
+        pytest.param(attempt(0), attempt(0), "", id="the same again"),
+        pytest.param(attempt(13), attempt(1), "12 nodes fewer fit", id="fewer nodes fit"),
+        pytest.param(
+            attempt(0),
+            attempt(1, outcome="scheduled"),
+            "1 node more fits, scheduled instead of unschedulable",
+            id="it fits now",
+        ),
+        pytest.param(attempt(0), attempt(0, evaluated=6), "6 nodes looked at instead of 5", id="a node came"),
+        pytest.param(attempt(0), attempt(0, message="y"), "now y", id="another reason"),
+    ],
+)
+def test_what_is_different_in_an_attempt(before: Attempt | None, after: Attempt, want: str) -> None:
+    assert attempt_difference(before, after) == want
+
+
+def test_the_verdict_says_what_the_last_decision_said() -> None:
+    result = busy_run()
+    source = SimulationSource(result)
+    for pod in result.pods:
+        told = pod_verdict(source, pod, attempts_of(source, pod, [pod]))
+        assert told.startswith(f"{pod.key} ")
+        assert pod.node in told
