@@ -13,7 +13,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bayplan.apiserver.bridge.bridge import Bridge
+from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
+from bayplan.apiserver.bridge.driver import BridgeDriver
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.app.action_pump import ActionPump
@@ -39,12 +40,14 @@ class SimulatorOptions:
 
     Attributes:
         scheduler: see `SchedulerOptions`.
+        bridge: which controllers run, and whether nodes are run.
         record_level: how much of every decision is kept. retention: for how long.
         annotations: whether results are written on the pods, as kube-scheduler-simulator does.
         plugin_deadline_seconds: how long a call of a custom plugin may take.
     """
 
     scheduler: SchedulerOptions = field(default_factory=SchedulerOptions)
+    bridge: BridgeOptions = field(default_factory=BridgeOptions)
     record_level: RecordLevel = RecordLevel.SUMMARY
     retention: Retention = field(default_factory=Retention)
     annotations: bool = False
@@ -77,7 +80,8 @@ class SimulatorServer:
         self.runner = PluginRunner(options.plugin_deadline_seconds, now_ns=clock.now_ns)
         self.settings: SchedulerSettings = read_settings(options.scheduler, self.runner)
         self.decisions = DecisionStore(options.record_level, options.retention)
-        self.bridge = Bridge(self.backend, seed=options.scheduler.seed)
+        self.bridge = Bridge(self.backend, seed=options.scheduler.seed, options=options.bridge)
+        self.driver = BridgeDriver(self.bridge, clock)
         self.named_snapshots = NamedSnapshots(self.backend.store, clock)
         self.pump = ActionPump(api, self.bridge, clock)
         make = self.settings.maker(clock)
@@ -86,7 +90,6 @@ class SimulatorServer:
         self.engine = EngineHost(scheduler, clock, self.pump.take, remake=make, runner=self.runner)
         self.pump.engine = self.engine
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._flush_is_due = False
         self._ticker: asyncio.Task[None] | None = None
         self._switch_seconds = sys.getswitchinterval()
 
@@ -97,9 +100,9 @@ class SimulatorServer:
         self._loop = asyncio.get_running_loop()
         sys.setswitchinterval(SWITCH_SECONDS)
         self.named_snapshots.keep_first()
-        self.bridge.on_work = self._work_has_come
         self.bridge.listen(self.engine.post)
         self.engine.start()
+        self.driver.start()
         self.pump.start(self._loop)
         self._ticker = self._loop.create_task(self._tick())
 
@@ -108,15 +111,6 @@ class SimulatorServer:
         self.engine.stop()
         self.settings.connections.close()
         sys.setswitchinterval(self._switch_seconds)
-
-    def _work_has_come(self) -> None:
-        if not self._flush_is_due and self._loop is not None:
-            self._flush_is_due = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._flush_is_due = False
-        self.bridge.flush()
 
     async def _tick(self) -> None:
         while True:
@@ -192,7 +186,8 @@ class SimulatorServer:
     async def _jump(self) -> bool:
         """Set the clock to the next instant; return whether there is one."""
         now_ns = self.clock.now_ns()
-        due = await asyncio.to_thread(self.engine.next_instant_ns)
+        instants = [await asyncio.to_thread(self.engine.next_instant_ns), self.bridge.next_wakeup()]
+        due = min((instant for instant in instants if instant is not None), default=None)
         if due is None:
             return False
         self.clock.jump(max(due, now_ns))
@@ -204,7 +199,7 @@ class SimulatorServer:
         while time.monotonic() < end:
             self.bridge.flush()
             await asyncio.wrap_future(self.engine.submit(lambda scheduler: None))
-            if self.pump.is_idle and not self._flush_is_due:
+            if self.pump.is_idle and self.driver.is_idle:
                 return
             await asyncio.sleep(0.001)
 

@@ -1,0 +1,88 @@
+"""Drive a bridge on an event loop: a slice of work whenever something is due, requests between the slices.
+
+Time is that of a `Clock`, so pause, speed and steps hold for controllers and kubelet as for everybody. What is due at this very
+instant is done even while the clock stands still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from bayplan.apiserver.bridge.bridge import Bridge
+from bayplan.base.clock import Clock
+
+SLICE_NS = 2_000_000
+"""How long a slice of work may take before requests get their turn; one write may go beyond it."""
+
+_HOUSE_SECONDS = 1.0
+_LONGEST_SLEEP = 3600.0
+
+
+class BridgeDriver:
+    """Runs a bridge.
+
+    Args:
+        bridge: on the thread of the loop.
+        clock: that the bridge's backend goes by.
+    """
+
+    def __init__(self, bridge: Bridge, clock: Clock) -> None:
+        self._bridge = bridge
+        self._clock = clock
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._soon: asyncio.Handle | None = None
+        self._later: asyncio.TimerHandle | None = None
+        self._house: asyncio.TimerHandle | None = None
+        clock.on_change(self._clock_has_changed)
+
+    def start(self) -> None:
+        """Begin, on the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._bridge.on_work = self._work_has_come
+        self._work_has_come()
+        self._house = self._loop.call_later(_HOUSE_SECONDS, self._keep_house)
+
+    def stop(self) -> None:
+        """End, on the loop."""
+        self._bridge.on_work = None
+        self._loop = None
+        for handle in (self._soon, self._later, self._house):
+            if handle is not None:
+                handle.cancel()
+        self._soon = self._later = self._house = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is due at this instant, and listeners have been told everything."""
+        wakeup_ns = self._bridge.next_wakeup()
+        return self._soon is None and (wakeup_ns is None or wakeup_ns > self._clock.now_ns())
+
+    def _work_has_come(self) -> None:
+        if self._soon is None and self._loop is not None:
+            self._soon = self._loop.call_soon(self._turn)
+
+    def _clock_has_changed(self) -> None:
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._work_has_come)
+
+    def _turn(self) -> None:
+        self._soon = None
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        if self._bridge.advance(self._clock.now_ns(), SLICE_NS):
+            self._work_has_come()
+            return
+        if self._soon is not None or self._loop is None:
+            return
+        wakeup_ns = self._bridge.next_wakeup()
+        seconds = None if wakeup_ns is None else self._clock.real_seconds_until(wakeup_ns)
+        if seconds is not None:
+            self._later = self._loop.call_later(min(seconds, _LONGEST_SLEEP), self._work_has_come)
+
+    def _keep_house(self) -> None:
+        if self._loop is None:
+            return
+        more = self._bridge.keep_house(self._clock.now_ns())
+        self._house = self._loop.call_later(0.0 if more else _HOUSE_SECONDS, self._keep_house)
