@@ -36,6 +36,16 @@ PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found
             id="preemption that was not eligible",
         ),
         pytest.param(
+            f"0/4 nodes are available: 4 node(s) had untolerated taint(s). no new claims to deallocate, {PREEMPTION}",
+            (Reason("node(s) had untolerated taint(s)", 4),),
+            id="what claims have to say about it is left out, too",
+        ),
+        pytest.param(
+            "0/4 nodes are available: 1 node(s) had no example.com/gpu. or so, 3 x. no new claims to deallocate",
+            (Reason("x", 3), Reason("node(s) had no example.com/gpu. or so", 1)),
+            id="a full stop inside a reason",
+        ),
+        pytest.param(
             "Scheduling is blocked due to non-empty scheduling gates",
             (Reason("Scheduling is blocked due to non-empty scheduling gates", 0),),
             id="another message is a reason as a whole",

@@ -12,7 +12,8 @@ LONGEST_REASON = 200
 _HEAD = re.compile(r"0/\d+ nodes are available: ?")
 _NEXT = re.compile(r", (?=\d+ )")
 _COUNTED = re.compile(r"(\d+) (.+)", re.DOTALL)
-_PREEMPTION = "preemption: "
+# What PostFilter plugins say stands behind the full stop: DynamicResources first, then preemption.
+_POST_FILTER = re.compile(r"(?:^|\. )(?:no new claims to deallocate.*|(?:[^.]*, )?preemption: .*)$", re.DOTALL)
 
 
 class Reason(NamedTuple):
@@ -34,8 +35,8 @@ def reasons_of(message: str) -> tuple[Reason, ...]:
     """
     head = _HEAD.match(message)
     told = message[head.end() :] if head is not None else message
-    if told.startswith(_PREEMPTION) or f" {_PREEMPTION}" in told:
-        told = told[: told.index(_PREEMPTION)].rstrip()
+    if head is not None:
+        told = _POST_FILTER.sub("", told, count=1)
     told = told.removesuffix(".")
     if not told:
         return (Reason(message.strip()[:LONGEST_REASON], 0),) if message.strip() else ()
