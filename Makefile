@@ -14,7 +14,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-cluster lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
+.PHONY: help run test test-cluster test-crash lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ test-cluster: $(VENV)/.ready-dev ## run a stock kube-scheduler, kubectl and clie
 	@cd tests/cluster_programs && go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1.36.3" -o BIN/ \
 		k8s.io/kubernetes/cmd/kube-scheduler k8s.io/kubernetes/cmd/kubectl ./informers
 	@BAYPLAN_CLUSTER_PROGRAMS=tests/cluster_programs/BIN $(BIN)/python -m pytest tests/cluster_programs $(ARGS)
+
+test-crash: $(VENV)/.ready-dev ## kill -9 a durable server 200 times under load: make test-crash ARGS="--kills 20 --seed 2"
+	@$(BIN)/python -m tests.crash $(ARGS)
 
 lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers
 	@$(BIN)/ruff format --check --quiet .

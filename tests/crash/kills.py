@@ -1,0 +1,199 @@
+"""Kill a durable server with SIGKILL at random moments under load, start it again, and look whether anything is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from tests.crash.watcher import Watcher
+from tests.crash.writer import NAMESPACE, Document, Writer, number_of
+
+CONNECTIONS = 16
+KINDS = ("configmaps", "pods")
+_LONGEST_ROUND = 0.8
+_KILLED_AT_START = 0.1
+
+
+@dataclass(slots=True)
+class Figures:
+    """What a run came to.
+
+    Attributes:
+        kills: how many; `early` of them before the server answered.
+        acknowledged: writes that were acknowledged, over all rounds.
+        undone: writes under way at a kill that turned out not to have been done, and `done` those that were.
+        events: that watchers saw.
+        restarts: seconds from start to the first answer.
+        stored: objects in the store at the end.
+    """
+
+    kills: int = 0
+    early: int = 0
+    acknowledged: int = 0
+    done: int = 0
+    undone: int = 0
+    events: int = 0
+    stored: int = 0
+    restarts: list[float] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """Return the figures as text."""
+        ordered = sorted(self.restarts)
+        return [
+            f"{self.kills} kills, {self.early} of them while the server started",
+            f"{self.acknowledged:,} acknowledged writes, none lost; no half object; nothing seen by a watch was undone",
+            f"{self.done} writes under way had been done, {self.undone} had not",
+            f"{self.events:,} watch events",
+            f"{self.stored:,} objects in the end; restart: median {ordered[len(ordered) // 2]:.2f} s, most {ordered[-1]:.2f} s",
+        ]
+
+
+class Server:
+    """A process of ``bayplan up --store``."""
+
+    def __init__(self, folder: Path, arguments: list[str]) -> None:
+        command = [sys.executable, "-m", "bayplan", "up", *arguments, "--store", str(folder / "store"), "--port", "0"]
+        command += ["--write-kubeconfig", str(folder / "kubeconfig")]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self.begun = time.perf_counter()
+        self._log = (folder / "server.log").open("ab")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, env=environment)
+
+    def wait(self) -> tuple[int, float]:
+        """Wait until it answers; return its port, and how long it took."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            found = re.search(rb"http://127\.0\.0\.1:(\d+)", line)
+            if found is not None:
+                port = int(found[1])
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30) as answer:
+                    assert answer.read() == b"ok"
+                return port, time.perf_counter() - self.begun
+        raise AssertionError("the server has ended; its log is beside the store")
+
+    def kill(self) -> None:
+        """Kill it as nothing can be prepared for."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.close()
+
+    def close(self) -> None:
+        """Close what belongs to it."""
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._log.close()
+
+
+class Run:
+    """One run of many kills over one store.
+
+    Args:
+        folder: for the store and the log.
+        seed: of everything that is drawn.
+        objects: manifests that are there from the start.
+        tell: is told of progress.
+    """
+
+    def __init__(self, folder: Path, seed: int, objects: list[str], tell: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._objects = objects
+        self._tell = tell
+        self._random = Random(seed)
+        numbers = [0]
+        self._writers = [Writer(index, Random(f"{seed}/{index}"), numbers) for index in range(CONNECTIONS)]
+        self._watchers = [Watcher(kind) for kind in KINDS]
+        self._revision = 0
+        self.figures = Figures()
+
+    def kill_often(self, kills: int) -> Figures:
+        """Kill, restart and compare, again and again.
+
+        Raises:
+            AssertionError: something is lost, half, or undone.
+        """
+        arguments = self._objects
+        while self.figures.kills < kills:
+            server = Server(self._folder, arguments)
+            if not arguments and self._random.random() < _KILLED_AT_START:
+                time.sleep(self._random.random())
+                server.kill()
+                self.figures.early += 1
+            else:
+                port, seconds = server.wait()
+                if not arguments:
+                    self.figures.restarts.append(seconds)
+                self._compare(port)
+                asyncio.run(self._load(server, port))
+            arguments = []
+            self.figures.kills += 1
+            if self.figures.kills % 20 == 0:
+                self._tell(f"{self.figures.kills} kills, {self._acknowledged():,} acknowledged writes")
+        server = Server(self._folder, [])
+        port, seconds = server.wait()
+        self.figures.restarts.append(seconds)
+        self._compare(port)
+        server.process.terminate()
+        server.process.wait()
+        server.close()
+        self.figures.acknowledged = self._acknowledged()
+        self.figures.events = sum(watcher.events for watcher in self._watchers)
+        return self.figures
+
+    def _acknowledged(self) -> int:
+        return sum(writer.acknowledged for writer in self._writers)
+
+    async def _load(self, server: Server, port: int) -> None:
+        """Write and watch, and kill the server at a random moment."""
+        watching = [asyncio.create_task(each.watch(port, self._revision)) for each in self._watchers]
+        writing = [asyncio.create_task(each.write(port)) for each in self._writers]
+        done, _ = await asyncio.wait(writing, timeout=self._random.uniform(0.0, _LONGEST_ROUND))
+        server.kill()
+        await asyncio.gather(*writing, *watching)
+        assert not done, "a connection was closed before the kill"
+
+    def _compare(self, port: int) -> None:
+        """Compare the store with what is known, and begin the next round from it."""
+        stored = 0
+        for kind in KINDS:
+            found, revision = _list(port, kind)
+            stored += len(found)
+            self._revision = revision
+            revisions = {name: int(str(_metadata(each)["resourceVersion"])) for name, each in found.items()}
+            next(each for each in self._watchers if each.kind == kind).check(revisions, revision)
+            for writer in self._writers:
+                if writer.kind == kind:
+                    assert writer.revision <= revision, f"revision {writer.revision} was acknowledged, not {revision}"
+                    self._settle(writer, {n: number_of(kind, each) for n, each in found.items() if writer.owns(n)})
+        self.figures.stored = stored
+
+    def _settle(self, writer: Writer, found: dict[str, int]) -> None:
+        pending = writer.pending
+        if pending is not None:
+            was_done = found.get(pending.name) == pending.number
+            self.figures.done += was_done
+            self.figures.undone += not was_done
+        writer.reconcile(found)
+
+
+def _metadata(found: Document) -> Document:
+    metadata = found["metadata"]
+    assert isinstance(metadata, dict)
+    return metadata
+
+
+def _list(port: int, kind: str) -> tuple[dict[str, Document], int]:
+    url = f"http://127.0.0.1:{port}/api/v1/namespaces/{NAMESPACE}/{kind}"
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        listed = json.load(answer)
+    return {each["metadata"]["name"]: each for each in listed["items"]}, int(listed["metadata"]["resourceVersion"])

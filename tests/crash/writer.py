@@ -1,0 +1,172 @@
+"""One connection that writes objects of its own, and knows what the server has acknowledged of them.
+
+Every object holds a number and a text that follows from it, so that half an object would show. A connection has one write
+under way; when the server is killed, that one may have been done or not, all others before it must be there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from dataclasses import dataclass
+from random import Random
+
+Document = dict[str, object]
+
+NAMESPACE = "crash"
+_KEYS = 12
+_PATHS = {"configmaps": f"/api/v1/namespaces/{NAMESPACE}/configmaps", "pods": f"/api/v1/namespaces/{NAMESPACE}/pods"}
+_LARGE = 200_000
+
+
+def filler(number: int) -> str:
+    """Return the text that belongs to a number; now and then a large one."""
+    random = Random(number)
+    length = _LARGE if number % 97 == 0 else random.randrange(3000)
+    return random.choice("abcdefgh") * length
+
+
+def document(kind: str, name: str, number: int) -> Document:
+    """Return an object that holds a number; a pod is one that no scheduler takes."""
+    held = {"number": str(number), "filler": filler(number)}
+    metadata: Document = {"name": name, "labels": {"number": str(number)}}
+    if kind == "configmaps":
+        return {"metadata": metadata, "data": held}
+    spec = {"schedulerName": "nobody", "containers": [{"name": "c", "image": "pause:3.10"}]}
+    return {"metadata": {**metadata, "annotations": held}, "spec": spec}
+
+
+def number_of(kind: str, found: Document) -> int:
+    """Return the number that an object holds.
+
+    Raises:
+        AssertionError: it is half of one number and half of another.
+    """
+    metadata = found["metadata"]
+    assert isinstance(metadata, dict)
+    held = found["data"] if kind == "configmaps" else metadata["annotations"]
+    assert isinstance(held, dict)
+    number = int(held["number"])
+    assert metadata["labels"] == {"number": str(number)}, f"half an object: {metadata['name']}"
+    assert held["filler"] == filler(number), f"half an object: {metadata['name']}"
+    return number
+
+
+@dataclass(slots=True)
+class Pending:
+    """The write under way: what its object will be (None: gone)."""
+
+    name: str
+    number: int | None
+
+
+class Writer:
+    """One connection.
+
+    Args:
+        index: of the connection; decides the names and the kind of its objects.
+        random: what it does.
+        numbers: gives each write a number of its own.
+
+    Attributes:
+        known: what was acknowledged last, by name; names without an object are left out.
+        pending: the write under way, if any.
+        revision: the highest that was acknowledged.
+        acknowledged: how many writes were.
+    """
+
+    def __init__(self, index: int, random: Random, numbers: list[int]) -> None:
+        self.kind = "pods" if index % 2 else "configmaps"
+        self.known: dict[str, int] = {}
+        self.pending: Pending | None = None
+        self.revision = 0
+        self.acknowledged = 0
+        self._index = index
+        self._random = random
+        self._numbers = numbers
+
+    def owns(self, name: str) -> bool:
+        """Say whether an object is one of this connection's."""
+        return name.startswith(f"w{self._index}-")
+
+    async def write(self, port: int) -> None:
+        """Write until the server is gone."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            while True:
+                method, path, body = self._next()
+                writer.write(_request(method, path, body))
+                status, answer = await _answer(reader)
+                if status not in (200, 201):
+                    raise AssertionError(f"{method} {path}: {status} {answer[:500]!r}")
+                self._take(json.loads(answer))
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    def _next(self) -> tuple[str, str, Document | None]:
+        """Choose a write, note it as under way, and return its request."""
+        name = f"w{self._index}-{self._random.randrange(_KEYS)}"
+        path = _PATHS[self.kind]
+        self._numbers[0] += 1
+        number = self._numbers[0]
+        self.pending = Pending(name, number)
+        wanted = document(self.kind, name, number)
+        if name not in self.known:
+            return "POST", path, wanted
+        choice = self._random.random()
+        if choice < 0.2:
+            self.pending.number = None
+            return "DELETE", f"{path}/{name}", None
+        if choice < 0.6 and self.kind == "configmaps":
+            return "PUT", f"{path}/{name}", wanted
+        del wanted["metadata"]["name"]  # type: ignore[attr-defined]
+        wanted.pop("spec", None)
+        return "PATCH", f"{path}/{name}", wanted
+
+    def _take(self, answer: Document) -> None:
+        assert self.pending is not None
+        metadata = answer.get("metadata")
+        if self.pending.number is None:
+            del self.known[self.pending.name]
+        else:
+            assert number_of(self.kind, answer) == self.pending.number
+            self.known[self.pending.name] = self.pending.number
+        if isinstance(metadata, dict) and "resourceVersion" in metadata:
+            self.revision = max(self.revision, int(metadata["resourceVersion"]))
+        self.acknowledged += 1
+        self.pending = None
+
+    def reconcile(self, found: dict[str, int]) -> None:
+        """Compare what was acknowledged with what is there after a restart, and go on from that.
+
+        Args:
+            found: numbers by name, of all objects of this connection.
+
+        Raises:
+            AssertionError: an acknowledged write is lost, or something is there that nobody wrote.
+        """
+        for name in sorted({*self.known, *found}):
+            allowed = [self.known.get(name)]
+            if self.pending is not None and self.pending.name == name:
+                allowed.append(self.pending.number)
+            assert found.get(name) in allowed, f"{self.kind} {name}: {found.get(name)} instead of one of {allowed}"
+        self.known = found
+        self.pending = None
+
+
+def _request(method: str, path: str, body: Document | None) -> bytes:
+    data = b"" if body is None else json.dumps(body).encode()
+    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n\r\n"
+    return head.encode() + data
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    length = next(int(line.split(":")[1]) for line in head.splitlines() if line.startswith("content-length:"))
+    return int(head.split()[1]), await reader.readexactly(length)
