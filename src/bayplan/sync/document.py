@@ -1,0 +1,25 @@
+"""Reading plain JSON documents of Kubernetes objects without trusting their shape."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, cast
+
+Document: TypeAlias = dict[str, object]
+
+
+def part(document: Document, name: str) -> Document:
+    """Return an object inside a document, empty where there is none. Never write to it."""
+    found = document.get(name)
+    return cast("Document", found) if isinstance(found, dict) else {}
+
+
+def items(document: Document, name: str) -> list[Document]:
+    """Return the objects of a list inside a document, empty where there is none."""
+    found = document.get(name)
+    return [cast("Document", each) for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def text(document: Document, name: str) -> str:
+    """Return a text inside a document, "" where there is none."""
+    found = document.get(name)
+    return found if isinstance(found, str) else ""

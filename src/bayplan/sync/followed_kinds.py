@@ -1,0 +1,88 @@
+"""Which kinds are followed: everything that scheduling reads, and no controller that would make or delete pods here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_RESOURCE = "resource.k8s.io"
+_STORAGE = "storage.k8s.io"
+
+
+class FollowedKind(NamedTuple):
+    """One kind.
+
+    Attributes:
+        kind, plural, group, version: its names.
+        namespaced: whether its objects live in namespaces.
+        has_status: whether the source's status counts here; it is written through the subresource.
+        rank: objects of a lower rank are made first.
+    """
+
+    kind: str
+    plural: str
+    group: str
+    version: str
+    namespaced: bool
+    has_status: bool
+    rank: int
+
+    @property
+    def api_version(self) -> str:
+        """``group/version``, or the version alone in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the path of the collection (in a namespace, or in all), of an object, or of a subresource of it."""
+        path = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if namespace and self.namespaced:
+            path += f"/namespaces/{namespace}"
+        path += f"/{self.plural}"
+        if name:
+            path += f"/{name}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+class ObjectRef(NamedTuple):
+    """The name of an object: plural of its kind, namespace ("" for none), name."""
+
+    plural: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.plural} {self.namespace}/{self.name}" if self.namespace else f"{self.plural} {self.name}"
+
+
+def _kinds() -> tuple[FollowedKind, ...]:
+    # In the order in which objects need one another. Claims that a pod owns wait for the pod whatever stands here.
+    rows = (
+        ("Namespace", "namespaces", "", "v1", False, False),
+        ("PriorityClass", "priorityclasses", "scheduling.k8s.io", "v1", False, False),
+        ("RuntimeClass", "runtimeclasses", "node.k8s.io", "v1", False, False),
+        ("StorageClass", "storageclasses", _STORAGE, "v1", False, False),
+        ("CSIDriver", "csidrivers", _STORAGE, "v1", False, False),
+        ("DeviceClass", "deviceclasses", _RESOURCE, "v1", False, False),
+        ("Node", "nodes", "", "v1", False, True),
+        ("CSINode", "csinodes", _STORAGE, "v1", False, False),
+        ("ResourceSlice", "resourceslices", _RESOURCE, "v1", False, False),
+        ("CSIStorageCapacity", "csistoragecapacities", _STORAGE, "v1", True, False),
+        ("Service", "services", "", "v1", True, False),
+        ("PodDisruptionBudget", "poddisruptionbudgets", "policy", "v1", True, False),
+        ("PersistentVolumeClaim", "persistentvolumeclaims", "", "v1", True, True),
+        ("PersistentVolume", "persistentvolumes", "", "v1", False, True),
+        ("VolumeAttachment", "volumeattachments", _STORAGE, "v1", False, True),
+        ("ResourceClaimTemplate", "resourceclaimtemplates", _RESOURCE, "v1", True, False),
+        ("Pod", "pods", "", "v1", True, True),
+        ("ResourceClaim", "resourceclaims", _RESOURCE, "v1", True, True),
+    )
+    return tuple(FollowedKind(*row, rank=rank) for rank, row in enumerate(rows))
+
+
+FOLLOWED_KINDS: tuple[FollowedKind, ...] = _kinds()
+"""In the order in which their objects are made here."""
+
+BY_PLURAL: dict[str, FollowedKind] = {kind.plural: kind for kind in FOLLOWED_KINDS}
+"""The same by plural name."""
+
+BY_KIND: dict[str, FollowedKind] = {kind.kind: kind for kind in FOLLOWED_KINDS}
+"""The same by kind."""

@@ -1,0 +1,469 @@
+"""Decide what has to be written here so that the cluster here follows the source: from what is known, not from what happened.
+
+The follower holds the newest version of every object of the source, what there is here, and its memory. Whatever changes, it looks
+at an object again and says what is to be done about it next. So it does not matter in which order events come, which of them
+were merged into one, or whether some were lost and a later list tells. It knows no sockets and no clock.
+
+About pods, by `SyncPolicy`'s defaults:
+
+- One that has a node in the source when following begins is made here with that node. Any other is made without, also if it is
+  first seen with a node: the scheduler here must decide.
+- While it waits in the source, changes about it are applied; once it has a node there, nothing is but that it has ended, and that
+  its gates have gone.
+- One that is deleted here stays deleted, until the source deletes it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from hashlib import blake2b
+
+import msgspec
+from msgspec import Struct
+
+from bayplan.sync.document import Document, part, text
+from bayplan.sync.followed_kinds import BY_PLURAL, FollowedKind, ObjectRef
+from bayplan.sync.memory import Known, Memory
+from bayplan.sync.merging import (
+    finished_status,
+    is_finished,
+    is_gated,
+    is_scheduled,
+    merge_object,
+    merge_status,
+    merge_waiting_pod,
+    open_gates,
+    resized,
+)
+from bayplan.sync.policy import SOURCE_UID, SyncPolicy
+from bayplan.sync.translation import Awaited, translate
+
+_INITIAL_ONLY = ("volumeattachments",)
+"""Kinds whose later objects are the source's decisions about its pods' nodes."""
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.decode
+
+
+class Verb(Enum):
+    """What is to be done: make an object, bring it up to date (read it, `Follower.merged`, write it), delete it."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+class SyncWrite(Struct, frozen=True):
+    """One thing to do here.
+
+    Attributes:
+        verb: what.
+        ref: the object.
+        uid: of the object in the source; for a deletion, of the object here.
+        document: to be created; None else.
+    """
+
+    verb: Verb
+    ref: ObjectRef
+    uid: str
+    document: Document | None = None
+
+
+class Put(Struct, frozen=True):
+    """One replacement: of an object, or of a subresource of it.
+
+    Attributes:
+        subresource: ``status``, ``resize``, or "" for the object itself.
+        document: the whole object.
+    """
+
+    subresource: str
+    document: Document
+
+
+class SourceObject(Struct):
+    """An object of the source.
+
+    Attributes:
+        uid: there. raw: the newest version, as JSON.
+        initial: whether it was there when following began.
+    """
+
+    uid: str
+    raw: bytes
+    initial: bool
+
+
+class _Applied(Struct, frozen=True):
+    """Hashes of the version of an object that was written here, and of what of it is not status."""
+
+    version: bytes
+    object: bytes
+
+
+class LocalObject(Struct, frozen=True):
+    """What matters of an object here: its uid, of which object it is the copy ("" for none), and what pods are like."""
+
+    uid: str
+    source_uid: str
+    gated: bool
+    finished: bool
+
+
+class Problem(Struct, frozen=True):
+    """Why an object of the source is not here as it should be."""
+
+    ref: ObjectRef
+    message: str
+
+
+class Follower:
+    """See the module.
+
+    Args:
+        policy: what is wanted.
+        memory: of earlier runs, or empty.
+        kinds: plural names of the kinds that the source tells about; nothing is written until each of them was listed.
+    """
+
+    def __init__(self, policy: SyncPolicy, memory: Memory, kinds: Iterable[str]) -> None:
+        self.policy = policy
+        self.memory = memory
+        self.problems: dict[ObjectRef, Problem] = {}
+        self._source: dict[ObjectRef, SourceObject] = {}
+        self._local: dict[ObjectRef, LocalObject] = {}
+        self._unlisted = set(kinds)
+        self._unlisted_here = set(self._unlisted)
+        self._dirty: list[dict[ObjectRef, None]] = [{} for _ in BY_PLURAL]
+        self._in_flight: dict[ObjectRef, SyncWrite] = {}
+        # What was made and has not been seen here: uid and revision. What was gone before the answer to its creation came: uids.
+        self._expected: dict[ObjectRef, tuple[str, int]] = {}
+        self._gone_early: set[str] = set()
+        # What of each object was written here, by uid in the source; and what is being written.
+        self._applied: dict[str, _Applied] = {}
+        self._merging: dict[ObjectRef, _Applied] = {}
+        self._waiting_for: dict[ObjectRef, dict[ObjectRef, None]] = {}
+
+    # --- what the source tells ----------------------------------------------------------------------------------------
+
+    def source_listed(self, plural: str, documents: Iterable[Document]) -> None:
+        """Take all objects of a kind as they are now: in the beginning, and whenever events may have been lost."""
+        first = plural in self._unlisted
+        self._unlisted.discard(plural)
+        seen: dict[ObjectRef, None] = {}
+        for document in documents:
+            ref = ref_of(plural, document)
+            seen[ref] = None
+            self._take(ref, document, initial=first and not self.memory.began)
+        for ref in [ref for ref in self._source if ref.plural == plural and ref not in seen]:
+            self._drop(ref)
+        for ref in [ref for ref in self._local if ref.plural == plural and ref not in seen]:
+            self._look_at(ref)
+        if first and not self._unlisted:
+            if not self.memory.began:
+                self._remember_the_beginning()
+            there = {known.uid for known in self._source.values()}
+            for uid in self.memory.uids():
+                if uid not in there:
+                    self.memory.forget(uid)
+
+    def source_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
+        """Take an object that was added or changed, or is gone."""
+        ref = ref_of(plural, document)
+        if not deleted:
+            self._take(ref, document, initial=False)
+        elif ref in self._source:
+            self._drop(ref)
+
+    def _take(self, ref: ObjectRef, document: Document, *, initial: bool) -> None:
+        uid = text(part(document, "metadata"), "uid") or str(ref)
+        raw = _encode(document)
+        known = self._source.get(ref)
+        if known is not None and known.uid == uid:
+            if known.raw == raw:
+                return
+            known.raw = raw
+        else:
+            if known is not None:
+                self._drop(ref)
+            self._source[ref] = SourceObject(uid, raw, initial)
+        self.problems.pop(ref, None)
+        self._look_at(ref)
+
+    def _drop(self, ref: ObjectRef) -> None:
+        known = self._source.pop(ref)
+        self.memory.forget(known.uid)
+        self._applied.pop(known.uid, None)
+        self.problems.pop(ref, None)
+        self._look_at(ref)
+
+    def _remember_the_beginning(self) -> None:
+        """Note what keeps its place before anything is made, so that a run that ends half-way is gone on with."""
+        for ref, known in self._source.items():
+            if known.initial and (ref.plural in _INITIAL_ONLY or ref.plural == "pods"):
+                document = _decode(known.raw)
+                if ref.plural != "pods" or (is_scheduled(document) and self.policy.keep_nodes):
+                    self.memory.set(known.uid, Known.KEEPS)
+        self.memory.begin()
+
+    # --- what there is here -------------------------------------------------------------------------------------------
+
+    def local_listed(self, plural: str, documents: Iterable[Document], revision: int) -> None:
+        """Take all objects of a kind as they are here at a revision."""
+        self._unlisted_here.discard(plural)
+        found = {ref_of(plural, document): document for document in documents}
+        for ref in [ref for ref in self._local if ref.plural == plural and ref not in found]:
+            self._local_gone(ref, self._local[ref].uid)
+        for ref, (uid, made) in list(self._expected.items()):
+            if ref.plural == plural and ref not in found and made <= revision:
+                self._local_gone(ref, uid)
+        for document in found.values():
+            self.local_changed(plural, document)
+
+    def local_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
+        """Take an object that was added or changed here, or is gone."""
+        ref = ref_of(plural, document)
+        metadata = part(document, "metadata")
+        uid = text(metadata, "uid")
+        if deleted:
+            self._local_gone(ref, uid)
+            return
+        source_uid = text(part(metadata, "annotations"), SOURCE_UID)
+        found = LocalObject(uid, source_uid, is_gated(document), is_finished(document))
+        self._arrived(ref, uid)
+        if self._local.get(ref) != found:
+            self._local[ref] = found
+            self._look_at(ref)
+            for waiting in self._waiting_for.pop(ref, ()):
+                self._look_at(waiting)
+
+    def _local_gone(self, ref: ObjectRef, uid: str) -> None:
+        if ref in self._in_flight:
+            self._gone_early.add(uid)
+        self._arrived(ref, uid)
+        if ref in self._local and self._local[ref].uid == uid:
+            del self._local[ref]
+        self.problems.pop(ref, None)
+        self._look_at(ref)
+
+    def _arrived(self, ref: ObjectRef, uid: str) -> None:
+        expected = self._expected.get(ref)
+        if expected is not None and expected[0] == uid:
+            del self._expected[ref]
+
+    # --- what translation asks ----------------------------------------------------------------------------------------
+
+    def uid_of(self, ref: ObjectRef) -> str | None:
+        """Return the uid that an object has here; see `bayplan.sync.translation.Here`."""
+        found = self._local.get(ref)
+        return found.uid if found is not None else None
+
+    def keeps_node(self, ref: ObjectRef) -> bool:
+        """Return whether a pod keeps the node that it had when following began."""
+        known = self._source.get(ref)
+        return known is not None and self.memory.get(known.uid) in (Known.KEEPS, Known.KEPT)
+
+    # --- what to do ---------------------------------------------------------------------------------------------------
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether everything was listed, here and there, and writing may begin."""
+        return not self._unlisted and not self._unlisted_here
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the cluster here is as it should be, as far as that is possible."""
+        return self.is_ready and not self._in_flight and not self._expected and not any(self._dirty)
+
+    @property
+    def lag(self) -> int:
+        """How many objects are yet to be looked at or written."""
+        return sum(map(len, self._dirty)) + len(self._in_flight)
+
+    def next_writes(self, most: int) -> list[SyncWrite]:
+        """Return what can be done now, at most so many; each is to be reported by `done` or `failed`.
+
+        Objects of a rank wait until those of lower ranks are written.
+        """
+        writes: list[SyncWrite] = []
+        if not self.is_ready:
+            return writes
+        for rank, dirty in enumerate(self._dirty):
+            for ref in list(dirty):
+                if ref in self._in_flight:
+                    continue
+                del dirty[ref]
+                write = self._decide(ref)
+                if write is not None:
+                    self._in_flight[ref] = write
+                    writes.append(write)
+                    if len(writes) >= most:
+                        return writes
+            if any(BY_PLURAL[ref.plural].rank <= rank for ref in self._in_flight):
+                break
+        return writes
+
+    def _look_at(self, ref: ObjectRef) -> None:
+        self._dirty[BY_PLURAL[ref.plural].rank][ref] = None
+
+    def _decide(self, ref: ObjectRef) -> SyncWrite | None:
+        source, local = self._source.get(ref), self._local.get(ref)
+        if ref in self._expected:
+            return None
+        if source is None:
+            return SyncWrite(Verb.DELETE, ref, local.uid) if local is not None and local.source_uid else None
+        known = self.memory.get(source.uid)
+        if local is None:
+            return self._decide_missing(ref, source, known)
+        if local.source_uid == source.uid:
+            return self._decide_present(ref, source, local)
+        if local.source_uid:
+            # The copy of an object of that name that the source has deleted meanwhile.
+            return SyncWrite(Verb.DELETE, ref, local.uid)
+        if ref.plural == "pods":
+            self.problems[ref] = Problem(ref, "a pod of this name was made here by somebody else")
+            return None
+        return self._update(ref, source)
+
+    def _decide_missing(self, ref: ObjectRef, source: SourceObject, known: Known | None) -> SyncWrite | None:
+        if known in (Known.MADE, Known.KEPT):
+            self.memory.set(source.uid, Known.DELETED)
+            self._applied.pop(source.uid, None)
+            return None
+        if known is Known.DELETED or (known is None and ref.plural in _INITIAL_ONLY) or ref in self.problems:
+            return None
+        document = _decode(source.raw)
+        if ref.plural == "pods" and is_finished(document):
+            return None
+        wanted = self._translated(ref, document, source)
+        return None if wanted is None else SyncWrite(Verb.CREATE, ref, source.uid, wanted)
+
+    def _decide_present(self, ref: ObjectRef, source: SourceObject, local: LocalObject) -> SyncWrite | None:
+        known = self.memory.get(source.uid)
+        if known in (None, Known.KEEPS):
+            # Made by a run that ended before it could note so.
+            self.memory.set(source.uid, Known.MADE if known is None else Known.KEPT)
+        if ref.plural != "pods":
+            return self._update(ref, source)
+        document = _decode(source.raw)
+        if is_finished(document):
+            return None if local.finished else SyncWrite(Verb.UPDATE, ref, source.uid)
+        if not is_scheduled(document) or self.policy.update_scheduled_pods:
+            return self._update(ref, source)
+        return SyncWrite(Verb.UPDATE, ref, source.uid) if local.gated and not is_gated(document) else None
+
+    def _update(self, ref: ObjectRef, source: SourceObject) -> SyncWrite | None:
+        applied = self._applied.get(source.uid)
+        if ref in self.problems or (applied is not None and applied.version == fingerprint(source.raw)):
+            return None
+        return SyncWrite(Verb.UPDATE, ref, source.uid)
+
+    def _translated(self, ref: ObjectRef, document: Document, source: SourceObject) -> Document | None:
+        try:
+            return translate(BY_PLURAL[ref.plural], document, self, keeps_node=self.keeps_node(ref))
+        except Awaited as waits:
+            self._waiting_for.setdefault(waits.ref, {})[ref] = None
+            return None
+
+    def merged(self, write: SyncWrite, here: Document) -> list[Put]:
+        """Return what is to be written for an update, or after a creation, in this order; nothing where all is as it should be.
+
+        Args:
+            write: an update, or a creation that was carried out.
+            here: the object as it is here.
+        """
+        ref = write.ref
+        source = self._source.get(ref)
+        if source is None or source.uid != write.uid:
+            return []
+        kind, document = BY_PLURAL[ref.plural], _decode(source.raw)
+        version = fingerprint(source.raw)
+        if ref.plural == "pods":
+            self._merging[ref] = _Applied(version, b"")
+            return self._merged_pod(write, kind, document, here)
+        wanted = self._translated(ref, document, source)
+        if wanted is None:
+            return []
+        puts: list[Put] = []
+        # What somebody changed here stays until the same object changes in the source; its status alone does not count.
+        main = fingerprint(_encode({name: value for name, value in wanted.items() if name != "status"}))
+        applied = self._applied.get(source.uid)
+        merged = merge_object(kind, here, wanted)
+        if (applied is None or applied.object != main) and merged != here:
+            puts.append(Put("", merged))
+        self._merging[ref] = _Applied(version, main)
+        status = merge_status(here, wanted) if kind.has_status else None
+        if status is not None:
+            puts.append(Put("status", status))
+        return puts
+
+    def _merged_pod(self, write: SyncWrite, kind: FollowedKind, document: Document, here: Document) -> list[Put]:
+        if write.verb is Verb.CREATE:
+            kept = self.keeps_node(write.ref) and "status" in document
+            return [Put("status", {**here, "status": document["status"]})] if kept else []
+        if is_finished(document):
+            return [] if is_finished(here) else [Put("status", finished_status(here, document))]
+        wanted = translate(kind, document, self)
+        if is_scheduled(document) and not self.policy.update_scheduled_pods:
+            return [Put("", open_gates(here, wanted))] if is_gated(here) else []
+        puts = [Put("", merge_waiting_pod(here, wanted)), Put("resize", resized(here, wanted))]
+        return [put for put in puts if put.document != here]
+
+    # --- what came of it ----------------------------------------------------------------------------------------------
+
+    def done(self, write: SyncWrite, uid: str = "", revision: int = 0) -> None:
+        """Take that a write was carried out; a deletion of what was gone already counts as that.
+
+        Args:
+            write: from `next_writes`.
+            uid, revision: of the object that was made here.
+        """
+        ref = write.ref
+        if ref in self._merging:
+            self._applied[write.uid] = self._merging[ref]
+        if write.verb is Verb.CREATE:
+            source = self._source.get(ref)
+            if source is not None and source.uid == write.uid:
+                kept = self.memory.get(write.uid) is Known.KEEPS
+                self.memory.set(write.uid, Known.KEPT if kept else Known.MADE)
+            local = self._local.get(ref)
+            if uid not in self._gone_early and (local is None or local.uid != uid):
+                self._expected[ref] = (uid, revision)
+        self._landed(ref)
+
+    def failed(self, write: SyncWrite, message: str, *, retry: bool) -> None:
+        """Take that a write was refused.
+
+        Args:
+            write: from `next_writes`.
+            message: why.
+            retry: look at the object again at once (somebody else wrote it meanwhile); else when it changes in the source.
+        """
+        ref = write.ref
+        if not retry:
+            self.note(ref, message)
+        self._landed(ref)
+
+    def note(self, ref: ObjectRef, message: str) -> None:
+        """Note what of an object could not be written, until it changes in the source."""
+        self.problems[ref] = Problem(ref, message)
+
+    def _landed(self, ref: ObjectRef) -> None:
+        del self._in_flight[ref]
+        self._merging.pop(ref, None)
+        if not self._in_flight:
+            self._gone_early.clear()
+        self._look_at(ref)
+
+
+def ref_of(plural: str, document: Document) -> ObjectRef:
+    """Return the name of an object."""
+    metadata = part(document, "metadata")
+    namespace = text(metadata, "namespace") if BY_PLURAL[plural].namespaced else ""
+    return ObjectRef(plural, namespace, text(metadata, "name"))
+
+
+def fingerprint(raw: bytes) -> bytes:
+    """Return a short hash of a version of an object."""
+    return blake2b(raw, digest_size=12).digest()

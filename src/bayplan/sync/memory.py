@@ -1,0 +1,122 @@
+"""What is remembered of each object of the source, by its uid there: so that a restart, or a pod deleted here, changes nothing.
+
+Memory is kept in the cluster here, as ConfigMaps of a namespace of its own, so that it is as durable as that cluster. An object's
+entry stands in one of 256 of them, told by its uid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from hashlib import blake2b
+
+from bayplan.sync.document import Document, part
+
+MEMORY_NAMESPACE = "bayplan-sync"
+"""Where memory is kept."""
+
+STATE = "state"
+"""The ConfigMap that says that following has begun, in its field ``began``. It is written after all others."""
+
+
+class Known(Enum):
+    """What is known of an object of the source.
+
+    Attributes:
+        KEEPS: it was there when following began, on a node if it is a pod, and is yet to be made here.
+        KEPT: it was made here as it was then.
+        MADE: it was made here.
+        DELETED: it was made here, and deleted here by something else than the source.
+    """
+
+    KEEPS = "keeps"
+    KEPT = "kept"
+    MADE = "made"
+    DELETED = "deleted"
+
+
+class Memory:
+    """Entries by uid, and which of their ConfigMaps have to be written.
+
+    Attributes:
+        began: whether the state of the source when following began is known.
+    """
+
+    def __init__(self) -> None:
+        self.began = False
+        self._known: dict[str, Known] = {}
+        self._buckets: dict[str, dict[str, None]] = {}
+        self._changed: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, uid: str) -> Known | None:
+        """Return what is known of an object; None for one that has not been seen."""
+        return self._known.get(uid)
+
+    def set(self, uid: str, known: Known) -> None:
+        """Note something."""
+        if self._known.get(uid) is known:
+            return
+        self._known[uid] = known
+        bucket = bucket_of(uid)
+        self._buckets.setdefault(bucket, {})[uid] = None
+        self._changed[bucket] = None
+
+    def forget(self, uid: str) -> None:
+        """Forget an object that the source does not have any more."""
+        if self._known.pop(uid, None) is not None:
+            bucket = bucket_of(uid)
+            del self._buckets[bucket][uid]
+            self._changed[bucket] = None
+
+    def uids(self) -> list[str]:
+        """Return the uids of all entries."""
+        return list(self._known)
+
+    def take_changes(self) -> list[Document]:
+        """Return the ConfigMaps that have to be written, the one that says that following has begun last."""
+        changed, self._changed = self._changed, {}
+        return [self._config_map(bucket) for bucket in changed]
+
+    def put_back(self, documents: Iterable[Document]) -> None:
+        """Take back changes that could not be written."""
+        for document in documents:
+            self._changed[str(part(document, "metadata")["name"])] = None
+
+    def begin(self) -> None:
+        """Note that what was there when following began is known."""
+        self.began = True
+        self._changed[STATE] = None
+
+    def load(self, documents: Iterable[Document]) -> None:
+        """Read ConfigMaps that an earlier run has written; entries of another release that mean nothing are left out."""
+        meanings = {known.value: known for known in Known}
+        for document in documents:
+            name = str(part(document, "metadata").get("name", ""))
+            data = part(document, "data")
+            if name == STATE:
+                self.began = data.get("began") == "true"
+                continue
+            for uid, value in data.items():
+                if value in meanings:
+                    self._known[uid] = meanings[str(value)]
+                    self._buckets.setdefault(bucket_of(uid), {})[uid] = None
+
+    def _config_map(self, bucket: str) -> Document:
+        if bucket == STATE:
+            data: Document = {"began": "true"}
+        else:
+            data = dict(self._entries(bucket))
+        metadata: Document = {"name": bucket, "namespace": MEMORY_NAMESPACE}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+    def _entries(self, bucket: str) -> Iterator[tuple[str, object]]:
+        for uid in self._buckets.get(bucket, ()):
+            yield uid, self._known[uid].value
+
+
+def bucket_of(uid: str) -> str:
+    """Return the name of the ConfigMap that holds an entry. A uid need not look like one: recordings may have any."""
+    return f"known-{blake2b(uid.encode(), digest_size=1).hexdigest()}"

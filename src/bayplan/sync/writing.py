@@ -1,0 +1,144 @@
+"""What the follower decides, as requests to the API here: generators that know no sockets, see `bayplan.client.exchanges`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeAlias
+
+import msgspec
+
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
+from bayplan.sync.document import Document, part, text
+from bayplan.sync.followed_kinds import BY_PLURAL
+from bayplan.sync.follower import Follower, SyncWrite, Verb
+from bayplan.sync.memory import MEMORY_NAMESPACE
+from bayplan.sync.policy import SOURCE_UID
+
+Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
+"""Yields requests, which want their responses, and seconds to wait."""
+
+_CONFLICT, _NOT_FOUND = 409, 404
+_BUSY = (429, 500, 503, 504, NO_ANSWER)
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+_CONFIG_MAPS = f"/api/v1/namespaces/{MEMORY_NAMESPACE}/configmaps"
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+def carry_out(follower: Follower, write: SyncWrite) -> Steps:
+    """Carry out a write and report to the follower what came of it.
+
+    An object that somebody else wrote meanwhile is looked at again. A server that is busy or away is asked again, with pauses.
+    """
+    if write.verb is Verb.CREATE:
+        yield from _create(follower, write)
+    elif write.verb is Verb.UPDATE:
+        yield from _update(follower, write)
+    else:
+        yield from _delete(follower, write)
+
+
+def save_memory(documents: list[Document]) -> Generator[ApiRequest | float, ApiResponse, bool]:
+    """Write ConfigMaps of the memory; return whether all of them are written."""
+    for document in documents:
+        path = f"{_CONFIG_MAPS}/{text(part(document, 'metadata'), 'name')}"
+        response = yield from _send(ApiRequest("PUT", path, _encode(document)))
+        if response.status == _NOT_FOUND:
+            response = yield from _send(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
+        if response.status == _NOT_FOUND:
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MEMORY_NAMESPACE}}
+            yield from _send(ApiRequest("POST", "/api/v1/namespaces", _encode(namespace)))
+            response = yield from _send(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
+        if not response.ok:
+            return False
+    return True
+
+
+def memory_request() -> ApiRequest:
+    """Return the request that reads the memory of earlier runs: a list of ConfigMaps, empty where there is none."""
+    return ApiRequest("GET", _CONFIG_MAPS)
+
+
+def _create(follower: Follower, write: SyncWrite) -> Steps:
+    kind, ref = BY_PLURAL[write.ref.plural], write.ref
+    response = yield from _send(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
+    if not response.ok:
+        follower.failed(write, response.message, retry=response.status == _CONFLICT)
+        return
+    created = _decode(response.body)
+    metadata = part(created, "metadata")
+    refused = yield from _settle(follower, write, created)
+    # It is made, whatever became of its status.
+    follower.done(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
+    if refused is not None and refused.status != _NOT_FOUND:
+        follower.note(ref, refused.message)
+
+
+def _update(follower: Follower, write: SyncWrite) -> Steps:
+    refused = yield from _settle(follower, write, None)
+    if refused is None or refused.status == _NOT_FOUND:
+        # Where it was deleted here, the event says so soon.
+        follower.done(write)
+    else:
+        follower.failed(write, refused.message, retry=False)
+
+
+def _settle(
+    follower: Follower, write: SyncWrite, here: Document | None
+) -> Generator[ApiRequest | float, ApiResponse, ApiResponse | None]:
+    """Write an object and its subresources as they should be; return the refusal, or None.
+
+    Args:
+        follower: says how they should be.
+        write: what is carried out.
+        here: the object as it is here; None to read it. It is read again when somebody else wrote it meanwhile.
+    """
+    kind, ref = BY_PLURAL[write.ref.plural], write.ref
+    while True:
+        if here is None:
+            response = yield from _send(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
+            if not response.ok:
+                return response
+            here = _decode(response.body)
+            if text(part(part(here, "metadata"), "annotations"), SOURCE_UID) not in ("", write.uid):
+                return None
+        conflict = False
+        for put in follower.merged(write, here):
+            path = kind.path(ref.namespace, ref.name, put.subresource)
+            response = yield from _send(ApiRequest("PUT", path, _encode(_at_version_of(here, put.document))))
+            conflict = response.status == _CONFLICT
+            if conflict:
+                break
+            if not response.ok:
+                return response
+            here = _decode(response.body)
+        if not conflict:
+            return None
+        here = None
+
+
+def _at_version_of(here: Document, document: Document) -> Document:
+    """Return a document as a replacement of the version that is here."""
+    metadata = {**part(document, "metadata"), "resourceVersion": part(here, "metadata").get("resourceVersion")}
+    return {**document, "metadata": metadata}
+
+
+def _delete(follower: Follower, write: SyncWrite) -> Steps:
+    kind, ref = BY_PLURAL[write.ref.plural], write.ref
+    options = {"gracePeriodSeconds": 0, "preconditions": {"uid": write.uid}}
+    response = yield from _send(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
+    if response.ok or response.status in (_NOT_FOUND, _CONFLICT):
+        follower.done(write)
+    else:
+        follower.failed(write, response.message, retry=False)
+
+
+def _send(request: ApiRequest) -> Generator[ApiRequest | float, ApiResponse, ApiResponse]:
+    """Send a request until the server is there to answer it."""
+    pause = _FIRST_PAUSE
+    while True:
+        response = yield request
+        if response.status not in _BUSY:
+            return response
+        yield pause
+        pause = min(2 * pause, _LONGEST_PAUSE)

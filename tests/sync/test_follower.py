@@ -1,0 +1,256 @@
+"""Tests of following a source: what each policy says, whatever the wire does to the events."""
+
+from __future__ import annotations
+
+import contextlib
+
+from bayplan.sync.document import Document, part
+from bayplan.sync.policy import SyncPolicy
+from tests.sync.world import World, node, pod
+
+
+def node_of(world: World, name: str) -> object:
+    """Return the node of a pod here: "" without one, None where the pod is not here."""
+    found = world.here.get("pods", name)
+    return None if found is None else part(found, "spec").get("nodeName", "")
+
+
+def started(*, policy: SyncPolicy | None = None, **pods: str) -> World:
+    """Return a world with two nodes that follows; pods by name, with their node there or ""."""
+    world = World(policy=policy)
+    for name in ("n1", "n2"):
+        world.put("nodes", node(name))
+    for name, where in pods.items():
+        world.put("pods", pod(name, node_name=where))
+    world.start()
+    world.work()
+    return world
+
+
+def labels_of(document: Document | None) -> Document:
+    """Return an object's labels."""
+    assert document is not None
+    return part(part(document, "metadata"), "labels")
+
+
+def test_a_pod_that_ran_at_the_beginning_keeps_its_node_and_a_waiting_one_waits() -> None:
+    world = started(runs="n1", waits="")
+    assert node_of(world, "runs") == "n1"
+    assert node_of(world, "waits") == ""
+
+
+def test_running_pods_are_placed_anew_where_that_is_asked_for() -> None:
+    world = started(policy=SyncPolicy(keep_nodes=False), runs="n1")
+    assert node_of(world, "runs") == ""
+
+
+def test_a_pod_that_is_first_seen_with_a_node_later_comes_without() -> None:
+    world = started()
+    world.put("pods", pod("late"))
+    world.put("pods", pod("late", node_name="n1"))
+    world.follow(merged=True)
+    assert node_of(world, "late") == ""
+
+
+def test_a_binding_in_the_source_does_not_decide_here() -> None:
+    world = started(waits="")
+    world.here.bind("waits", "n2")
+    world.put("pods", pod("waits", node_name="n1", labels={"new": "label"}))
+    world.follow()
+    assert node_of(world, "waits") == "n2"
+    assert "new" not in labels_of(world.here.get("pods", "waits"))
+
+
+def test_changes_of_a_waiting_pod_are_applied() -> None:
+    world = started(waits="")
+    world.put("pods", pod("waits", labels={"new": "label"}))
+    world.follow()
+    assert labels_of(world.here.get("pods", "waits"))["new"] == "label"
+
+
+def test_changes_of_scheduled_pods_are_applied_where_that_is_asked_for() -> None:
+    world = started(policy=SyncPolicy(update_scheduled_pods=True), runs="n1")
+    world.put("pods", pod("runs", node_name="n1", labels={"new": "label"}))
+    world.follow()
+    found = world.here.get("pods", "runs")
+    assert labels_of(found)["new"] == "label"
+    assert node_of(world, "runs") == "n1"
+
+
+def test_gates_go_also_when_nobody_saw_them_go_before_the_binding() -> None:
+    world = started()
+    world.put("pods", pod("gated", gates=("example.com/quota",)))
+    world.follow()
+    world.put("pods", pod("gated", node_name="n1", nodeSelector={"zone": "a"}))
+    world.follow(merged=True)
+    found = world.here.get("pods", "gated")
+    assert found is not None
+    assert "schedulingGates" not in part(found, "spec")
+    assert part(found, "spec")["nodeSelector"] == {"zone": "a"}
+    assert node_of(world, "gated") == ""
+
+
+def test_a_pod_deleted_here_stays_deleted_until_the_source_deletes_it() -> None:
+    world = started(victim="n1")
+    world.here.delete_pod("victim")
+    world.work()
+    world.put("pods", pod("victim", node_name="n1", labels={"still": "there"}))
+    world.follow()
+    world.relist()
+    world.work()
+    assert node_of(world, "victim") is None
+    world.remove("pods", "victim")
+    world.put("pods", pod("victim"))
+    world.follow()
+    assert node_of(world, "victim") == "", "a new pod of that name comes"
+
+
+def test_a_pod_deleted_here_stays_deleted_across_restarts_also_when_it_went_meanwhile() -> None:
+    world = started(before="n1", meanwhile="n1")
+    world.here.delete_pod("before")
+    world.work()
+    world.here.delete_pod("meanwhile")
+    world.start()
+    world.work()
+    assert node_of(world, "before") is None
+    assert node_of(world, "meanwhile") is None
+
+
+def test_what_the_source_deleted_meanwhile_goes_after_a_restart() -> None:
+    world = started(gone="n1", stays="n1")
+    world.remove("pods", "gone")
+    world.start()
+    world.work()
+    assert node_of(world, "gone") is None
+    assert node_of(world, "stays") == "n1"
+
+
+def test_an_import_that_ended_half_way_goes_on_with_what_ran_at_the_beginning() -> None:
+    world = World()
+    world.put("nodes", node("n1"))
+    for number in range(5):
+        world.put("pods", pod(f"p{number}", node_name="n1"))
+    world.start()
+    with contextlib.suppress(AssertionError):
+        world.work(rounds=2)
+    world.put("pods", pod("late", node_name="n1"))
+    world.start()
+    world.work()
+    assert [node_of(world, f"p{number}") for number in range(5)] == ["n1"] * 5
+    assert node_of(world, "late") == ""
+
+
+def test_a_pod_made_anew_under_its_name_replaces_its_copy() -> None:
+    world = started(web="n1")
+    world.remove("pods", "web")
+    world.put("pods", pod("web", node_name="n2"))
+    world.follow(merged=True)
+    assert node_of(world, "web") == ""
+
+
+def test_a_finished_pod_frees_its_node_and_one_that_is_first_seen_finished_is_left_out() -> None:
+    world = started(job="n1")
+    world.put("pods", pod("job", node_name="n1", phase="Succeeded"))
+    world.put("pods", pod("unseen", node_name="n1", phase="Failed"))
+    world.follow()
+    found = world.here.get("pods", "job")
+    assert found is not None
+    assert part(found, "status")["phase"] == "Succeeded"
+    assert node_of(world, "unseen") is None
+
+
+def test_nodes_follow_with_their_status_and_what_was_changed_here_stays_meanwhile() -> None:
+    world = started()
+    cordoned = world.here.get("nodes", "n1")
+    assert cordoned is not None
+    world.here.ask("PUT", "/api/v1/nodes/n1", {**cordoned, "spec": {"unschedulable": True}})
+    world.put("nodes", node("n1", cpu="8", ready="False"))
+    world.follow()
+    found = world.here.get("nodes", "n1")
+    assert found is not None
+    assert part(part(found, "status"), "allocatable")["cpu"] == "8"
+    assert part(found, "spec").get("unschedulable") is True, "only its status has changed there"
+    world.put("nodes", {**node("n1", cpu="8"), "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}})
+    world.follow()
+    found = world.here.get("nodes", "n1")
+    assert found is not None
+    assert part(found, "spec") == {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+    world.remove("nodes", "n2")
+    world.follow()
+    assert world.here.get("nodes", "n2") is None
+
+
+def test_owners_service_accounts_and_finalizers_stay_behind() -> None:
+    world = started(runs="n1")
+    found = world.here.get("pods", "runs")
+    assert found is not None
+    metadata = part(found, "metadata")
+    assert "ownerReferences" not in metadata
+    assert metadata["uid"] != part(metadata, "annotations")["bayplan.io/source-uid"]
+    assert "serviceAccountName" not in part(found, "spec")
+
+
+def test_a_volume_has_the_uid_of_its_claim_here_whichever_comes_first() -> None:
+    world = World(("persistentvolumeclaims", "persistentvolumes"))
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "volumeName": "pv",
+            "storageClassName": "",
+        },
+        "status": {"phase": "Bound"},
+    }
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/data"},
+            "claimRef": {"namespace": "default", "name": "data", "uid": "there", "resourceVersion": "7"},
+        },
+        "status": {"phase": "Bound"},
+    }
+    world.put("persistentvolumes", dict(volume))
+    world.start()
+    world.work()
+    assert world.here.get("persistentvolumes", "pv") is None, "its claim has no uid here yet"
+    world.put("persistentvolumeclaims", dict(claim))
+    world.follow()
+    made, bound = world.here.get("persistentvolumeclaims", "data"), world.here.get("persistentvolumes", "pv")
+    assert made is not None
+    assert bound is not None
+    assert part(part(bound, "spec"), "claimRef")["uid"] == part(made, "metadata")["uid"]
+    assert part(bound, "status")["phase"] == "Bound"
+    assert part(made, "status")["phase"] == "Bound"
+
+
+def test_a_pod_of_that_name_made_here_by_somebody_else_is_left_alone_and_told() -> None:
+    world = started()
+    mine = {"metadata": {"name": "mine"}, "spec": {"containers": [{"name": "c", "image": "mine"}]}}
+    world.here.ask("POST", "/api/v1/namespaces/default/pods", mine)
+    world.put("pods", pod("mine"))
+    world.follow()
+    found = world.here.get("pods", "mine")
+    assert found is not None
+    assert part(found, "metadata").get("annotations") is None
+    assert ["made here by somebody else" in problem.message for problem in world.follower.problems.values()] == [True]
+    world.here.delete_pod("mine")
+    world.work()
+    assert node_of(world, "mine") == "", "the name is free again"
+
+
+def test_what_the_api_refuses_is_told_and_tried_again_when_it_changes() -> None:
+    world = started()
+    world.put("pods", pod("bad", containers=[]))
+    world.follow()
+    assert len(world.follower.problems) == 1
+    world.put("pods", pod("bad"))
+    world.follow()
+    assert world.follower.problems == {}
+    assert node_of(world, "bad") == ""

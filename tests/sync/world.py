@@ -1,0 +1,222 @@
+"""A source that is a dictionary, a cluster here that is our API, and a follower between them: everything by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterable
+
+import msgspec
+
+from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.store.store import Store
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.sync.document import Document, part
+from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
+from bayplan.sync.follower import Follower, ref_of
+from bayplan.sync.memory import Memory
+from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.writing import Steps, carry_out, memory_request, save_memory
+
+NS = "default"
+
+
+class Here:
+    """The cluster here."""
+
+    def __init__(self) -> None:
+        self.backend = Backend(Store())
+        bootstrap(self.backend)
+        self._api = Api(self.backend)
+
+    def send(self, request: ApiRequest) -> ApiResponse:
+        """Answer a request."""
+        headers = {"content-type": request.content_type}
+        asked = Request(request.method, request.path, {}, headers, request.body)
+        answer = asyncio.run(self._api.handle(asked))
+        assert isinstance(answer, Response)
+        assert answer.status != 500, answer.body
+        return ApiResponse(answer.status, answer.body)
+
+    def drive(self, steps: Steps) -> None:
+        """Carry out requests, one after the other; pauses take no time."""
+        answer: ApiResponse | None = None
+        try:
+            while True:
+                step = next(steps) if answer is None else steps.send(answer)
+                assert isinstance(step, ApiRequest), "this server is never busy"
+                answer = self.send(step)
+        except StopIteration:
+            pass
+
+    def get(self, plural: str, name: str, namespace: str = NS) -> Document | None:
+        """Return an object, or None."""
+        kind = BY_PLURAL[plural]
+        answer = self.send(ApiRequest("GET", kind.path(namespace if kind.namespaced else "", name)))
+        return msgspec.json.decode(answer.body) if answer.ok else None
+
+    def list(self, plural: str) -> tuple[list[Document], int]:
+        """Return all objects of a kind and the revision of the list."""
+        found = msgspec.json.decode(self.send(ApiRequest("GET", BY_PLURAL[plural].path())).body)
+        return found["items"], int(found["metadata"]["resourceVersion"])
+
+    def ask(self, method: str, path: str, document: object = None) -> ApiResponse:
+        """Send a document; it must be taken."""
+        answer = self.send(ApiRequest(method, path, b"" if document is None else msgspec.json.encode(document)))
+        assert answer.ok, answer.body
+        return answer
+
+    def bind(self, name: str, node: str) -> None:
+        """Bind a pod, as the scheduler here does."""
+        target = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"name": node}}
+        self.ask("POST", f"/api/v1/namespaces/{NS}/pods/{name}/binding", target)
+
+    def delete_pod(self, name: str) -> None:
+        """Delete a pod, as preemption here does."""
+        self.ask("DELETE", f"/api/v1/namespaces/{NS}/pods/{name}", {"gracePeriodSeconds": 0})
+
+
+class World:
+    """Source, follower and cluster. Events of the source pile up until they are told, or are lost.
+
+    Args:
+        kinds: that are followed.
+        policy: of the follower.
+    """
+
+    def __init__(self, kinds: Iterable[str] = ("nodes", "pods"), policy: SyncPolicy | None = None) -> None:
+        self.kinds = tuple(kinds)
+        self.policy = policy or SyncPolicy()
+        self.here = Here()
+        self.source: dict[ObjectRef, Document] = {}
+        self._numbers = itertools.count(1)
+        self._seen_here = 0
+        self._pending: list[tuple[ObjectRef, Document, bool]] = []
+        self.follower: Follower
+
+    # The source.
+
+    def put(self, plural: str, document: Document) -> Document:
+        """Add or replace an object of the source; a new one gets a uid."""
+        ref = ref_of(plural, document)
+        before = self.source.get(ref)
+        number = str(next(self._numbers))
+        uid = part(before, "metadata")["uid"] if before is not None else f"source-{number}"
+        metadata = {**part(document, "metadata"), "uid": uid, "resourceVersion": number}
+        document = {**document, "metadata": metadata}
+        self.source[ref] = document
+        self._pending.append((ref, document, False))
+        return document
+
+    def remove(self, plural: str, name: str, namespace: str = NS) -> None:
+        """Delete an object of the source."""
+        ref = ObjectRef(plural, namespace if BY_PLURAL[plural].namespaced else "", name)
+        self._pending.append((ref, self.source.pop(ref), True))
+
+    # The follower.
+
+    def start(self) -> None:
+        """Begin, or begin again after the process has ended: only what the cluster here has is known."""
+        memory = Memory()
+        found = msgspec.json.decode(self.here.send(memory_request()).body)
+        memory.load(found.get("items", []))
+        self.follower = Follower(self.policy, memory, self.kinds)
+        self.list_here()
+        self.relist()
+        self.here.drive(_saved(self.follower.memory))
+
+    def list_here(self) -> None:
+        """Tell the follower what there is here."""
+        for plural in self.kinds:
+            documents, revision = self.here.list(plural)
+            self.follower.local_listed(plural, documents, revision)
+        self._seen_here = self.here.backend.store.revision
+
+    def relist(self) -> None:
+        """Tell the follower what the source has now; what happened before is lost."""
+        self._pending.clear()
+        for plural in self.kinds:
+            self.follower.source_listed(plural, [each for ref, each in self.source.items() if ref.plural == plural])
+
+    def tell(self, *, merged: bool = False) -> None:
+        """Tell the follower what has happened in the source.
+
+        Args:
+            merged: only the last thing that happened to each object.
+        """
+        pending, self._pending = self._pending, []
+        if merged:
+            pending = list({ref: event for event in pending for ref in [event[0]]}.values())
+        for ref, document, deleted in pending:
+            self.follower.source_changed(ref.plural, document, deleted=deleted)
+
+    def tell_here(self) -> None:
+        """Tell the follower what has happened here."""
+        for plural in self.kinds:
+            for write in self.here.backend.store.since(plural_table(plural), self._seen_here):
+                document = msgspec.json.decode(write.new.raw)
+                self.follower.local_changed(plural, document, deleted=write.type == "DELETED")
+        self._seen_here = self.here.backend.store.revision
+
+    def work(self, rounds: int = 50) -> None:
+        """Let the follower do all there is to do."""
+        for _ in range(rounds):
+            self.tell_here()
+            self.here.drive(_saved(self.follower.memory))
+            writes = self.follower.next_writes(3)
+            if not writes and self.follower.is_idle:
+                return
+            for write in writes:
+                self.here.drive(carry_out(self.follower, write))
+        raise AssertionError("the follower does not come to rest")
+
+    def follow(self, *, merged: bool = False) -> None:
+        """Tell and do everything."""
+        self.tell(merged=merged)
+        self.work()
+
+
+def _saved(memory: Memory) -> Steps:
+    yield from save_memory(memory.take_changes())
+
+
+def plural_table(plural: str) -> str:
+    """Return the store's table of a kind."""
+    kind = BY_PLURAL[plural]
+    return f"{kind.group}/{plural}" if kind.group else plural
+
+
+def node(name: str, *, cpu: str = "4", ready: str = "True", unschedulable: bool = False) -> Document:
+    """Return a node of the source."""
+    amounts: Document = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    status: Document = {
+        "allocatable": amounts,
+        "capacity": amounts,
+        "conditions": [{"type": "Ready", "status": ready}],
+    }
+    spec: Document = {"unschedulable": True} if unschedulable else {}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec, "status": status}
+
+
+def pod(
+    name: str,
+    *,
+    node_name: str = "",
+    phase: str = "",
+    labels: dict[str, str] | None = None,
+    gates: tuple[str, ...] = (),
+    **spec: object,
+) -> Document:
+    """Return a pod of the source."""
+    full: Document = {"containers": [{"name": "main", "image": "app:1"}], "serviceAccountName": "there", **spec}
+    if node_name:
+        full["nodeName"] = node_name
+    if gates:
+        full["schedulingGates"] = [{"name": gate} for gate in gates]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}
+    metadata: Document = {"name": name, "namespace": NS, "labels": labels or {}, "ownerReferences": [owner]}
+    status: Document = {"phase": phase or ("Running" if node_name else "Pending")}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": full, "status": status}
