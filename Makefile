@@ -19,8 +19,8 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-run: $(VENV)/.ready ## simulate the bundled example and print the report (ARGS="..." is passed on)
-	@$(BIN)/python -m bayplan simulate $(EXAMPLE) $(ARGS)
+run: $(VENV)/.ready ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
+	@$(BIN)/python -m bayplan up $(EXAMPLE) $(ARGS)
 
 test: lint ## do all that continuous integration does
 	@$(BIN)/python -m pytest -n 2

@@ -30,6 +30,7 @@ SWITCH_SECONDS = 0.0005
 """How long one thread may compute while another waits: the API must not wait for the engine (measured: docs/simulator.md)."""
 
 TICK_SECONDS = 1.0
+SETTLE_SECONDS = 2.0
 MOST_JUMPS = 1000
 """A step of one decision passes over so many instants at which nothing was decided; then it ends without one."""
 
@@ -184,23 +185,24 @@ class SimulatorServer:
         return found
 
     async def _jump(self) -> bool:
-        """Set the clock to the next instant; return whether there is one."""
-        now_ns = self.clock.now_ns()
-        instants = [await asyncio.to_thread(self.engine.next_instant_ns), self.bridge.next_wakeup()]
-        due = min((instant for instant in instants if instant is not None), default=None)
-        if due is None:
+        """Set the clock to the next instant at which anybody has something to do; return whether there is one."""
+        engine_ns = await asyncio.wrap_future(self.engine.submit(self.engine.next_instant_of))
+        due = [instant for instant in (engine_ns, self.bridge.next_wakeup()) if instant is not None]
+        if not due:
             return False
-        self.clock.jump(max(due, now_ns))
+        self.clock.jump(min(due))
         return True
 
-    async def _settle(self, seconds: float = 2.0) -> None:
-        """Wait until what was written has reached the scheduler, and what it wanted has been written."""
+    async def _settle(self, seconds: float = SETTLE_SECONDS) -> None:
+        """Wait until nothing is left to do at this instant: what was written has been seen, and what is wanted has been written."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            self.bridge.flush()
             await asyncio.wrap_future(self.engine.submit(lambda scheduler: None))
             if self.pump.is_idle and self.driver.is_idle:
-                return
+                # What was told to the engine last came before this question.
+                await asyncio.wrap_future(self.engine.submit(lambda scheduler: None))
+                if self.pump.is_idle and self.driver.is_idle:
+                    return
             await asyncio.sleep(0.001)
 
     # --- snapshots, on the loop ---------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The verb ``simulate``: manifests and traces in, a schedule in virtual time and a report out."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from bayplan.analysis.run_facts import run_facts
 from bayplan.analysis.timeline_text import print_timeline
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
+from bayplan.cli.record_level import Level
 from bayplan.cli.simulation_options import (
     INPUT_HELP,
     AlgorithmProvider,
@@ -28,20 +28,6 @@ from bayplan.cli.simulation_options import (
     parse_duration,
     run,
 )
-from bayplan.engine.records import RecordLevel
-
-
-class Level(StrEnum):
-    """How much of every decision is recorded, as an option."""
-
-    OFF = "off"
-    SUMMARY = "summary"
-    FULL = "full"
-
-    @property
-    def record_level(self) -> RecordLevel:
-        """The engine's name for it."""
-        return RecordLevel[self.name]
 
 
 def simulate(

@@ -283,7 +283,7 @@ class EngineHost:
         Where pods are ready, that instant is now. Other parts have timers, too: who knows them sets the clock himself
         and calls `at_this_instant`.
         """
-        wakeup_ns = self.ask(lambda scheduler: self._next_instant_ns(scheduler))
+        wakeup_ns = self.ask(self.next_instant_of)
         if wakeup_ns is not None:
             self.clock.jump(wakeup_ns)
         self.at_this_instant()
@@ -296,15 +296,8 @@ class EngineHost:
             while self.turn():
                 pass
 
-    def next_instant_ns(self, timeout: float = ASK_SECONDS) -> int | None:
-        """Return when the scheduler has something to do next: now, where pods are ready; None: never.
-
-        Raises:
-            EngineBusy: as `ask`.
-        """
-        return self.ask(self._next_instant_ns, timeout)
-
-    def _next_instant_ns(self, scheduler: Scheduler) -> int | None:
+    def next_instant_of(self, scheduler: Scheduler) -> int | None:
+        """Return when the scheduler has something to do next: now, where pods are ready; None: never. To be asked (`ask`)."""
         now_ns = self.clock.now_ns()
         return now_ns if scheduler.queue.has_next else scheduler.next_wakeup_ns(now_ns)
 

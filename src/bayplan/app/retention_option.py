@@ -1,0 +1,38 @@
+"""What ``--retain`` says: ``full=100000,bytes=512Mi,age=1h,summaries=500000``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.go_duration import parse_go_duration
+from bayplan.live.decision_store import Retention
+from bayplan.objects.quantity import parse_quantity
+
+_WANTED = "summaries=N, full=N, bytes=QUANTITY or age=DURATION, several with commas"
+_HINT = "'full=10000,bytes=256Mi,age=30m'"
+
+
+def parse_retention(text: str) -> Retention:
+    """Return the limits that a text names; the others are as they are by default.
+
+    Raises:
+        InputError: it names none of them, or a value is no number, quantity or duration.
+    """
+    found: dict[str, int] = {}
+    readers: dict[str, tuple[str, Callable[[str], int]]] = {
+        "summaries": ("summaries", int),
+        "full": ("full", int),
+        "bytes": ("full_bytes", lambda value: parse_quantity(value).value()),
+        "age": ("full_age_ns", parse_go_duration),
+    }
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, equals, value = part.partition("=")
+        if name not in readers or not equals:
+            raise InputError("--retain", got=repr(part), wanted=_WANTED, hint=_HINT)
+        field, read = readers[name]
+        try:
+            found[field] = read(value)
+        except (ValueError, InputError):
+            raise InputError(f"--retain {name}", got=repr(value), wanted=_WANTED, hint=_HINT) from None
+    return Retention(**found)
