@@ -315,7 +315,7 @@ def change(
     if options.dry_run:
         _keep(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
         return Written(new, None, False, [])
-    if deletes_now(new, old):
+    if deletes_now(resource.table, new, old):
         # What finally removes a finalizer answers with the object as it was, in its last version.
         version = part(old, "metadata")["resourceVersion"]
         backend.remove(resource, new)
@@ -358,9 +358,11 @@ def _timeless(document: Document) -> Document:
     return {**bare, "metadata": metadata}
 
 
-def deletes_now(new: Document, old: Document) -> bool:
+def deletes_now(table: str, new: Document, old: Document) -> bool:
     """Say whether a change removes the last thing that a deletion waited for."""
     metadata, before = part(new, "metadata"), part(old, "metadata")
     if texts(metadata, "finalizers") or not before.get("deletionTimestamp"):
+        return False
+    if table == "namespaces" and texts(part(new, "spec"), "finalizers"):
         return False
     return not before.get("deletionGracePeriodSeconds")
