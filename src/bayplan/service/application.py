@@ -11,6 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
+from starlette.websockets import WebSocket
 
 from bayplan.apiserver.http.access import Access
 from bayplan.apiserver.rest.errors import ApiError
@@ -19,6 +20,8 @@ from bayplan.service import cluster_routes, pod_routes
 from bayplan.service.answers import json_answer
 from bayplan.service.observation import Observation
 from bayplan.service.refusal import Refusal, document_of, refusal_of
+from bayplan.service.stream import Stream
+from bayplan.service.stream_routes import as_events, over_websocket, shown_token
 from bayplan.service.subject import Subject
 
 Scope = MutableMapping[str, Any]
@@ -27,6 +30,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Handler = Callable[[Observation, Request], Awaitable[Response]]
 
 ROOT = "/bayplan/v1"
+STREAM = f"{ROOT}/stream"
 
 _log = logging.getLogger("bayplan.service")
 
@@ -60,16 +64,26 @@ class Service:
         self.observation = Observation(subject)
         self._access = Access(token)
         self._requests = count(1)
+        self._stream: Stream | None = None
         self._routes = [
             (Route(f"{ROOT}{path}", _unused, methods=[method]), handler) for method, path, handler in _ROUTES
         ]
 
     async def start(self) -> None:
         """Begin the work that goes on beside requests. On the loop."""
+        self._stream = Stream(self.observation)
+        self._stream.start()
 
     async def stop(self) -> None:
         """End it."""
+        if self._stream is not None:
+            await self._stream.stop()
         self.observation.close()
+
+    def end_streams(self) -> None:
+        """End all streams, so that a server that stops need not wait for them."""
+        if self._stream is not None:
+            self._stream.end_clients()
 
     def answers(self, scope: Scope) -> bool:
         """Say whether a request is for this API."""
@@ -78,6 +92,9 @@ class Service:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+        if scope["type"] == "websocket":
+            await self._websocket(WebSocket(scope, receive, send))
+            return
         if scope["path"] == ROOT:
             scope = {**scope, "path": f"{ROOT}/"}
         request = Request(scope, receive, send)
@@ -86,9 +103,23 @@ class Service:
         response.headers["x-request-id"] = request_id
         await response(scope, receive, send)
 
+    async def _websocket(self, socket: WebSocket) -> None:
+        stream = self._stream
+        try:
+            self._access.check(socket.headers, shown=shown_token(socket))
+        except ApiError:
+            stream = None
+        if stream is None or socket.url.path != STREAM:
+            # Before it is accepted, closing refuses it.
+            await socket.close(1008)
+            return
+        await over_websocket(stream, socket)
+
     async def _answer(self, request: Request, request_id: str) -> Response:
         try:
             self._access.check(request.headers)
+            if request.url.path == STREAM and request.method == "GET" and self._stream is not None:
+                return await as_events(self._stream, request)
             handler = self._route(request)
             return await handler(self.observation, request)
         except ApiError as problem:

@@ -96,6 +96,17 @@ class PodPage:
             "manifest_text": text,
         }
 
+    def outline(self) -> Plain:
+        """Return what is shown of the pod until all of it has been asked for."""
+        verdict = pod_verdict(self.source, self.life, self.attempts)
+        return {
+            "sentence": verdict,
+            "short": verdict.removeprefix(f"{self.life.key} "),
+            "status": _status(self.life),
+            "node": self.life.node,
+            "attempts": len(self.attempts),
+        }
+
     def attempt_list(self) -> list[Plain]:
         """Return all attempts, in order, each with what is different from the one before it."""
         deadline, before = Deadline(0.05), None
