@@ -1,0 +1,197 @@
+"""Where a cluster is and how to show who one is: from a kubeconfig, or from within a pod of the cluster.
+
+Kubeconfigs are read by the official Kubernetes client for Python, with all its ways: certificates, tokens, exec plugins, OIDC,
+several files in ``KUBECONFIG``, contexts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from bayplan.base.errors import InputError
+
+if TYPE_CHECKING:
+    from kubernetes.aio.client import Configuration
+
+REFRESH_SECONDS = 10.0
+"""Credentials that were refused are asked for anew at most so often."""
+
+_IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
+_LOGGER = "kubernetes.aio.config.kube_config"
+
+
+class ClusterAccess:
+    """A cluster that can be reached; made by `open_access`.
+
+    Attributes:
+        url: of the API server, without a slash at the end.
+        tls: for HTTPS; None for plain HTTP.
+        server_name: whose certificate is expected, None: the host's.
+        proxy: URL of a proxy, None for none.
+    """
+
+    def __init__(self, kubeconfig: str | None, context: str | None) -> None:
+        self.url = ""
+        self.tls: ssl.SSLContext | None = None
+        self.server_name: str | None = None
+        self.proxy: str | None = None
+        self._kubeconfig = kubeconfig
+        self._context = context
+        self._configuration: Configuration | None = None
+        self._loaded_at = 0.0
+        self._loading = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read where the cluster is and who we are.
+
+        Raises:
+            InputError: it can't be read, or makes no sense.
+        """
+        from kubernetes.aio.client import Configuration
+        from kubernetes.aio.config import kube_config
+        from kubernetes.aio.config.config_exception import ConfigException
+        from kubernetes.aio.config.incluster_config import load_incluster_config
+
+        configuration = Configuration()
+        complaints = _Complaints()
+        logger = logging.getLogger(_LOGGER)
+        logger.addHandler(complaints)
+        propagated, logger.propagate = logger.propagate, False
+        try:
+            if self._kubeconfig is None:
+                load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+            else:
+                _check_readable(self._kubeconfig)
+                await kube_config.load_kube_config(  # type: ignore[no-untyped-call]
+                    self._kubeconfig, self._context, configuration, persist_config=False
+                )
+        except (ConfigException, ValueError, TypeError, KeyError, OSError, yaml.YAMLError) as problem:
+            raise InputError(
+                "kubeconfig",
+                where=self._where,
+                got=_short(problem),
+                wanted="a cluster and a user",
+                hint="kubectl config view",
+            ) from None
+        finally:
+            logger.removeHandler(complaints)
+            logger.propagate = propagated
+        if complaints.texts:
+            raise InputError(
+                "credentials", where=self._where, got="; ".join(complaints.texts), wanted="a token or a certificate"
+            )
+        self._take(configuration)
+
+    def _take(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._loaded_at = time.monotonic()
+        self.url = configuration.host.rstrip("/")
+        self.server_name = configuration.tls_server_name
+        self.proxy = configuration.proxy
+        if not self.url.startswith("https://"):
+            self.tls = None
+            return
+        try:
+            tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+            if configuration.cert_file:
+                tls.load_cert_chain(configuration.cert_file, configuration.key_file)
+        except (OSError, ssl.SSLError) as problem:
+            raise InputError("certificates", where=self._where, got=_short(problem), wanted="files in PEM") from None
+        # Certificate authorities of clusters are often made without the extensions that strict checks want.
+        tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if not configuration.verify_ssl:
+            tls.check_hostname = False
+            tls.verify_mode = ssl.CERT_NONE
+        self.tls = tls
+
+    @property
+    def _where(self) -> str:
+        return self._kubeconfig if self._kubeconfig is not None else "this pod"
+
+    async def authorization(self) -> str | None:
+        """Return the header that shows who we are, None where certificates do, or nothing does."""
+        configuration = self._configuration
+        if configuration is None:
+            return None
+        token: str | None = await configuration.get_api_key_with_prefix("BearerToken")
+        if token:
+            return token
+        return configuration.get_basic_auth_token() if configuration.username else None
+
+    async def refresh(self) -> bool:
+        """Ask for credentials anew, because the server does not take the ones we have; return whether that was done.
+
+        It is not done more often than every `REFRESH_SECONDS`.
+        """
+        async with self._loading:
+            if time.monotonic() - self._loaded_at < REFRESH_SECONDS:
+                return False
+            self._loaded_at = time.monotonic()
+            try:
+                await self.load()
+            except InputError as problem:
+                logging.getLogger("bayplan.client").warning("credentials can't be renewed: %s", problem)
+                return False
+            return True
+
+
+class _Complaints(logging.Handler):
+    """Keeps what the library logs as an error: that is how it tells of exec plugins that fail."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+async def open_access(kubeconfig: Path | None = None, context: str | None = None) -> ClusterAccess:
+    """Find out where the cluster is.
+
+    Args:
+        kubeconfig: a file; None takes ``KUBECONFIG``, then ``~/.kube/config``, and what a pod is given where neither is there.
+        context: of the kubeconfig; None for its current one.
+
+    Raises:
+        InputError: there is none, or it can't be used.
+    """
+    access = ClusterAccess(_kubeconfig_paths(kubeconfig), context)
+    await access.load()
+    return access
+
+
+def _kubeconfig_paths(kubeconfig: Path | None) -> str | None:
+    if kubeconfig is not None:
+        return str(kubeconfig)
+    named = os.environ.get("KUBECONFIG", "")
+    if named:
+        return named
+    usual = Path.home() / ".kube" / "config"
+    if usual.exists():
+        return str(usual)
+    if os.environ.get(_IN_CLUSTER):
+        return None
+    raise InputError(
+        "kubeconfig", got="none", wanted="--kubeconfig FILE, KUBECONFIG, ~/.kube/config, or a pod of the cluster"
+    )
+
+
+def _check_readable(paths: str) -> None:
+    """Refuse a kubeconfig that is not there; the library would go on without."""
+    found = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
+    if not found:
+        raise InputError("kubeconfig", where=paths, got="no such file", wanted="a kubeconfig")
+
+
+def _short(problem: Exception) -> str:
+    text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+    return " ".join(str(text).split())

@@ -1,0 +1,229 @@
+"""HTTP to an API server: requests with their answers, streams of lines, within the client's rate limit.
+
+HTTP itself is aiohttp's business (docs/dependencies.md has the measurement). An answer that says no is an answer; only streams
+raise, and only `StreamRefused` and `ConnectionLost`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from yarl import URL
+
+from bayplan.client.cluster_access import ClusterAccess
+from bayplan.client.rate_limiter import RateLimiter
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
+
+DEFAULT_QPS = 50.0
+DEFAULT_BURST = 100
+REQUEST_SECONDS = 60.0
+"""So long an answer may take; the server itself gives up after that."""
+
+CONNECT_SECONDS = 30.0
+MOST_CONNECTIONS = 100
+MOST_REFUSALS = 10
+"""So often a server may say that it has too much to do before that is the answer."""
+
+SILENCE_SECONDS = 60.0
+"""A stream that goes on for so long after it should have ended is dead."""
+
+_UNAUTHORIZED = 401
+_TOO_MANY = 429
+_TOO_BUSY = (429, 503)
+_CHUNK = 1 << 16
+
+
+class ConnectionLost(Exception):
+    """A stream ended in the middle, or could not be opened. Caught by reflectors."""
+
+
+class StreamRefused(Exception):
+    """The server does not open a stream: `response` says why. Caught by reflectors."""
+
+    def __init__(self, response: ApiResponse) -> None:
+        super().__init__(response.message)
+        self.response = response
+
+
+class ApiConnection:
+    """Talks to one API server. Belongs to one event loop; close it in the end.
+
+    Args:
+        access: where it is, and who we are.
+        user_agent: who asks; the API server tells from it who manages a field.
+        qps, burst: the rate limit, as in a scheduler's configuration; a negative `qps` is none.
+    """
+
+    def __init__(
+        self, access: ClusterAccess, *, user_agent: str, qps: float = DEFAULT_QPS, burst: int = DEFAULT_BURST
+    ) -> None:
+        self.access = access
+        self._user_agent = user_agent
+        self._loop = asyncio.get_running_loop()
+        self._limiter = RateLimiter(qps, burst, self._loop.time())
+        connector = aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=60, socket_factory=_socket, enable_cleanup_closed=True
+        )
+        # Streams have connections of their own; the rest shares some, so that a burst does not open thousands.
+        self._slots = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        """Return the answer to a request, with the status `NO_ANSWER` where none came.
+
+        Where the server is too busy it is asked again, when it says. A read that loses its connection is asked once more.
+        """
+        response = ApiResponse(NO_ANSWER)
+        renewed = False
+        for attempt in range(MOST_REFUSALS + 1):
+            await self._wait_for_turn()
+            async with self._slots:
+                response, retry_after = await self._ask(request)
+            if response.status == _UNAUTHORIZED and not renewed:
+                renewed = True
+                if await self.access.refresh():
+                    continue
+            lost_read = response.status == NO_ANSWER and request.method == "GET" and not attempt
+            if retry_after is None and not lost_read:
+                break
+            await asyncio.sleep(retry_after or 0.0)
+        return response
+
+    async def _wait_for_turn(self) -> None:
+        seconds = self._limiter.reserve(self._loop.time())
+        if seconds:
+            await asyncio.sleep(seconds)
+
+    async def _ask(self, request: ApiRequest) -> tuple[ApiResponse, float | None]:
+        """Ask once; return the answer, and after how many seconds to ask again where the server wants that."""
+        url = self._url(request.path, request.query)
+        headers = await self._headers()
+        if request.body:
+            headers["Content-Type"] = request.content_type
+        try:
+            async with self._session.request(
+                request.method,
+                url,
+                data=request.body or None,
+                headers=headers,
+                ssl=self._tls(),
+                server_hostname=self.access.server_name,
+                proxy=self.access.proxy,
+                allow_redirects=False,
+            ) as answer:
+                response = ApiResponse(answer.status, await answer.read())
+                return response, _retry_after(answer)
+        except (aiohttp.ClientError, OSError, TimeoutError) as problem:
+            method = request.method.capitalize()
+            return ApiResponse(NO_ANSWER, f'{method} "{url}": {_told(problem)}'.encode()), None
+
+    def _url(self, path: str, query: str) -> URL:
+        # Paths and queries are encoded already by whoever made them.
+        return URL(f"{self.access.url}{path}?{query}" if query else self.access.url + path, encoded=True)
+
+    def _tls(self) -> bool | aiohttp.Fingerprint:
+        tls: bool | aiohttp.Fingerprint = True
+        if self.access.tls is not None:
+            tls = self.access.tls  # type: ignore[assignment]  # A context is what aiohttp takes here, too.
+        return tls
+
+    async def _headers(self) -> dict[str, str]:
+        headers = {"User-Agent": self._user_agent, "Accept": "application/json"}
+        authorization = await self.access.authorization()
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        return headers
+
+    # --- streams ------------------------------------------------------------------------------------------------------
+
+    async def stream(self, path: str, query: str, *, seconds: float) -> AsyncGenerator[list[bytes], None]:
+        """Yield the lines of a stream, those that came together in one list, until the server ends it.
+
+        Args:
+            path: of the collection.
+            query: with ``watch=1`` and ``timeoutSeconds``.
+            seconds: that time-out; a stream that is silent for much longer is given up.
+
+        Raises:
+            StreamRefused: the server says no.
+            ConnectionLost: there is no server, or it went away.
+        """
+        await self._wait_for_turn()
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds + SILENCE_SECONDS)
+        url = self._url(path, query)
+        try:
+            async with self._session.get(
+                url,
+                headers=await self._headers(),
+                ssl=self._tls(),
+                server_hostname=self.access.server_name,
+                proxy=self.access.proxy,
+                allow_redirects=False,
+                timeout=timeout,
+            ) as answer:
+                if answer.status != 200:
+                    response = ApiResponse(answer.status, await answer.read())
+                    if response.status == _UNAUTHORIZED and await self.access.refresh():
+                        raise ConnectionLost("credentials were renewed")
+                    raise StreamRefused(response)
+                rest = b""
+                while chunk := await answer.content.readany():
+                    lines = (rest + chunk).split(b"\n")
+                    rest = lines.pop()
+                    if lines:
+                        yield lines
+                if rest.strip():
+                    raise ConnectionLost("the stream ended in the middle of a line")
+        except (aiohttp.ClientError, OSError, TimeoutError) as problem:
+            raise ConnectionLost(f'Get "{url}": {_told(problem)}') from None
+
+
+def _socket(address: tuple[object, ...]) -> socket.socket:
+    """Make a socket that finds out by itself that the other side is gone."""
+    family, kind, protocol = address[0], address[1], address[2]
+    made = socket.socket(family, kind, protocol)  # type: ignore[arg-type]
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        option = getattr(socket, name, None)
+        if option is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
+
+
+def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
+    """Return when to ask again, in seconds, where the server is too busy and says that."""
+    text = answer.headers.get("Retry-After", "")
+    return float(text) if answer.status in _TOO_BUSY and text.isdecimal() else None
+
+
+def _told(problem: Exception) -> str:
+    if isinstance(problem, TimeoutError):
+        return "context deadline exceeded"
+    inner = getattr(problem, "os_error", None)
+    text = getattr(inner, "strerror", None) or str(problem) or type(problem).__name__
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,355 @@
+"""Keep a copy of a collection of the API, and tell every change of it, whatever becomes of connections.
+
+A reflector lists, then watches from there; it lists anew where the server has forgotten where it was, and tells then what is
+different. So it is level-based: what is told, one after the other, always leads to the newest state, although several changes
+of an object may come as one. Lists come as streams where the server can do that (``sendInitialEvents``), else page by page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Generic, NamedTuple, Protocol, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRefused
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.objects.meta import ObjectMeta
+
+PAGE = 500
+"""So many objects a page, where lists do not come as streams."""
+
+FIRST_PAUSE_SECONDS = 0.8
+LONGEST_PAUSE_SECONDS = 30.0
+CALM_SECONDS = 120.0
+"""After a failure the pause doubles, up to the longest; after so long without one it begins anew."""
+
+SHORT_SECONDS = 1.0
+"""A watch that ends sooner, and brings nothing, counts as a failure: else a server in disorder would be asked for ever."""
+
+WATCH_SECONDS = (300, 600)
+"""Watches are asked to end after some time between these, so that the server can balance its load."""
+
+_GONE = 410
+_CANNOT_STREAM = (400, 422)
+_INITIAL_END = "k8s.io/initial-events-end"
+_log = logging.getLogger("bayplan.client")
+
+
+class Watched(Protocol):
+    """What a reflector holds: anything with metadata and a key."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """The object's metadata; uid and resource version count."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, or the name."""
+        ...
+
+
+W = TypeVar("W", bound=Watched)
+
+
+class Change(NamedTuple, Generic[W]):
+    """A change: an addition (no `old`), an update, or a deletion (no `new`)."""
+
+    old: W | None
+    new: W | None
+
+
+class _WatchEvent(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _BareMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] = {}
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _BareObject(msgspec.Struct, gc=False):
+    metadata: _BareMeta = _BareMeta()
+    code: int = 0
+    message: str = ""
+
+
+class _List(msgspec.Struct, gc=False):
+    metadata: _BareMeta = _BareMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+class _NamedMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class _Named(msgspec.Struct, gc=False):
+    metadata: _NamedMeta = _NamedMeta()
+
+
+class _TooOld(Exception):
+    """The server no longer knows the version that a watch began at."""
+
+
+class ListFailed(Exception):
+    """A list was refused. Its text is the server's."""
+
+
+class Reflector(Generic[W]):
+    """A copy of one collection. Belongs to the event loop that runs it.
+
+    Args:
+        connection: to the server.
+        path: of the collection, e.g. ``/api/v1/pods``.
+        decode: makes an object of its JSON; one that it refuses with `InputError` is left out, and told of once.
+        on_changes: is called with all changes in order, those together that came together.
+        selector: label and field selectors, as they stand in a query.
+        jitter: a random number in [0, 1).
+
+    Attributes:
+        items: the copy, by key.
+        version: the resource version up to which it is known.
+        synced: is set when the first list has been told.
+        problem: why the collection can't be followed just now; "" where it can.
+        undecodable: why objects were left out, by key.
+    """
+
+    def __init__(
+        self,
+        connection: ApiConnection,
+        path: str,
+        decode: Callable[[bytes], W],
+        on_changes: Callable[[Sequence[Change[W]]], None],
+        *,
+        selector: str = "",
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.items: dict[str, W] = {}
+        self.version = ""
+        self.synced = asyncio.Event()
+        self.problem = ""
+        self.undecodable: dict[str, str] = {}
+        self._connection = connection
+        self._path = path
+        self._decode = decode
+        self._on_changes = on_changes
+        self._selector = selector
+        self._jitter = jitter
+        self._can_stream = True
+        self._event = msgspec.json.Decoder(_WatchEvent).decode
+        self._bare = msgspec.json.Decoder(_BareObject).decode
+
+    async def run(self) -> None:
+        """Follow the collection until this is cancelled."""
+        pause = FIRST_PAUSE_SECONDS
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                if self.version:
+                    await self._watch()
+                else:
+                    await self._list()
+                self.problem = ""
+                continue
+            except _TooOld:
+                self.version = ""
+                continue
+            except StreamRefused as refused:
+                if refused.response.status == _GONE:
+                    self.version = ""
+                    continue
+                problem = str(refused)
+            except (ConnectionLost, ListFailed) as lost:
+                problem = str(lost)
+            except msgspec.MsgspecError as odd:
+                # A stream that is not what it should be says nothing about what was missed.
+                problem, self.version = f"unreadable: {odd}", ""
+            if problem != self.problem:
+                _log.warning("%s: %s", self._path, problem)
+            self.problem = problem
+            pause = FIRST_PAUSE_SECONDS if loop.time() - began > CALM_SECONDS else pause
+            await asyncio.sleep(pause * (1.0 + self._jitter()))
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    # --- lists --------------------------------------------------------------------------------------------------------
+
+    async def _list(self) -> None:
+        if self._can_stream:
+            try:
+                await self._stream_list()
+                return
+            except StreamRefused as refused:
+                if refused.response.status not in _CANNOT_STREAM:
+                    raise
+                self._can_stream = False
+        version, found = await self._list_pages()
+        self._replace(found)
+        self._are_synced(version)
+
+    async def _stream_list(self) -> None:
+        """Take the list as the beginning of a watch, and go on watching."""
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": ""}
+        found: dict[str, W] = {}
+        listing = True
+        async with aclosing(self._events(query)) as stream:
+            async for events in stream:
+                changes: list[Change[W]] = []
+                for event in events:
+                    if not listing:
+                        self._take(event, changes)
+                    elif event.type == "BOOKMARK":
+                        bare = self._bare(event.object).metadata
+                        if bare.annotations.get(_INITIAL_END) == "true":
+                            listing = False
+                            self._replace(found)
+                            self._are_synced(bare.resource_version)
+                    elif event.type == "ERROR":
+                        self._fail(event)
+                    else:
+                        self._collect(bytes(event.object), found, deleted=event.type == "DELETED")
+                self._tell(changes)
+        if listing:
+            raise ConnectionLost("the list ended before it was complete")
+
+    async def _list_pages(self) -> tuple[str, dict[str, W]]:
+        """Return the list and its version. Where the server forgets it between two pages, it is asked for as a whole."""
+        found: dict[str, W] = {}
+        query = {"limit": str(PAGE)}
+        while True:
+            response = await self._connection.send(ApiRequest("GET", self._path, query=self._query(query)))
+            if response.status == _GONE and "continue" in query:
+                found.clear()
+                query = {}
+                continue
+            if not response.ok:
+                raise ListFailed(response.message)
+            page = msgspec.json.decode(response.body, type=_List)
+            for raw in page.items or ():
+                self._collect(bytes(raw), found)
+            if not page.metadata.continue_:
+                return page.metadata.resource_version, found
+            query["continue"] = page.metadata.continue_
+
+    def _collect(self, raw: bytes, found: dict[str, W], *, deleted: bool = False) -> None:
+        item = self._decoded(raw)
+        if deleted or isinstance(item, _NamedMeta):
+            found.pop(item.key, None)
+        else:
+            found[item.key] = item
+
+    def _replace(self, found: dict[str, W]) -> None:
+        """Tell what is different from what was known: what has gone first, so that names are free."""
+        changes: list[Change[W]] = []
+        for key, old in list(self.items.items()):
+            new = found.get(key)
+            if new is None or new.metadata.uid != old.metadata.uid:
+                del self.items[key]
+                changes.append(Change(old, None))
+        for key, new in found.items():
+            known = self.items.get(key)
+            if known is None or known.metadata.resource_version != new.metadata.resource_version:
+                self.items[key] = new
+                changes.append(Change(known, new))
+        self._tell(changes)
+
+    def _are_synced(self, version: str) -> None:
+        self.version = version
+        self.problem = ""
+        self.synced.set()
+
+    # --- watches ------------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        began, before = loop.time(), self.version
+        async with aclosing(self._events({"resourceVersion": before})) as stream:
+            async for events in stream:
+                changes: list[Change[W]] = []
+                for event in events:
+                    self._take(event, changes)
+                self._tell(changes)
+        if self.version == before and loop.time() - began < SHORT_SECONDS:
+            raise ConnectionLost("the watch ended at once")
+
+    async def _events(self, query: dict[str, str]) -> AsyncGenerator[list[_WatchEvent], None]:
+        low, high = WATCH_SECONDS
+        seconds = int(low + (high - low) * self._jitter())
+        full = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds), **query}
+        async with aclosing(self._connection.stream(self._path, self._query(full), seconds=seconds)) as stream:
+            async for lines in stream:
+                self.problem = ""
+                yield [self._event(line) for line in lines if line]
+
+    def _take(self, event: _WatchEvent, changes: list[Change[W]]) -> None:
+        """Take in one event of a watch."""
+        if event.type == "BOOKMARK":
+            self.version = self._bare(event.object).metadata.resource_version
+            return
+        if event.type == "ERROR":
+            self._tell(changes)
+            changes.clear()
+            self._fail(event)
+        item = self._decoded(bytes(event.object))
+        if isinstance(item, _NamedMeta):
+            # One that could be decoded before is gone.
+            self.version = item.resource_version
+            known = self.items.pop(item.key, None)
+            if known is not None:
+                changes.append(Change(known, None))
+            return
+        key, self.version = item.key, item.metadata.resource_version
+        old = self.items.get(key)
+        if event.type == "DELETED":
+            if old is not None:
+                del self.items[key]
+                changes.append(Change(old, None))
+            return
+        if old is not None and old.metadata.uid != item.metadata.uid:
+            changes.append(Change(old, None))
+            old = None
+        self.items[key] = item
+        changes.append(Change(old, item))
+
+    def _fail(self, event: _WatchEvent) -> None:
+        status = self._bare(event.object)
+        if status.code == _GONE:
+            raise _TooOld
+        raise StreamRefused(ApiResponse(status.code, bytes(event.object)))
+
+    def _tell(self, changes: list[Change[W]]) -> None:
+        if changes:
+            self._on_changes(changes)
+
+    def _decoded(self, raw: bytes) -> W | _NamedMeta:
+        """Return an object, or its name alone where it can't be decoded and is left out."""
+        try:
+            item = self._decode(raw)
+        except InputError as problem:
+            named = msgspec.json.decode(raw, type=_Named).metadata
+            if named.key not in self.undecodable:
+                _log.warning("%s %s is left out: %s", self._path, named.key, problem)
+            self.undecodable[named.key] = str(problem)
+            return named
+        if self.undecodable:
+            self.undecodable.pop(item.key, None)
+        return item
+
+    def _query(self, parts: dict[str, str]) -> str:
+        text = urlencode({name: value for name, value in parts.items() if value or name != "resourceVersion"})
+        return f"{text}&{self._selector}" if self._selector and text else text or self._selector
