@@ -156,7 +156,7 @@ def test_totals_by_classes_equal_those_of_a_full_pass(seed: int, whole: bool) ->
         first, _ = filter_over(plan, alive)
         assert np.array_equal(plan.feasible[alive], first < 0)
         assert np.array_equal(plan.total[: scheduler.state.nodes.count], score_over(plan, plan.feasible).total)
-        used += len(plan.classed_scores) > 0
+        used += plan.board is not None
     scheduler.state.check_invariants()
     assert used > (20 if whole else 0)
 
@@ -206,18 +206,36 @@ def test_classes_are_as_many_as_columns_tell_apart_and_follow_counts() -> None:
     assert not classes.follow([4])
 
 
-def test_too_many_classes_are_none() -> None:
+def test_too_many_classes_are_none_whether_they_are_there_or_come() -> None:
+    random = Random(0)
+    state = ClusterState()
+    for number in range(MOST_CLASSES + 1):
+        state.add_node(make_node(random, number, whole=True))
+    counter = Counter(state.nodes.capacity, None)
+    for number in range(1, MOST_CLASSES):
+        counter.add(number, number)
+    classes = RowClasses(state, (counter,))
+    assert classes.size == MOST_CLASSES
+    counter.add(MOST_CLASSES, 2 * MOST_CLASSES - 3)
+    assert not classes.follow([MOST_CLASSES])
+    assert RowClasses(state, (counter,)).size == 0
+
+
+def test_columns_of_too_many_values_make_no_classes() -> None:
     state = ClusterState()
     state.add_node(make_node(Random(0), 0, whole=True))
-    counters = [Counter(state.nodes.capacity, None) for _ in range(3)]
-    counters[0].add(0, MOST_CLASSES)
-    assert RowClasses(state, (counters[0],)).size == 0
-    assert RowClasses(state, (counters[1], counters[2])).size > 0
+    counters = [Counter(state.nodes.capacity, None) for _ in range(5)]
+    for counter in counters:
+        counter.add(0, 10_000)
+    assert RowClasses(state, counters[:4]).size == 1
+    assert RowClasses(state, counters).size == 0
 
 
 def test_a_column_that_no_class_is_made_of_cannot_be_read() -> None:
     state = ClusterState()
-    state.add_node(make_node(Random(0), 0, whole=True))
+    random = Random(0)
+    for number in range(9):
+        state.add_node(make_node(random, number, whole=True))
     view = RowClasses(state, (ZONE,)).view
     with pytest.raises(KeyError):
         view.label(HOSTNAME)

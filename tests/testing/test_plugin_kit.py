@@ -328,6 +328,13 @@ class WrongColumns(Right):
         return ("disk",)
 
 
+class WrongFilterColumns(Right):
+    """Rejects nodes without free CPU, and says that this follows from a label."""
+
+    def filter_columns(self, spec: PodSpec, params: Params, cluster: ClusterState) -> Sequence[Column] | None:
+        return ("disk",)
+
+
 class Breaks(PerNodePlugin):
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
         return node.labels["disk"]
@@ -381,6 +388,7 @@ BROKEN = [
     (ScoresWithSuccess, "pre_score() returned SUCCESS; return params"),
     (ArrayAsParams, "the params of observe() is not hashable"),
     (WrongColumns, "which agree in the columns that score_columns() names: disk"),
+    (WrongFilterColumns, "which agree in the columns that filter_columns() names: disk"),
     (Breaks, "KeyError in filter_node()"),
     (ForgetsFreedRows, "AttributeError in "),
     (NodeNoText, "expected None, a text or a Status, got False"),

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.engine.class_board import ClassBoard
 from bayplan.engine.convoy import Convoy
 from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, Part
 from bayplan.engine.part_store import PartStore
@@ -55,7 +56,6 @@ class Plan(PlanScores):
         self._narrowed_to: frozenset[str] | None = None
         self._filter_parts: list[FilterPart] = []
         self.history: object | None = None
-        self._has_errors = self._has_static_errors = False
         self._static_stamp: object = None
         self._node_position = -1
         self._ports_position = -1
@@ -99,6 +99,7 @@ class Plan(PlanScores):
             FilterPart(part.plugin, changed[part.name], state) if part.name in changed else part for _, part in numbered
         ]
         other.dynamic_filters = [(number, part) for number, part in enumerate(other._filter_parts) if not part.static]
+        other._row_filters = other.dynamic_filters
         other._filter_epochs = [
             -1 if part.name in changed else self._filter_epochs[number] for number, part in numbered
         ]
@@ -120,7 +121,7 @@ class Plan(PlanScores):
         # Scores that are kept class by class are not kept row by row, unless somebody reads them.
         parts: list[Part] = [
             *self._filter_parts,
-            *(self.score_parts if len(self.classed_scores) else self._score_parts),
+            *(self.score_parts if self.board is not None else self._score_parts),
         ]
         chosen = [parts[number] for number in numbers]
         if len(rows) > FEW_ROWS or not state.small:
@@ -187,29 +188,54 @@ class Plan(PlanScores):
         if self.pre.node_names != self._narrowed_to:
             self._narrowed_to = self.pre.node_names
             rows = None
-        again = rows is None and len(self.total) > 0
+        again = rows is None and self.was_scored
         if again or self._asked or self._keeping_for:
             self._choose_whether_to_keep(again=again)
         else:
             self._keeping = False
         changes = None if rows is None else Changes(state, rows, self.usage_position, self._ports_position)
         self._changes = changes
-        if self._refresh_filter_parts(changes) or changes is None:
+        # Where another plan's PreFilter answered, or where it answered otherwise, filters may get other params.
+        asked = self.pre is not self._pre_seen
+        opened: bool | None = False
+        whole = self._refresh_filter_parts(changes) or changes is None
+        if self.board is not None and changes is not None and not whole:
+            opened = self._follow_classes(self.board, changes, asked=asked)
+            whole = opened is None
+        if whole or changes is None:
             self._fuse_filters()
             self._stale_rows = None
             self._recorded_rows = None
-        elif changes.rows:
-            if self._recorded_rows is not None:
-                self._recorded_rows = united(self._recorded_rows, changes.rows)
-            if self._fuse_filter_rows(changes) and not self._scales_hold():
-                self._stale_rows = None
-            elif self._stale_rows is not None:
-                self._stale_rows = united(self._stale_rows, changes.rows) if self._stale_rows else changes.rows
+        elif changes.rows or opened:
+            self._take_rows(changes, opened=bool(opened))
         self.usage_position = state.usage_log.end
         self._node_position = state.node_log.end
         self._ports_position = state.ports_log.end
         if self._has_errors:
             self._find_filter_error()
+
+    def _follow_classes(self, board: ClassBoard, changes: Changes, *, asked: bool) -> bool | None:
+        """Bring classes and their filters up to date; see `ClassBoard.follow`."""
+        opened = board.follow(changes.rows, self.filter_params, asked=asked) if self.state.small else None
+        for number, rule in board.filters.items():
+            # Other plans may have been here with other params.
+            if rule.part.params is not rule.params or rule.part.epoch != self._filter_epochs[number]:
+                rule.part.adopt(rule.params)
+                self._filter_epochs[number] = rule.part.epoch
+        return opened
+
+    def _take_rows(self, changes: Changes, *, opened: bool) -> None:
+        """Fuse the rows that changed; `opened`: classes became or stopped being passed, too."""
+        if self._recorded_rows is not None:
+            self._recorded_rows = None if opened else united(self._recorded_rows, changes.rows)
+        flipped = bool(changes.rows) and self._fuse_filter_rows(changes)
+        if opened and self.board is not None:
+            self.feasible = self.board.feasible()
+            self.feasible_count = int(np.count_nonzero(self.feasible))
+        if (flipped or opened) and not self._scales_hold():
+            self._stale_rows = None
+        elif self._stale_rows is not None:
+            self._stale_rows = united(self._stale_rows, changes.rows) if self._stale_rows else changes.rows
 
     def _changed_rows(self) -> list[int] | None:
         """Return the rows that changed since the last refresh, each once, or None for all."""
@@ -238,7 +264,9 @@ class Plan(PlanScores):
             whole = True
         self._pre_seen = pre
         same_nodes = same_answers and self._node_position == self.state.node_log.end
-        for number, part in self.dynamic_filters if only_dynamic else enumerate(self._filter_parts):
+        for number, part in self._row_filters if only_dynamic else enumerate(self._filter_parts):
+            if not whole and self._is_classed_filter(number):
+                continue
             same = same_answers and part.epoch == self._filter_epochs[number]
             if same and same_nodes and part.static:
                 continue
@@ -260,6 +288,7 @@ class Plan(PlanScores):
         self._filter_parts = [self._parts.filter_part(plugin, self.specs[plugin.name]) for plugin in wanted]
         self.dynamic_filters = [entry for entry in enumerate(self._filter_parts) if not entry[1].static]
         self._filter_epochs = [-1] * len(self._filter_parts)
+        self.board, self._row_filters = None, self.dynamic_filters
 
     def filter_params(self, part: FilterPart) -> Params | None:
         """Return what a filter gets as params now: None where the profile leaves out its PreFilter."""
@@ -269,18 +298,35 @@ class Plan(PlanScores):
 
     def _fuse_filters(self) -> None:
         self.leave_convoy()
-        state = self.state
-        count = state.nodes.count
+        if self.board is not None:
+            self._leave_board()
         self._fuse_static_filters()
         self._has_errors = self._has_static_errors
+        self.feasible = self._fits_beside(frozenset())
+        self.feasible_count = int(np.count_nonzero(self.feasible))
+
+    def _leave_board(self) -> None:
+        """Look at rows alone, until scores are fused anew."""
+        board, self.board = self.board, None
+        self._row_filters = self.dynamic_filters
+        for number in board.filters if board is not None else ():
+            part = self._filter_parts[number]
+            self._refresh_part(part, self.filter_params(part))
+            self._filter_epochs[number] = part.epoch
+
+    def _fits_beside(self, filters: frozenset[int]) -> Bools:
+        """Return bool[capacity], the rows that pass all filters but those with these numbers."""
+        state = self.state
+        count = state.nodes.count
         feasible = self.static_feasible.copy()
-        for _, part in self.dynamic_filters:
+        for number, part in self.dynamic_filters:
+            if number in filters:
+                continue
             verdicts = part.all_values(state)
             if np.count_nonzero(verdicts):
                 self._has_errors |= bool((verdicts >= ERROR_BIT).any())
                 feasible[:count] &= verdicts == 0
-        self.feasible = feasible
-        self.feasible_count = int(np.count_nonzero(feasible))
+        return feasible
 
     def _fuse_static_filters(self) -> None:
         """Fuse the filters that placements leave alone, where that has changed."""
@@ -299,7 +345,7 @@ class Plan(PlanScores):
     def _fuse_filter_rows(self, changes: Changes) -> bool:
         """Fuse just these rows; return whether any became or stopped being feasible."""
         feasible, static, keeping = self.feasible, self.static_feasible, self._keeping
-        row_view = self._row_view
+        row_view, board = self._row_view, self.board
         if not changes.few or not self.state.small:
             return self._fuse_many_filter_rows(changes)
         flipped = False
@@ -307,7 +353,7 @@ class Plan(PlanScores):
             now = static.item(row)
             if now:
                 row_view.number = row
-                for _, part in self.dynamic_filters:
+                for _, part in self._row_filters:
                     if part.loose and not keeping:
                         verdict = int(part.plugin.filter(part.spec, part.params, row_view))
                     else:
@@ -316,6 +362,8 @@ class Plan(PlanScores):
                         now = False
                         self._has_errors |= verdict >= ERROR_BIT
                         break
+            if board is not None:
+                now = board.put(row, now)
             if now != feasible.item(row):
                 feasible[row] = now
                 self.feasible_count += 1 if now else -1
@@ -326,12 +374,16 @@ class Plan(PlanScores):
         view, feasible = changes.view(self.state), self.feasible
         index = view.row_numbers()
         fits = self.static_feasible.take(index)
-        for _, part in self.dynamic_filters:
+        for _, part in self._row_filters:
             loose = part.loose and not self._keeping
             verdicts = part.evaluate(view) if loose else part.values.take(index)
             if np.count_nonzero(verdicts):
                 self._has_errors |= bool((verdicts >= ERROR_BIT).any())
                 fits &= verdicts == 0
+        if self.board is not None:
+            fits = np.array(
+                [self.board.put(*it) for it in zip(changes.rows, fits.tolist(), strict=True)], dtype=np.bool_
+            )
         before = feasible.take(index)
         if not np.count_nonzero(fits != before):
             return False

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.engine.class_board import ClassBoard
 from bayplan.engine.convoy import Convoy, rules_of
 from bayplan.engine.part import FULL_SHARE, Changes, FilterPart, Part, ScorePart
 from bayplan.engine.part_store import PartStore
@@ -34,7 +35,8 @@ class PlanProgress:
         weights: of the scorers that take part, in order.
         dynamic_scores: those that placements can change and that are scored row by row, with their numbers.
         static_sum: int64[capacity], the weighted sum of those that they can't; meaningful in feasible rows.
-        total: int64[capacity], the weighted sum of normalised scores; -1 where not feasible.
+        was_scored: whether totals were found before.
+        board: what is known by classes of rows; None where nothing is, or nothing has been scored yet.
         usage_position: how far the log of usage was followed.
         convoy, place: the plans that this one goes with, and its place there; None and -1 where it is alone.
     """
@@ -51,6 +53,7 @@ class PlanProgress:
         self.static_feasible = self.feasible
         self.feasible_count = 0
         self.static_sum: Ints = np.zeros(0, dtype=np.int64)
+        self._has_errors = self._has_static_errors = False
         self._begin()
 
     def _begin(self) -> None:
@@ -68,11 +71,31 @@ class PlanProgress:
         self.usage_position = -1
         self.convoy: Convoy | None = None
         self.place = self._joined_at = -1
-        self.total: Ints = np.zeros(0, dtype=np.int64)
+        self.was_scored = False
+        self._total: Ints = np.zeros(0, dtype=np.int64)
         self._ties = TieSet()
+        self.board: ClassBoard | None = None
+        # The filters that are asked about rows: all that placements can change, or all but those that the board asks about classes.
+        self._row_filters = self.dynamic_filters
+
+    @property
+    def total(self) -> Ints:
+        """Return int64[capacity], the weighted sum of normalised scores; -1 where not feasible."""
+        return self._total if self.board is None else self.board.totals(self.feasible)
+
+    @total.setter
+    def total(self, total: Ints) -> None:
+        self._total = total
 
     def _scales_hold(self) -> bool:
         raise TypeError("a plan knows whether its scales hold")
+
+    def filter_params(self, part: FilterPart) -> Params | None:
+        """Return what a filter gets as params now: None where the profile leaves out its PreFilter."""
+        raise TypeError("a plan knows what its filters get")
+
+    def _fits_beside(self, filters: frozenset[int]) -> Bools:
+        raise TypeError("a plan knows its filters")
 
     # Parts.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.class_scores import ClassedScores
+from bayplan.engine.class_board import choose_board
 from bayplan.engine.part import FEW_ROWS, ScorePart
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan_progress import KEPT_CYCLES, PlanProgress
@@ -36,7 +36,6 @@ class PlanScores(PlanProgress):
 
     Attributes:
         scales: what the scorers that take part (`score_parts`) were normalised by, in order.
-        classed_scores: by number those of them that are scored class by class.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
     """
 
@@ -54,7 +53,6 @@ class PlanScores(PlanProgress):
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
         self._static_score_stamp: object = None
         self._has_custom_scores = False
-        self.classed_scores = ClassedScores(state)
         self._dynamic_scales: list[int] = []
         self._score_epochs: list[int] = []
 
@@ -67,7 +65,6 @@ class PlanScores(PlanProgress):
         self._begin()
         self.specs = {**self.specs, **changed}
         self.scales = list(self.scales)
-        self.classed_scores = ClassedScores(self.state)
         self._weighted = {}
         numbered = list(enumerate(self._score_parts))
         self._score_parts = [
@@ -81,8 +78,8 @@ class PlanScores(PlanProgress):
     def score_parts(self) -> list[ScorePart]:
         """Return the scorers that take part, in order, brought up to date."""
         self._settle(self.dynamic_scores)
-        if self._stale_rows == []:
-            self.classed_scores.settle(self._row_view)
+        if self._stale_rows == [] and self.board is not None:
+            self.board.settle_scores(self._row_view)
         return self._score_parts
 
     def refresh_scores(self) -> None:
@@ -102,18 +99,16 @@ class PlanScores(PlanProgress):
             self._scores_skipped = outcome.skipped
             rows = None
         self._pre_score_seen = outcome
-        classed, moved = self.classed_scores, False
-        if rows is not None and len(classed):
-            if not classed.follow(rows, self._score_params, self.feasible, self.scales):
+        board = self.board
+        if rows is not None and board is not None:
+            if not board.follow_scores(self._score_params, self.scales):
                 rows = None
-            elif classed.renewed:
+            elif board.renewed:
                 self._recorded_rows = None
-            moved = classed.moved
+                # Scorers that are asked about classes are up to date.
+                answered = answered - board.scorers if answered is not None else None
         if rows is None:
             self._choose_classes()
-        elif moved:
-            # All totals are summed up anew: nobody need follow single ones.
-            self._ties.forget()
         renewed = self._refresh_score_parts(answered, whole=rows is None)
         many = self._changes is not None and not self._changes.few
         if rows is None:
@@ -125,9 +120,7 @@ class PlanScores(PlanProgress):
                 renewed += [item for item in self._dynamic_scales if item not in renewed and self._scale_moved(item)]
             if renewed:
                 self._fuse_renewed_scores(renewed)
-            elif moved:
-                self._sum_up()
-            elif many and answered == NOBODY and self.convoy is None and not len(classed):
+            elif many and answered == NOBODY and self.convoy is None and board is None:
                 self._join_convoy()
         if renewed:
             self._recorded_rows = None
@@ -144,7 +137,7 @@ class PlanScores(PlanProgress):
         renewed, parts = [], self.dynamic_scores
         changes = None if whole else self._changes
         if whole or answered != NOBODY:
-            parts = [entry for entry in enumerate(self._score_parts) if entry[0] not in self.classed_scores]
+            parts = [entry for entry in enumerate(self._score_parts) if not self._is_classed(entry[0])]
         for number, part in parts:
             same = answered is not None and part.epoch == self._score_epochs[number] and part.name not in answered
             if same and part.static and part.is_up_to_date():
@@ -161,12 +154,38 @@ class PlanScores(PlanProgress):
         return renewed
 
     def _choose_classes(self) -> None:
-        """Find the parts that can be scored class by class, and score them."""
-        parts = list(zip(self._score_parts, self.weights, strict=True)) if not self._has_custom_scores else []
-        self.classed_scores.choose(parts, self._score_params, self.feasible, self.scales)
-        others = [entry for entry in enumerate(self._score_parts) if entry[0] not in self.classed_scores]
+        """Find the rules that can be asked about classes, and ask them."""
+        before, self.board = self.board, None
+
+        def fits(beside: frozenset[int]) -> Bools:
+            if before is not None and beside == before.filters.keys():
+                return before.fits
+            return self._fits_beside(beside) if beside else self.feasible.copy()
+
+        # Numbers that may leave int64 are for the full way.
+        if self.state.small and not self._has_custom_scores and not self._has_errors:
+            self.board = choose_board(
+                self.state,
+                self.dynamic_filters,
+                [(number, part, self.weights[number]) for number, part in enumerate(self._score_parts)],
+                self.filter_params,
+                self._score_params,
+                fits,
+            )
+        if self.board is not None:
+            self.board.follow_scores(self._score_params, self.scales)
+        self._row_filters = [entry for entry in self.dynamic_filters if not self._is_classed_filter(entry[0])]
+        others = [entry for entry in enumerate(self._score_parts) if not self._is_classed(entry[0])]
         self.dynamic_scores = [entry for entry in others if not entry[1].static]
         self._dynamic_scales = [item for item, part in self.dynamic_scores if isinstance(part.plugin, NormalizePlugin)]
+
+    def _is_classed(self, number: int) -> bool:
+        """Return whether a scorer is asked about classes."""
+        return self.board is not None and number in self.board.scores
+
+    def _is_classed_filter(self, number: int) -> bool:
+        """Return whether a filter is asked about classes."""
+        return self.board is not None and number in self.board.filters
 
     def _score_params(self, part: ScorePart) -> Params | None:
         outcome = self._pre_score_seen
@@ -231,7 +250,7 @@ class PlanScores(PlanProgress):
         return not any(
             self._scale_moved(number)
             for number, part in enumerate(self._score_parts)
-            if part.static and number not in self.classed_scores and not self._is_uniform(number)
+            if part.static and not self._is_classed(number) and not self._is_uniform(number)
         )
 
     def _scale_moved(self, number: int) -> bool:
@@ -245,9 +264,9 @@ class PlanScores(PlanProgress):
         for number, scale in enumerate(self.scales):
             if scale is None or self._is_uniform(number):
                 continue
-            if number not in self.classed_scores and scale != self.scale_of(number, sample):
+            if not self._is_classed(number) and scale != self.scale_of(number, sample):
                 return False
-        return self.classed_scores.scale_alike(sample)
+        return self.board is None or self.board.scale_alike(sample)
 
     def _is_uniform(self, number: int) -> bool:
         """Return whether a score part that placements leave alone is equal for all nodes: then any of them scale alike."""
@@ -278,9 +297,7 @@ class PlanScores(PlanProgress):
 
     def _fuse_static_scores(self) -> None:
         """Fuse the scores that placements leave alone, where they or what they are normalised by has changed."""
-        numbers = [
-            item for item, part in enumerate(self._score_parts) if part.static and item not in self.classed_scores
-        ]
+        numbers = [item for item, part in enumerate(self._score_parts) if part.static and not self._is_classed(item)]
         parts = [self._score_parts[number] for number in numbers]
         stamp = (self.state.node_log.end, [(part, part.epoch) for part in parts])
         same = stamp == self._static_score_stamp
@@ -320,12 +337,15 @@ class PlanScores(PlanProgress):
                 if self.weights[number] != 1:
                     weighted = self.weights[number] * weighted
             total[:count] += weighted
-        self.classed_scores.add_to(total[:count])
+        if self.was_scored:
+            self._keeping_for = KEPT_CYCLES
+        self.was_scored = True
+        if self.board is not None:
+            self.board.start(total[:count])
+            return
         if self.feasible_count < count:
             np.copyto(total, -1, where=~self.feasible)
-        if len(self.total):
-            self._keeping_for = KEPT_CYCLES
-        self.total = total
+        self._total = total
         self._ties.forget()
 
     def _fuse_score_rows(self, rows: list[int]) -> None:
@@ -333,12 +353,12 @@ class PlanScores(PlanProgress):
         if len(rows) > FEW_ROWS or not self.state.small:
             self._fuse_many_score_rows(rows)
             return
-        total, feasible, sums, ties, row_view = self.total, self.feasible, self.static_sum, self._ties, self._row_view
-        keeping, weights, classed = self._keeping, self.weights, self.classed_scores
-        classes = len(classed)
+        total, sums, ties, row_view = self._total, self.static_sum, self._ties, self._row_view
+        keeping, weights, board = self._keeping, self.weights, self.board
+        fits = self.feasible if board is None else board.fits
         for row in rows:
             worth = -1
-            if feasible.item(row):
+            if fits.item(row):
                 worth = sums.item(row)
                 row_view.number = row
                 for number, part in self.dynamic_scores:
@@ -348,7 +368,9 @@ class PlanScores(PlanProgress):
                         worth += weights[number] * part.values.item(row)
                     else:
                         worth += self._weigh_row(number, part, row)
-                worth += classed.worth_of(row) if classes else 0
+            if board is not None:
+                board.enter(row, worth)
+                continue
             ties.move(row, total.item(row), worth)
             total[row] = worth
 
@@ -371,11 +393,14 @@ class PlanScores(PlanProgress):
             if scale is not None:
                 self._weighted[number][index] = weighted
             worths += weighted
-        self.classed_scores.add_to(worths, index)
+        if self.board is not None:
+            for row, worth in zip(index.tolist(), worths.tolist(), strict=True):
+                self.board.enter(row, worth)
+            return
         fits = self.feasible.take(index)
         if np.count_nonzero(fits) < len(index):
             worths[~fits] = -1
-        self.total[index] = worths
+        self._total[index] = worths
         self._ties.forget()
 
     def _weigh_row(self, number: int, part: ScorePart, row: int) -> int:
@@ -395,7 +420,9 @@ class PlanScores(PlanProgress):
 
     def best(self) -> tuple[int, BestRows]:
         """Return the highest total and the rows that have it, ascending; -1 and none where nothing is feasible."""
-        return self._ties.of(self.total, self.state.nodes.count)
+        if self.board is not None:
+            return self.board.best()
+        return self._ties.of(self._total, self.state.nodes.count)
 
     def _check_scores(self) -> None:
         """Set `failure` where a normalised score of a feasible node is outside of 0 to 100."""

@@ -208,6 +208,14 @@ class FilterPlugin(Plugin[S]):
         """
         return None
 
+    def filter_columns(self, spec: S, params: Params, cluster: ClusterState) -> Sequence[Column] | None:
+        """Return the columns that verdicts follow from alone, with these params, where they are few; None where they are not.
+
+        As `ScorePlugin.score_columns`. For rules whose params tell of many nodes at once, and change often: classes of nodes are
+        asked about again then, not every node.
+        """
+        return None
+
     def reasons(self, spec: S, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the texts of a verdict other than 0."""
         raise TypeError(f"{type(self).__name__} lacks reasons()")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from bayplan.framework.configuration.plugin_arguments import InterPodAffinityArgs
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEvent, QueueingHint
@@ -58,6 +60,8 @@ class TermTables:
         namespace_version: of the catalog, when they were made. owned_seen: how many terms of pods had been looked at.
         owned: per kind the terms of pods that match the spec's pod. all_required: pods that match all required terms, per key.
         anti: pods that each required anti-affinity term matches. preferred: weight, key and pods of each preferred term.
+        required_of_others: key and owners of each required anti-affinity term in `owned`.
+        weighed: weight, key and pods of all that is scored; None where that must be put together anew.
         matches_itself: whether the pod's required affinity would be content with the pod itself.
     """
 
@@ -72,6 +76,8 @@ class TermTables:
         self.all_required: list[tuple[str, DomainTable]] = []
         self.anti: list[tuple[str, DomainTable]] = []
         self.preferred: list[tuple[int, str, DomainTable]] = []
+        self.required_of_others: list[tuple[str, DomainTable]] = []
+        self.weighed: list[tuple[int, str, DomainTable]] | None = None
         self.matches_itself = False
 
 
@@ -130,8 +136,8 @@ class InterPodAffinity(
         if spec.terms.error:
             return unresolvable(f"parsing pod: {spec.terms.error}")
         tables = self._tables(spec, cluster)
-        required = bool(spec.terms.required_affinity or spec.terms.required_anti_affinity)
-        if not required and not self._any_owned(tables, TermKind.REQUIRED_ANTI_AFFINITY, cluster):
+        required = spec.terms.required_affinity or spec.terms.required_anti_affinity
+        if not required and not any(_some(table, cluster) for _, table in tables.required_of_others):
             return SKIP
         return PreFilterResult(self._filter_params(spec, tables, cluster))
 
@@ -148,8 +154,7 @@ class InterPodAffinity(
         # The first pod of a group that wants its own kind may go anywhere that has the keys.
         first_of_group = tables.matches_itself and not any(_some(table, cluster) for _, table in tables.all_required)
         anti = _positive(tables.anti, cluster)
-        owned = tables.owned.get(TermKind.REQUIRED_ANTI_AFFINITY, ())
-        existing = _positive(((term.topology_key, table) for term, table in owned), cluster)
+        existing = _positive(tables.required_of_others, cluster)
         return (affinity, first_of_group, anti, existing)
 
     def filter(self, spec: InterPodAffinitySpec, params: Params | None, rows: Rows) -> Codes:
@@ -170,6 +175,16 @@ class InterPodAffinity(
         verdict = rows.where(disliked, ANTI_AFFINITY, verdict)
         return rows.codes(rows.where(wrong, AFFINITY, verdict))
 
+    def filter_columns(
+        self, spec: InterPodAffinitySpec, params: Params, cluster: ClusterState
+    ) -> Sequence[Column] | None:
+        """Return the topology keys; None where single nodes are asked what they count."""
+        affinity, _, anti, existing = params
+        tables = (*_tables_of(affinity), *_tables_of(anti), *_tables_of(existing))
+        if any(not isinstance(table, bytes) for _, table in tables):
+            return None
+        return list(dict.fromkeys(key for key, _ in tables))
+
     def reasons(self, spec: InterPodAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reason of a rule."""
         if verdict == STATE_MISSING:
@@ -188,19 +203,23 @@ class InterPodAffinity(
         tables = self._tables(spec, cluster)
         if not tables.preferred and not tables.owned:
             return SKIP
+        if tables.weighed is None:
+            tables.weighed = [*tables.preferred, *self._owned_weights(tables)]
         end = cluster.node_log.end
         weighted: dict[str, Ints] = {}
         own: list[tuple[int, Counter]] = []
-        for weight, key, table in (*tables.preferred, *self._owned_weights(tables)):
+        for weight, key, table in tables.weighed:
             # Whether anything matched is one question, what the weights add up to another: they can cancel.
+            if not table.counter.total:
+                continue
             if cluster.nodes.coverage(key, end).distinct:
-                if table.counter.total:
-                    own.append((weight, table.counter))
+                own.append((weight, table.counter))
                 continue
             sums = table.sums(end)
-            if sums.any():
+            if np.count_nonzero(sums):
                 known = weighted.get(key)
-                weighted[key] = weight * sums if known is None else known + weight * sums
+                sums = sums if weight == 1 else weight * sums
+                weighted[key] = sums if known is None else known + sums
         if not weighted and not own:
             return SKIP
         return (tuple((key, sums.tobytes()) for key, sums in weighted.items()), tuple(own))
@@ -216,13 +235,15 @@ class InterPodAffinity(
 
     def score(self, spec: InterPodAffinitySpec, params: Params | None, rows: Rows) -> Ints:
         """Return the sum of weights in the domains of each node."""
-        total = rows.fill(0)
+        total: Ints | None = None
         sums, own = _sums_of(params)
         for key, table in sums:
-            total = total + rows.looked_up_ints(table, rows.label(key))
+            found = rows.looked_up_ints(table, rows.label(key))
+            total = found if total is None else total + found
         for weight, counter in own:
-            total = total + weight * rows.counts(counter)
-        return total
+            found = weight * rows.counts(counter)
+            total = found if total is None else total + found
+        return rows.fill(0) if total is None else total
 
     def score_columns(
         self, spec: InterPodAffinitySpec, params: Params, cluster: ClusterState
@@ -237,7 +258,7 @@ class InterPodAffinity(
 
     def scale(self, spec: InterPodAffinitySpec, params: Params | None, raw: Ints) -> Params:
         """Return the smallest and the largest sum."""
-        return (int(raw.min()), int(raw.max()))
+        return (raw.item(raw.argmin()), raw.item(raw.argmax()))
 
     def normalize(self, spec: InterPodAffinitySpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
         """Return 0 for the smallest and 100 for the largest, in Go's order of operations; 0 for all where they are equal."""
@@ -263,7 +284,9 @@ class InterPodAffinity(
                 if term.matches(spec.namespace, spec.labels, namespace_labels):
                     table = cluster.domain_table(term.topology_key, cluster.counters.owned(term))
                     tables.owned.setdefault(term.kind, []).append((term, table))
-            tables.owned_seen = len(terms)
+                    if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
+                        tables.required_of_others.append((term.topology_key, table))
+            tables.owned_seen, tables.weighed = len(terms), None
         return tables
 
     def _register_own(self, spec: InterPodAffinitySpec, tables: TermTables, cluster: ClusterState) -> None:
@@ -285,10 +308,6 @@ class InterPodAffinity(
         for term in (*terms.preferred_affinity, *terms.preferred_anti_affinity):
             weight = term.weight if term.kind is TermKind.PREFERRED_AFFINITY else -term.weight
             tables.preferred.append((weight, term.topology_key, _table_of(term, cluster)))
-
-    def _any_owned(self, tables: TermTables, kind: TermKind, cluster: ClusterState) -> bool:
-        owned = tables.owned.get(kind)
-        return owned is not None and any(_some(table, cluster) for _, table in owned)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register pods that come, go or change labels, and nodes that come or change labels."""
@@ -348,19 +367,22 @@ def _some(table: DomainTable, cluster: ClusterState) -> bool:
     return bool(table.sums(end).any())
 
 
-def _positive(sums: Iterable[tuple[str, DomainTable]], cluster: ClusterState) -> Tables:
+def _positive(sums: Sequence[tuple[str, DomainTable]], cluster: ClusterState) -> Tables:
     """Return per key which domains have a positive sum, as bytes of bools, of several sums of a key any; or the counters."""
+    if not sums:
+        return ()
     end = cluster.node_log.end
-    found: dict[str, Bools] = {}
+    found: dict[str, bytes] = {}
     own: dict[tuple[str, Counter], None] = {}
     for key, table in sums:
         if cluster.nodes.coverage(key, end).distinct:
             own[(key, table.counter)] = None
             continue
-        values = table.sums(end)
-        known = found.get(key)
-        found[key] = values > 0 if known is None else known | (values > 0)
-    return (*((key, flags.tobytes()) for key, flags in found.items()), *own)
+        flags, known = table.positive(end), found.get(key)
+        if known is not None and known is not flags:
+            flags = (np.frombuffer(known, dtype=np.bool_) | np.frombuffer(flags, dtype=np.bool_)).tobytes()
+        found[key] = flags
+    return (*found.items(), *own)
 
 
 def _has_some(key: str, table: bytes | Counter, rows: Rows) -> Bools:

@@ -171,8 +171,10 @@ class PodTopologySpread(
             return SKIP
         end = cluster.node_log.end
         for entry in tables.hard:
-            others = entry.others.sums(end)
-            entry.others_before = others.copy() if others.any() else None
+            entry.others_before = None
+            if entry.others.counter.total:
+                others = entry.others.sums(end)
+                entry.others_before = others.copy() if others.any() else None
         return PreFilterResult(self._too_full(tables, cluster, changed=False))
 
     def params_after_changes(
@@ -185,7 +187,7 @@ class PodTopologySpread(
         """Return per hard constraint its key and, as bytes of bools, which domains one more pod would make uneven.
 
         Where nodes are domains of their own and nothing `changed`, what each counts decides: the counter, how many pods a node may
-        have already, and as bytes of bools which nodes count.
+        have already, and as bytes of bools which nodes count (empty: all).
         """
         end = cluster.node_log.end
         found: list[Hashable] = []
@@ -197,7 +199,8 @@ class PodTopologySpread(
                 if nodes < constraint.min_domains:
                     smallest = 0
                 most = constraint.max_skew + smallest - itself
-                found.append((constraint.topology_key, entry.counter, most, entry.eligibility.flags(end)))
+                eligible = b"" if nodes == len(cluster.nodes) else entry.eligibility.flags(end)
+                found.append((constraint.topology_key, entry.counter, most, eligible))
                 continue
             exists = entry.domains(end, cluster)
             sums = entry.sums.sums(end)
@@ -205,11 +208,12 @@ class PodTopologySpread(
                 others = entry.others.sums(end)
                 sums = sums + (others if entry.others_before is None else others - entry.others_before)
             counts = sums[exists]
-            smallest = int(counts.min()) if len(counts) else NO_NODE
+            smallest = counts.item(counts.argmin()) if len(counts) else NO_NODE
             if len(counts) < constraint.min_domains:
                 smallest = 0
-            skew = np.where(exists, sums, 0) + itself - smallest
-            found.append((constraint.topology_key, (skew > constraint.max_skew).tobytes()))
+            # In domains that don't exist no pod counts.
+            uneven = sums * exists > constraint.max_skew + smallest - itself
+            found.append((constraint.topology_key, uneven.tobytes()))
         return tuple(found)
 
     def filter(self, spec: PodTopologySpreadSpec, params: Params | None, rows: Rows) -> Codes:
@@ -226,10 +230,27 @@ class PodTopologySpread(
                 verdict = rows.where(domain < 0, NO_LABEL, verdict)
                 continue
             _, counter, most, eligible = item
-            # Nodes that don't count have no pods that do.
-            uneven = rows.looked_up(eligible, rows.row_numbers()) & (rows.counts(counter) > most)
+            uneven = rows.counts(counter) > most
+            if eligible:
+                # Nodes that don't count have no pods that do.
+                uneven = uneven & rows.looked_up(eligible, rows.row_numbers())
             verdict = rows.where(uneven if most >= 0 else rows.everywhere(True), UNEVEN, verdict)
         return rows.codes(verdict)
+
+    def filter_columns(
+        self, spec: PodTopologySpreadSpec, params: Params, cluster: ClusterState
+    ) -> Sequence[Column] | None:
+        """Return the topology keys and the counters, unless single nodes tell all, or it takes more to tell who counts."""
+        columns: list[Column] = []
+        for item in params:
+            assert isinstance(item, tuple)
+            if len(item) == 2:
+                columns.append(item[0])
+            elif item[3]:
+                return None
+            else:
+                columns.append(item[1])
+        return list(dict.fromkeys(columns)) if any(isinstance(column, str) for column in columns) else None
 
     def reasons(self, spec: PodTopologySpreadSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the text of an objection."""
@@ -259,7 +280,7 @@ class PodTopologySpread(
                 found.append((key, entry.counter, weight, skew))
                 continue
             # Go's order of operations: the count times the weight, plus the skew.
-            worth: Floats = entry.sums.sums(end).astype(np.float64) * weight + skew
+            worth: Floats = entry.sums.sums(end) * weight + skew
             # Nodes without the key, which come last, get nothing for it.
             worth[-1] = 0.0
             found.append((key, worth.tobytes()))
@@ -370,7 +391,7 @@ class PodTopologySpread(
         """
         if self._is_complete(spec.tables, rows.state):
             scores = raw[feasible]
-            return (int(scores.min()), max(int(scores.max()), 0), b"")
+            return (scores.item(scores.argmin()), max(scores.item(scores.argmax()), 0), b"")
         scored = self._has_all_keys(spec, spec.tables, rows)
         scores = raw[feasible & scored]
         left_out = b"" if len(scores) == np.count_nonzero(feasible) else (~scored).tobytes()

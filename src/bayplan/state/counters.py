@@ -186,6 +186,7 @@ class DomainTable:
     __slots__ = (
         "_codes",
         "_eligibility",
+        "_flags",
         "_mask",
         "_node_position",
         "_nodes",
@@ -207,6 +208,15 @@ class DomainTable:
         self._sums: Ints = counter.values
         self._codes = nodes.label_column(key).codes
         self._mask: Bools | None = None
+        # As bytes of bools which sums are positive; None where that must be found anew.
+        self._flags: bytes | None = None
+
+    def positive(self, node_position: int) -> bytes:
+        """Return as bytes of bools which sums are positive; the very same object while these are the same."""
+        sums = self.sums(node_position)
+        if self._flags is None:
+            self._flags = (sums > 0).tobytes()
+        return self._flags
 
     def sums(self, node_position: int) -> Ints:
         """Return int64[values of the key + 1], pods per domain; the last slot, of nodes without the key, stays 0.
@@ -215,6 +225,8 @@ class DomainTable:
         """
         counter, seen, sums = self.counter, self._seen, self._sums
         if node_position == self._node_position:
+            if self._position == counter.log.end:
+                return sums
             rows = counter.log.since(self._position)
             if rows is not None and len(rows) <= MOST_STEPS:
                 mask = self._mask
@@ -224,7 +236,10 @@ class DomainTable:
                         seen[row] += change
                         code = self._codes.item(row)
                         if code >= 0 and (mask is None or mask.item(row)):
-                            sums[code] += change
+                            before = sums.item(code)
+                            sums[code] = before + change
+                            if (before > 0) != (before + change > 0):
+                                self._flags = None
                 self._position = counter.log.end
                 return sums
         column = self._nodes.label_column(self.key)
@@ -237,5 +252,6 @@ class DomainTable:
         found = np.bincount(column.codes[:count] + 1, weights=counted, minlength=len(column.values) + 1)
         self._sums = np.roll(found, -1).astype(np.int64)
         self._sums[-1] = 0
+        self._flags = None
         self._position, self._node_position = counter.log.end, node_position
         return self._sums

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -18,6 +18,7 @@ from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
 from bayplan.testing.form_checks import (
     filter_answers_alike_in_every_form,
@@ -122,16 +123,24 @@ def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, f
         raise PluginFault(f"scale() depends on scores of nodes that are not feasible: {scale!r} becomes {again!r}")
 
 
-def rows_that_agree_in_the_columns_score_alike(make: Make, world: World) -> None:
-    """Where `score_columns` names columns, rows that agree in all of them have the same scores."""
+def rows_that_agree_in_the_columns_are_answered_alike(make: Make, world: World) -> None:
+    """Where `filter_columns` or `score_columns` name columns, rows that agree in all of them have the same verdicts or scores."""
+    subject = make(world)
+    params = subject.filter_params() if subject.filters else None
+    columns = None if params is None else subject.plugin.filter_columns(subject.spec, params, subject.state)
+    if params is not None and columns is not None:
+        _check_columns(subject, columns, "filter", {"filter()": subject.verdicts(params)})
     subject = make(world)
     params = subject.score_params() if subject.scores else None
     columns = None if params is None else subject.plugin.score_columns(subject.spec, params, subject.state)
-    if params is None or columns is None:
-        return
+    if params is not None and columns is not None:
+        scores = {"score()": subject.raw(params), "normalize()": subject.normalized(params, subject.alive)[1]}
+        _check_columns(subject, columns, "score", scores)
+
+
+def _check_columns(subject: Subject, columns: Sequence[Column], point: str, answers: Mapping[str, Any]) -> None:
     nodes = subject.state.nodes
-    scores = {"score()": subject.raw(params), "normalize()": subject.normalized(params, subject.alive)[1]}
-    for point, values in scores.items():
+    for asked, values in answers.items():
         known: dict[tuple[int, ...], int] = {}
         for row in subject.rows:
             found = tuple(
@@ -142,8 +151,8 @@ def rows_that_agree_in_the_columns_score_alike(make: Make, world: World) -> None
             if int(values[first]) != int(values[row]):
                 names = ", ".join(column if isinstance(column, str) else "a counter" for column in columns)
                 raise PluginFault(
-                    f"{point} is {int(values[first])} for {subject.name(first)} and {int(values[row])} for "
-                    f"{subject.name(row)}, which agree in the columns that score_columns() names: {names}"
+                    f"{asked} is {int(values[first])} for {subject.name(first)} and {int(values[row])} for "
+                    f"{subject.name(row)}, which agree in the columns that {point}_columns() names: {names}"
                 )
 
 
@@ -370,7 +379,7 @@ CHECKS: tuple[Check, ...] = (
     several_specs_at_once_are_answered_alike,
     verdicts_have_reasons,
     scores_are_normalized,
-    rows_that_agree_in_the_columns_score_alike,
+    rows_that_agree_in_the_columns_are_answered_alike,
     asking_changes_nothing,
     the_same_question_has_the_same_answer,
     what_is_not_declared_has_no_influence,
