@@ -1,0 +1,144 @@
+// Where one is: the address bar is always the link. Filters, sort, tab, attempt and time live in it, never only in memory.
+
+import { stamp } from "./dom.js";
+
+export const BASE = "/ui";
+
+/**
+ * A place: the page, the names in its path, and what the query says.
+ * @typedef {{ page: string, names: Record<string, string>, query: URLSearchParams, path: string }} Place
+ */
+
+/** Patterns of paths and the page (a module under pages/) that shows them; the first that matches wins. */
+const ROUTES = /** @type {[string, string][]} */ ([
+  ["/", "overview"],
+  ["/nodes", "nodes"],
+  ["/nodes/:name", "node"],
+  ["/pods", "pods"],
+  ["/pods/:namespace/:name", "pod"],
+  ["/queue", "queue"],
+  ["/timeline", "timeline"],
+  ["/workloads", "objects"],
+  ["/workloads/:kind/:namespace/:name", "object"],
+  ["/objects", "objects"],
+  ["/objects/:group/:version/:plural", "objects"],
+  ["/objects/:group/:version/:plural/:namespace/:name", "object"],
+  ["/new", "create"],
+  ["/config", "config"],
+  ["/config/:view", "config"],
+  ["/compare", "compare"],
+  ["/sources", "sources"],
+  ["/plugins", "plugins"],
+  ["/settings", "settings"],
+  ["/keys", "keys"],
+]);
+
+/** Read an address. @param {{ pathname: string, search: string }} url @returns {Place} */
+export function parse(url) {
+  const path = url.pathname.replace(/^\/ui/, "").replace(/\/+$/, "") || "/";
+  const parts = path.split("/");
+  const query = new URLSearchParams(url.search);
+  for (const [pattern, page] of ROUTES) {
+    const names = match(pattern.split("/"), parts);
+    if (names) return { page, names, query, path };
+  }
+  return { page: "nowhere", names: {}, query, path };
+}
+
+/** @param {string[]} pattern @param {string[]} parts @returns {Record<string, string> | null} */
+function match(pattern, parts) {
+  if (pattern.length !== parts.length) return null;
+  /** @type {Record<string, string>} */
+  const names = {};
+  for (const [index, word] of pattern.entries()) {
+    if (word.startsWith(":")) {
+      try {
+        names[word.slice(1)] = decodeURIComponent(parts[index]);
+      } catch {
+        return null;
+      }
+    } else if (word !== parts[index]) return null;
+  }
+  return names;
+}
+
+/**
+ * Write an address: `to("pods", ns, name, { tab: "yaml" })`. Empty values are left out.
+ * @param {string} page @param {...(string | Record<string, string | number | null | undefined | false>)} parts
+ */
+export function to(page, ...parts) {
+  const query = new URLSearchParams();
+  let path = `${BASE}/${page}`;
+  for (const part of parts) {
+    if (typeof part === "string") path += `/${encodeURIComponent(part)}`;
+    else {
+      for (const [name, value] of Object.entries(part)) {
+        if (value !== null && value !== undefined && value !== false && value !== "") query.set(name, String(value));
+      }
+    }
+  }
+  const text = query.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+/** Address of a pod. @param {{ namespace: string, name: string }} pod @param {Record<string, string>} [query] */
+export const podAddress = (pod, query = {}) => to("pods", pod.namespace, pod.name, query);
+
+/** Address of a node. @param {string} name */
+export const nodeAddress = (name) => to("nodes", name);
+
+/** @type {(place: Place) => void} */
+let follow = () => {};
+let current = parse(location);
+
+/** The place of now. */
+export function here() {
+  return current;
+}
+
+/** Follow links and the buttons back and forward. @param {(place: Place) => void} open called with each new place */
+export function start(open) {
+  follow = open;
+  addEventListener("popstate", arrive);
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
+    if (!(link instanceof HTMLAnchorElement) || link.target || link.hasAttribute("download")) return;
+    if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    if (link.origin !== location.origin || !/^\/ui(\/|$)/.test(link.pathname) || link.getAttribute("href")?.startsWith("#")) return;
+    event.preventDefault();
+    go(link.href);
+  });
+  arrive();
+}
+
+function arrive() {
+  current = parse(location);
+  follow(current);
+}
+
+/** Go to an address; one can come back from there. @param {string} address */
+export function go(address) {
+  stamp("go", address);
+  if (new URL(address, location.href).href !== location.href) history.pushState(null, "", address);
+  arrive();
+}
+
+/**
+ * Change the query of this place: null or "" takes a key away.
+ * @param {Record<string, string | number | null | undefined | boolean>} changes
+ * @param {{ push?: boolean, silent?: boolean }} [how] push: a step that back undoes; silent: the page knows already
+ */
+export function change(changes, how = {}) {
+  const query = new URLSearchParams(current.query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === undefined || value === "" || value === false) query.delete(name);
+    else query.set(name, String(value));
+  }
+  const text = query.toString();
+  const address = location.pathname + (text ? `?${text}` : "");
+  if (address === location.pathname + location.search) return;
+  if (how.push) history.pushState(null, "", address);
+  else history.replaceState(history.state, "", address);
+  if (how.silent) current = parse(location);
+  else arrive();
+}

@@ -1,0 +1,105 @@
+// Figures and names as people read them. Units, thousands and the dash for "not known" come from here only.
+
+export const UNKNOWN = "–";
+const THIN = "\u202f";
+const COUNT = new Intl.NumberFormat("en-US");
+const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+
+/** A count with its thousands separated. @param {number | null | undefined} value */
+export function count(value) {
+  return value === null || value === undefined ? UNKNOWN : COUNT.format(value);
+}
+
+/** A count of a list that may have been cut short. @param {number} value @param {boolean} [exact] */
+export function bounded(value, exact = true) {
+  return exact ? count(value) : `more than ${count(value)}`;
+}
+
+/** A count with its noun. @param {number} value @param {string} noun @param {string} [plural] */
+export function counted(value, noun, plural = `${noun}s`) {
+  return `${count(value)} ${value === 1 ? noun : plural}`;
+}
+
+/** Milli-CPU as CPUs. @param {number | null | undefined} milli */
+export function cpu(milli) {
+  if (milli === null || milli === undefined) return UNKNOWN;
+  return short(milli / 1000);
+}
+
+/** Bytes in the largest binary unit that keeps the figure above one. @param {number | null | undefined} value */
+export function bytes(value) {
+  if (value === null || value === undefined) return UNKNOWN;
+  let unit = 0;
+  let rest = value;
+  while (Math.abs(rest) >= 1024 && unit < BINARY.length - 1) {
+    rest /= 1024;
+    unit += 1;
+  }
+  return `${short(rest)}${BINARY[unit]}`;
+}
+
+/** At most three digits that mean something. @param {number} value */
+export function short(value) {
+  const size = Math.abs(value);
+  if (size >= 1000) return COUNT.format(Math.round(value));
+  return String(Number(value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2)));
+}
+
+/** An amount of a resource, in the unit that this resource has. @param {string} resource @param {number | null | undefined} value */
+export function amount(resource, value) {
+  if (value === null || value === undefined) return UNKNOWN;
+  if (resource === "cpu") return cpu(value);
+  if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-")) return bytes(value);
+  return count(value);
+}
+
+/** A share from 0 to 1 in percent. @param {number | null | undefined} share */
+export function percent(share) {
+  if (share === null || share === undefined) return UNKNOWN;
+  const value = share * 100;
+  return `${value > 0 && value < 1 ? "<1" : Math.round(value)}${THIN}%`;
+}
+
+/** A span of seconds, in its largest unit or two. @param {number | null | undefined} seconds */
+export function span(seconds) {
+  if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return UNKNOWN;
+  const whole = Math.max(0, seconds);
+  if (whole < 10) return `${whole.toFixed(1)}${THIN}s`;
+  if (whole < 100) return `${Math.round(whole)}${THIN}s`;
+  if (whole < 5940) return `${Math.round(whole / 60)}${THIN}m`;
+  if (whole < 172_800) return `${Math.round(whole / 3600)}${THIN}h`;
+  return `${Math.round(whole / 86_400)}${THIN}d`;
+}
+
+/** How long ago something was, by the service's clock. @param {string | null | undefined} at @param {number} now milliseconds */
+export function age(at, now) {
+  return at ? span(Math.max(0, now - Date.parse(at)) / 1000) : UNKNOWN;
+}
+
+/** The time of day of an instant. @param {string | null | undefined} at @param {boolean} [millis] */
+export function time(at, millis = false) {
+  if (!at) return UNKNOWN;
+  const moment = new Date(at);
+  if (Number.isNaN(moment.getTime())) return at;
+  return moment.toISOString().slice(11, millis ? 23 : 19);
+}
+
+/** A name that is too long, cut in the middle: the end often tells replicas apart. @param {string} name @param {number} [most] */
+export function cut(name, most = 40) {
+  if (name.length <= most) return name;
+  const tail = Math.max(5, Math.floor(most / 3));
+  return `${name.slice(0, most - tail - 1)}…${name.slice(-tail)}`;
+}
+
+/** A signed figure: the minus is a minus. @param {number | null | undefined} value */
+export function signed(value) {
+  if (value === null || value === undefined) return UNKNOWN;
+  if (value === 0) return "0";
+  return value > 0 ? `+${count(value)}` : `−${count(-value)}`;
+}
+
+/** How a resource is called in a column or on a button. @param {string} name */
+export function resource(name) {
+  const words = /** @type {Record<string, string>} */ ({ cpu: "CPU", memory: "memory", pods: "pods", "nvidia.com/gpu": "GPU" });
+  return words[name] ?? name;
+}

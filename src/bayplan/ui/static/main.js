@@ -1,0 +1,100 @@
+// The beginning: follows addresses to pages (modules of their own, loaded when first needed), binds the keys, connects.
+
+import { draw, h, stamp } from "./dom.js";
+import { go, here, start as startAddresses, to } from "./address.js";
+import { copy } from "./parts.js";
+import { failure, empty } from "./states.js";
+import * as keyboard from "./keyboard.js";
+import * as palette from "./palette.js";
+import * as shell from "./shell.js";
+import * as stream from "./stream.js";
+
+/** @typedef {import("./address.js").Place} Place */
+/**
+ * What a page gets. `root` is its to draw in, `signal` ends with it.
+ * @typedef {{ place: Place, root: HTMLElement, signal: AbortSignal }} Page
+ */
+/**
+ * What a page's module exports: `open` draws it; what it returns hears when only the query of the address changed.
+ * @typedef {{ open: (page: Page) => void | ((place: Place) => void) | Promise<void | ((place: Place) => void)> }} PageModule
+ */
+
+const root = /** @type {HTMLElement} */ (document.getElementById("page"));
+let ending = new AbortController();
+let shownPath = "";
+/** @type {void | ((place: Place) => void)} */
+let update;
+/** Where each address was scrolled to, so that back is back. @type {Map<string, number>} */
+const scrolls = new Map();
+
+/** @param {Place} place */
+async function open(place) {
+  if (place.path === shownPath && update) {
+    update(place);
+    return;
+  }
+  if (shownPath) scrolls.set(shownPath, window.scrollY);
+  shownPath = place.path;
+  ending.abort();
+  ending = new AbortController();
+  const { signal } = ending;
+  update = undefined;
+  shell.shown(place.page);
+  try {
+    if (place.page === "nowhere") throw new Error("nowhere");
+    /** @type {PageModule} */
+    const module = await import(`./pages/${place.page}.js`);
+    if (signal.aborted) return;
+    const fresh = h("div", { class: `sheet sheet-${place.page}` });
+    root.replaceChildren(fresh);
+    window.scrollTo(0, 0);
+    const updates = await module.open({ place, root: fresh, signal });
+    if (signal.aborted) return;
+    update = updates;
+    // A query that changed while the page was being opened.
+    if (update && here().query.toString() !== place.query.toString()) update(here());
+    const scroll = scrolls.get(place.path);
+    if (scroll) window.scrollTo(0, scroll);
+    stamp("page ready", place.page);
+  } catch (problem) {
+    if (signal.aborted) return;
+    if (place.page === "nowhere") draw(root, h("div", { class: "sheet" }, h("h1", { class: "verdict" }, "There is no such page"), empty(`Nothing is at ${place.path}.`, h("a", { class: "button", href: to("") }, "Overview"))));
+    else draw(root, h("div", { class: "sheet" }, h("h1", { class: "verdict" }, "This page could not be shown"), failure(problem, () => location.reload())));
+  }
+}
+
+function focusSearch() {
+  const field = /** @type {HTMLElement | null} */ (root.querySelector("[data-search]"));
+  if (!field) palette.open();
+  else field.focus();
+}
+
+keyboard.bindEverywhere({
+  palette: () => palette.open(),
+  "/": focusSearch,
+  "?": () => go(to("keys")),
+  t: () => shell.nextTheme(),
+  y: () => copy(location.href, "Link"),
+  c: () => go(to("new")),
+  u: () => history.back(),
+  Escape: () => history.back(),
+  " ": () => shell.pause(),
+  ".": () => shell.step("decision"),
+  "<": () => shell.faster(-1),
+  ">": () => shell.faster(1),
+});
+palette.offer([
+  ...[["", "Overview"], ["nodes", "Nodes"], ["pods", "Pods"], ["queue", "Queue"], ["timeline", "Timeline"], ["config", "Configuration"], ["plugins", "Plugins"],
+    ["compare", "Compare"], ["objects", "Objects"], ["sources", "Sources"], ["settings", "Settings"], ["keys", "Keys"]].map(([path, text]) => ({
+    text, kind: "page", act: () => go(to(path)) })),
+  { text: "Create objects", kind: "action", act: () => go(to("new")) },
+  { text: "Waiting pods", kind: "action", act: () => go(to("pods", { status: "waiting" })) },
+  { text: "Pause or go on", kind: "action", act: () => shell.pause() },
+  { text: "Step one decision", kind: "action", act: () => shell.step("decision") },
+  { text: "Next theme", kind: "action", act: () => shell.nextTheme() },
+]);
+document.documentElement.dataset.idle = "true";
+shell.start(() => palette.open());
+keyboard.start();
+startAddresses((place) => void open(place));
+stream.start();

@@ -1,0 +1,33 @@
+// What one can do to a node: cordon, drain, delete. All through the Kubernetes API, as kubectl does it; each asks first where
+// pods are in danger.
+
+import { counted } from "./format.js";
+import { objectPath, path, put, send } from "./service.js";
+import { ask, perform } from "./parts.js";
+
+/** @param {string} name @param {boolean} on */
+export function cordon(name, on) {
+  return perform(`${on ? "Cordon" : "Uncordon"} ${name}`, async () => {
+    await send(objectPath("core", "v1", "nodes", "", name), { method: "PATCH", type: "application/merge-patch+json", body: JSON.stringify({ spec: { unschedulable: on ? true : null } }) });
+  });
+}
+
+/** @param {string} name @param {number} pods how many run there */
+export async function drain(name, pods) {
+  const sure = await ask({ title: `Drain ${name}?`, text: [`It is cordoned, and ${counted(pods, "pod")} on it are evicted. Disruption budgets hold; those of DaemonSets stay.`], yes: "Drain" });
+  if (!sure) return false;
+  return perform(`Drain ${name}`, async () => {
+    const answer = await put("POST", `/nodes${path(name)}/drain`);
+    const refused = answer?.refused ?? [];
+    return `Drain ${name}: ${counted(answer?.evicted ?? 0, "pod")} evicted${refused.length ? `, ${refused.length} refused: ${refused[0].message}` : ""}.`;
+  });
+}
+
+/** @param {string} name @param {number} pods how many run there */
+export async function removeNode(name, pods) {
+  const sure = await ask({ title: `Delete the node ${name}?`, text: [pods ? `${counted(pods, "pod")} on it will be deleted by the pod garbage collector; their controllers make new ones.` : "No pods are on it."], yes: "Delete", danger: true });
+  if (!sure) return false;
+  return perform(`Delete ${name}`, async () => {
+    await send(objectPath("core", "v1", "nodes", "", name), { method: "DELETE" });
+  });
+}

@@ -1,0 +1,83 @@
+// A small cluster as it is: each node a card with its bars and its pods as blocks. One sees a pod fall into a node.
+
+import { draw, h } from "./dom.js";
+import { amount, count, counted, cut, percent, resource } from "./format.js";
+import { go, nodeAddress, podAddress, to } from "./address.js";
+import { get, single } from "./service.js";
+import { subscribe } from "./stream.js";
+import { loading, failure, empty } from "./states.js";
+import { meter } from "./parts.js";
+
+const SHOWN_FIRST = ["cpu", "memory"];
+const LEFT_OUT = new Set(["pods", "ephemeral-storage", "attachable-volumes"]);
+const MOST_WAITING = 24;
+
+/**
+ * Draw the nodes that a query finds as cards, and keep them true.
+ * @param {HTMLElement} root @param {{ signal: AbortSignal, small: boolean, query: Record<string, string>, waiting?: boolean, onCount?: (total: number) => void }} how
+ * @returns {() => void} draws again
+ */
+export function nodeCards(root, how) {
+  draw(root, loading(5));
+  const known = new Set();
+  let first = true;
+  const again = single(async () => {
+    try {
+      const [nodes, waiting] = await Promise.all([
+        get("/nodes", { ...how.query, limit: 60, blocks: true }, how.signal),
+        how.waiting ? get("/pods", { status: "waiting", limit: MOST_WAITING }, how.signal) : null,
+      ]);
+      if (how.signal.aborted) return;
+      how.onCount?.(nodes.total);
+      if (!nodes.items.length) draw(root, empty("No node matches.", h("a", { class: "button", href: to("nodes") }, "Clear the filter")));
+      else draw(root, waiting?.items.length ? waitingRow(waiting) : null,
+        h("div", { class: `cards${how.small ? " small-cards" : ""}`, "data-test": "cards" }, nodes.items.map((/** @type {any} */ node) => card(node, known, first))));
+      first = false;
+    } catch (problem) {
+      if (!how.signal.aborted) draw(root, failure(problem, again));
+    }
+  });
+  void again();
+  subscribe("pods", () => void again(), how.signal);
+  return again;
+}
+
+/** @param {any} waiting */
+function waitingRow(waiting) {
+  const rest = waiting.total - waiting.items.length;
+  return h("div", { class: "waiting-row", "data-test": "waiting-row" }, h("span", { class: "badge wait" }, h("span", { "aria-hidden": "true" }, "…"), `${count(waiting.total)} waiting`),
+    waiting.items.map((/** @type {any} */ pod) => h("a", { class: "block wait-block", key: `${pod.namespace}/${pod.name}`, href: podAddress(pod), title: `${pod.namespace}/${pod.name}: ${pod.why}` }, cut(pod.name, 22))),
+    rest > 0 ? h("a", { href: to("pods", { status: "waiting" }) }, `${count(rest)} more`) : null);
+}
+
+/** @param {any} node @param {Set<string>} known pods that were there before: a new one is shown as such @param {boolean} first */
+function card(node, known, first) {
+  const resources = Object.keys(node.allocatable).filter((name) => node.allocatable[name] && !LEFT_OUT.has(name) && !name.startsWith("hugepages-"))
+    .sort((a, b) => place(a) - place(b)).slice(0, 3);
+  const marks = [node.ready === false ? h("span", { class: "badge bad" }, "✕ not ready") : null, node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
+    ...(node.taints ?? []).filter((/** @type {string} */ taint) => !taint.startsWith("node.kubernetes.io/unschedulable")).slice(0, 1).map((/** @type {string} */ taint) => h("span", { class: "badge plain", title: taint }, cut(taint, 20)))];
+  const blocks = node.blocks ?? [];
+  return h("article", { class: `card${node.cordoned ? " cordoned" : ""}`, key: node.name, "data-test": "node-card", onclick: (/** @type {Event} */ event) => {
+    if (!(event.target instanceof Element && event.target.closest("a"))) go(nodeAddress(node.name));
+  } },
+    h("div", { class: "card-head" }, h("a", { class: "name strong", href: nodeAddress(node.name), title: node.name }, cut(node.name, 24)), h("span", { class: "faint small grow" }, node.zone ?? ""), ...marks),
+    resources.map((name) => {
+      const asked = node.requested[name] ?? 0;
+      return h("div", { class: "card-line", key: name }, h("span", { class: "small" }, resource(name)), meter(asked / node.allocatable[name]), h("span", { class: "small figure right" }, `${amount(name, asked)} / ${amount(name, node.allocatable[name])}`));
+    }),
+    h("div", { class: "blocks", key: "blocks" }, blocks.map((/** @type {any} */ pod) => {
+      const key = `${pod.namespace}/${pod.name}`;
+      const share = Math.max(pod.cpu / (node.allocatable.cpu || 1), pod.memory / (node.allocatable.memory || 1));
+      const fresh = !first && !known.has(key + node.name);
+      known.add(key + node.name);
+      return h("a", { class: `block${fresh ? " fresh" : ""}`, key, href: podAddress(pod), style: { "flex-grow": String(Math.round(share * 1000) + 1), "flex-basis": `${Math.max(7, Math.min(92, share * 92))}%` },
+        title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(share)} of the node`, "aria-label": key }, h("span", { class: "block-name" }, pod.name));
+    }), blocks.length ? null : h("span", { class: "faint small" }, "no pods")),
+    h("div", { class: "card-foot faint small", key: "foot" }, `${counted(node.pods ?? blocks.length, "pod")}`));
+}
+
+/** @param {string} name */
+function place(name) {
+  const at = SHOWN_FIRST.indexOf(name);
+  return at < 0 ? 9 : at;
+}

@@ -1,0 +1,233 @@
+// Create objects of any kind, from a template or any YAML. The server checks first; an error marks its line and keeps what was typed.
+
+import { draw, h } from "../dom.js";
+import { count, counted } from "../format.js";
+import { change, podAddress, to } from "../address.js";
+import { get, path, put } from "../service.js";
+import { podOf } from "../parts.js";
+import { failure } from "../states.js";
+import { Editor, problemList } from "../editor.js";
+import { TEMPLATES } from "../templates.js";
+import { title } from "../shell.js";
+
+const MOST_SHOWN = 50;
+const MOST_COUNT = 10_000;
+
+/** @param {import("../main.js").Page} page */
+export async function open({ place, root, signal }) {
+  title("Create");
+  const { query } = place;
+  const kind = query.get("kind") ?? "Pod";
+  let template = TEMPLATES.find((each) => each.name === query.get("template")) ?? TEMPLATES.find((each) => each.kind === kind) ?? TEMPLATES[0];
+  let text = template.text;
+  const like = query.get("like");
+  if (like) text = (await likeText(like, signal)) ?? text;
+  const key = like ? `new.${like}` : `new.${template.name}`;
+  const view = new CreateView(root, template, text, key, Number(query.get("count")) || 1, Boolean(like), signal);
+  return (/** @type {import("../address.js").Place} */ next) => {
+    template = TEMPLATES.find((each) => each.name === next.query.get("template")) ?? TEMPLATES.find((each) => each.kind === next.query.get("kind")) ?? template;
+    view.take(template);
+  };
+}
+
+/** The YAML of an existing pod, as a text for new ones. @param {string} key @param {AbortSignal} signal */
+async function likeText(key, signal) {
+  try {
+    const pod = podOf(key);
+    const data = await get(`/pods${path(pod.namespace, pod.name)}`, {}, signal);
+    return asTemplate(String(data.manifest_text ?? ""), pod.name);
+  } catch {
+    return null;
+  }
+}
+
+/** Leave out what the server gave: status, uid, node and the like; the name gets a place for the number. @param {string} text @param {string} name */
+function asTemplate(text, name) {
+  /** @type {string[]} */
+  const kept = [];
+  let skip = -1;
+  for (const line of text.split("\n")) {
+    const indent = line.search(/\S/);
+    if (skip >= 0 && (indent > skip || (indent === skip && line.trim().startsWith("- ")))) continue;
+    skip = -1;
+    if (/^(status|  (uid|resourceVersion|creationTimestamp|generation|managedFields|ownerReferences|selfLink|nodeName|generateName)):/.test(line)) {
+      skip = indent;
+      continue;
+    }
+    kept.push(line === `  name: ${name}` ? `  name: ${name}-{n}` : line);
+  }
+  return kept.join("\n");
+}
+
+class CreateView {
+  /** @param {HTMLElement} root @param {import("../templates.js").Template} template @param {string} text @param {string} key @param {number} amount @param {boolean} like @param {AbortSignal} signal */
+  constructor(root, template, text, key, amount, like, signal) {
+    this.template = template;
+    this.signal = signal;
+    this.amount = amount;
+    this.like = like;
+    /** @type {any} */
+    this.checked = null;
+    /** @type {any} */
+    this.result = null;
+    /** @type {unknown} */
+    this.problem = null;
+    this.checks = 0;
+    root.classList.add("full-height");
+    this.head = h("div", null);
+    this.tools = h("div", null);
+    this.place = h("div", { class: "editor-place" });
+    this.side = h("section", { class: "panel side-panel", "aria-label": "What the server says" });
+    root.append(this.head, this.tools, h("div", { class: "split" }, this.place, this.side));
+    this.makeEditor(key, text);
+    const drop = (/** @type {DragEvent} */ event) => this.dropped(event);
+    root.addEventListener("dragover", (event) => event.preventDefault());
+    root.addEventListener("drop", drop);
+  }
+
+  /** @param {string} key @param {string} text */
+  makeEditor(key, text) {
+    this.editor = new Editor({ label: "Objects in YAML or JSON", key, text, onChange: () => void this.check() });
+    this.place.replaceChildren(this.editor.element);
+    this.checked = null;
+    this.result = null;
+    this.drawAll();
+    void this.check();
+  }
+
+  /** @param {import("../templates.js").Template} template */
+  take(template) {
+    if (template === this.template) return;
+    this.template = template;
+    this.makeEditor(`new.${template.name}`, template.text);
+  }
+
+  /** @param {DragEvent} event */
+  async dropped(event) {
+    const files = [...(event.dataTransfer?.files ?? [])];
+    if (!files.length) return;
+    event.preventDefault();
+    const texts = await Promise.all(files.map((file) => file.text()));
+    if (!this.editor) return;
+    this.editor.area.value = texts.join("\n---\n");
+    this.editor.keep();
+    this.editor.drawGutter();
+    void this.check();
+  }
+
+  /** What is sent. @param {boolean} dry */
+  request(dry) {
+    const { text = "" } = this.editor ?? {};
+    // A count is for texts with a place for the number; without one it is one object.
+    return { text, dry_run: dry, count: /\{n\}/.test(text) ? this.amount : undefined };
+  }
+
+  async check() {
+    const mine = ++this.checks;
+    this.result = null;
+    try {
+      const answer = await put("POST", "/apply", this.request(true));
+      if (mine !== this.checks || this.signal.aborted) return;
+      this.accept(answer, true);
+    } catch (problem) {
+      if (mine === this.checks && !this.signal.aborted) this.failed(problem);
+    }
+  }
+
+  async create() {
+    this.checks += 1;
+    try {
+      const answer = await put("POST", "/apply", this.request(false));
+      this.accept(answer, false);
+      if (!answer.refused) sessionStorage.removeItem(`bayplan.draft.${this.editor?.how.key}`);
+    } catch (problem) {
+      this.failed(problem);
+    }
+  }
+
+  /** @param {any} answer @param {boolean} dry */
+  accept(answer, dry) {
+    this.problem = null;
+    if (dry) this.checked = answer;
+    else this.result = answer;
+    this.editor?.mark(problemsOf(answer));
+    this.drawAll();
+  }
+
+  /** @param {unknown} problem */
+  failed(problem) {
+    this.problem = problem;
+    this.checked = null;
+    const problems = /** @type {any} */ (problem).facts?.problems ?? [];
+    this.editor?.mark(problems);
+    this.drawAll();
+  }
+
+  drawAll() {
+    const { checked, result, editor } = this;
+    if (!editor) return;
+    const refused = (result ?? checked)?.refused ?? 0;
+    const ready = checked && !refused;
+    const words = result ? `${counted(result.created, "object")} created${result.refused ? `, ${count(result.refused)} refused` : ""}` : ready ? `${counted(checked.created ?? checked.items.length, "object")} can be created` : checked ? `${counted(refused, "object")} would be refused` : "Create objects";
+    draw(this.head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, words),
+      h("label", { class: "check" }, "how many", h("input", { type: "number", class: "field number", min: 1, max: MOST_COUNT, value: String(this.amount), "aria-label": "How many", "data-test": "count", disabled: !/\{n\}/.test(editor.text), title: "{n} in the text becomes 1, 2, 3 …", oninput: (/** @type {Event} */ event) => this.setAmount(/** @type {HTMLInputElement} */ (event.target)) })),
+      h("button", { type: "button", class: "button primary", "data-test": "create", disabled: !ready, title: ready ? null : "Off until the server would take it", onclick: () => void this.create() }, "Create"),
+      h("button", { type: "button", class: "button", disabled: !editor.changed, onclick: () => { editor.set(editor.original); void this.check(); } }, "Start over")));
+    const kinds = [...new Set(TEMPLATES.map((each) => each.kind))];
+    draw(this.tools, h("div", { class: "tools" }, h("span", { class: "tool-label" }, "template"), this.like ? h("span", { class: "chip" }, "like an existing pod") : null,
+      kinds.map((kind) => h("span", { class: "choice", key: kind, role: "group", "aria-label": kind }, TEMPLATES.filter((each) => each.kind === kind).map((each) => h("button", { type: "button", key: each.name, "aria-pressed": String(!this.like && each === this.template), title: `${kind}: ${each.what}`, "data-value": each.name, onclick: () => this.choose(each) }, label(each)))))));
+    this.drawSide();
+  }
+
+  /** @param {import("../templates.js").Template} template */
+  choose(template) {
+    this.like = false;
+    change({ kind: template.kind, template: template.name, like: "" });
+  }
+
+  /** @param {HTMLInputElement} field */
+  setAmount(field) {
+    this.amount = Math.max(1, Math.min(MOST_COUNT, Number(field.value) || 1));
+    void this.check();
+  }
+
+  drawSide() {
+    const { problem, editor, result, checked } = this;
+    if (!editor) return;
+    if (problem) {
+      const problems = /** @type {any} */ (problem).facts?.problems ?? [];
+      draw(this.side, h("h2", null, "Refused"), failure(problem, null), problems.length ? problemList(problems, editor) : null);
+      return;
+    }
+    const answer = result ?? checked;
+    if (!answer) {
+      draw(this.side, h("h2", null, "The server checks as you type"), h("p", { class: "faint" }, "Several documents are separated by a line with ---. Files can be dropped here."));
+      return;
+    }
+    const problems = problemsOf(answer);
+    draw(this.side, h("h2", null, result ? "Created" : "What would be created"), problems.length ? problemList(problems, editor) : null,
+      h("table", { class: "list", "data-test": "created" }, h("tbody", null, answer.items.slice(0, MOST_SHOWN).map((/** @type {any} */ item) => h("tr", { key: `${item.index}` }, h("td", null, item.action === "refused" ? h("span", { class: "badge bad" }, "✕ refused") : h("span", { class: "badge ok" }, result ? "✓ created" : "✓ fine")), h("td", null, item.kind), h("td", null, objectLink(item, Boolean(result))))))),
+      answer.items.length > MOST_SHOWN ? h("p", { class: "faint" }, `and ${count(answer.items.length - MOST_SHOWN)} more`) : null,
+      result && result.created ? h("p", { class: "row" }, h("a", { class: "button", href: to("pods", { sort: "-created_at" }) }, "Newest pods"), h("a", { class: "button", href: to("") }, "Overview")) : null);
+  }
+}
+
+/** @param {import("../templates.js").Template} template */
+function label(template) {
+  return template.name.toLowerCase() === template.kind.toLowerCase() || template.kind !== "Pod" && template.kind !== "Node" ? template.kind.replace(/([a-z])([A-Z])/g, "$1 $2") : `${template.kind}: ${template.name}`;
+}
+
+/** @param {any} answer */
+function problemsOf(answer) {
+  return answer.items.flatMap((/** @type {any} */ item) => (item.action !== "refused" ? [] : item.problems?.length ? item.problems.map((/** @type {any} */ problem) => ({ line: problem.line ?? item.line, path: problem.path, message: problem.message, hint: problem.hint })) : [{ line: item.line, path: `${item.kind ?? ""} ${item.name ?? ""}`.trim(), message: item.message }]));
+}
+
+/** @param {any} item @param {boolean} exists */
+function objectLink(item, exists) {
+  const words = `${item.namespace ? `${item.namespace}/` : ""}${item.name ?? ""}`;
+  if (!exists || item.action === "refused") return h("span", { class: "name" }, words);
+  if (item.kind === "Pod") return h("a", { class: "name", href: podAddress(item) }, words);
+  if (item.kind === "Node") return h("a", { class: "name", href: to("nodes", item.name) }, words);
+  return h("span", { class: "name" }, words);
+}
+

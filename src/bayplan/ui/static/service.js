@@ -1,0 +1,149 @@
+// Asks the server: our API under /bayplan/v1 and the Kubernetes API beside it. Every failure becomes one kind of error,
+// with what, where, what was wanted and what to try, so that every page can show it in the same words.
+
+export const API = "/bayplan/v1";
+const TOKEN = "bayplan.token";
+
+/** What went wrong with a request. */
+export class Refusal extends Error {
+  /**
+   * @param {{ what: string, where?: string, got?: string, wanted?: string, hint?: string, request_id?: string,
+   *   status?: number, problems?: unknown[], body?: unknown }} facts
+   */
+  constructor(facts) {
+    super(facts.what);
+    this.name = "Refusal";
+    this.facts = facts;
+    this.status = facts.status ?? 0;
+  }
+}
+
+let inTheAir = 0;
+
+/** Tell tests (and nobody else) whether all requests are answered. @param {number} step */
+function busy(step) {
+  inTheAir += step;
+  document.documentElement.dataset.idle = String(inTheAir === 0);
+}
+
+/** Keep what opens the server, for this tab only. @param {string} token */
+export function keepToken(token) {
+  sessionStorage.setItem(TOKEN, token);
+}
+
+/** What opens the server, or "". */
+export function token() {
+  return sessionStorage.getItem(TOKEN) ?? "";
+}
+
+/**
+ * Send a request and return the answer; refusals are thrown.
+ * @param {string} address @param {{ method?: string, body?: string, type?: string, accept?: string, signal?: AbortSignal }} [how]
+ * @returns {Promise<Response>}
+ */
+export async function send(address, how = {}) {
+  /** @type {Record<string, string>} */
+  const headers = { Accept: how.accept ?? "application/json" };
+  if (how.body !== undefined) headers["Content-Type"] = how.type ?? "application/json";
+  if (token()) headers.Authorization = `Bearer ${token()}`;
+  busy(1);
+  try {
+    let answer;
+    try {
+      answer = await fetch(address, { method: how.method ?? "GET", headers, body: how.body, signal: how.signal, cache: "no-cache" });
+    } catch (problem) {
+      if (how.signal?.aborted) throw problem;
+      throw new Refusal({ what: "The server does not answer", where: address, hint: "is it still running? This page tries again by itself", status: 0 });
+    }
+    if (!answer.ok) throw await refusalOf(answer, address);
+    return answer;
+  } finally {
+    busy(-1);
+  }
+}
+
+/** @param {Response} answer @param {string} address */
+async function refusalOf(answer, address) {
+  const text = await answer.text().catch(() => "");
+  /** @type {Record<string, any>} */
+  let body = {};
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // Not one of our answers: its text is all there is.
+  }
+  if (body && body.error) return new Refusal({ ...body.error, problems: body.problems ?? body.error.problems, status: answer.status, body });
+  if (body && body.kind === "Status") {
+    const causes = (body.details?.causes ?? []).map((/** @type {any} */ cause) => ({ path: cause.field, message: cause.message }));
+    return new Refusal({ what: body.message ?? body.reason, where: address, status: answer.status, problems: causes, body });
+  }
+  const where = decodeURI(address.split("?")[0]);
+  return new Refusal({ what: text.trim().slice(0, 300) || `${answer.status} ${answer.statusText}`, where, status: answer.status, body });
+}
+
+/**
+ * Get data of our API. @param {string} path under /bayplan/v1
+ * @param {Record<string, string | number | boolean | null | undefined>} [query] @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function get(path, query = {}, signal) {
+  return (await send(API + path + queryText(query), { signal })).json();
+}
+
+/** @param {Record<string, string | number | boolean | null | undefined>} query */
+export function queryText(query) {
+  const pairs = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== "" && value !== false) pairs.set(name, String(value === true ? 1 : value));
+  }
+  const text = pairs.toString();
+  return text ? `?${text}` : "";
+}
+
+/**
+ * Write something through our API. @param {string} method @param {string} path @param {unknown} [data] a text is sent as YAML
+ * @returns {Promise<any>}
+ */
+export async function put(method, path, data) {
+  const isText = typeof data === "string";
+  const body = data === undefined ? undefined : isText ? data : JSON.stringify(data);
+  const answer = await send(API + path, { method, body, type: isText ? "application/yaml" : "application/json" });
+  const text = await answer.text();
+  return text ? JSON.parse(text) : null;
+}
+
+/** The path of a name, safe in an address. @param {...string} names */
+export function path(...names) {
+  return names.map((name) => `/${encodeURIComponent(name)}`).join("");
+}
+
+/** The path of an object in the Kubernetes API. @param {string} group @param {string} version @param {string} plural @param {string} [namespace] @param {string} [name] */
+export function objectPath(group, version, plural, namespace, name) {
+  const root = group && group !== "core" ? `/apis${path(group, version)}` : `/api${path(version)}`;
+  return root + (namespace ? path("namespaces", namespace) : "") + path(plural) + (name ? path(name) : "");
+}
+
+/**
+ * Ask for the same thing again and again without ever having two requests in the air: one runs, at most one is wanted.
+ * @param {() => Promise<void>} task
+ */
+export function single(task) {
+  let running = false;
+  let wanted = false;
+  return async function run() {
+    if (running) {
+      wanted = true;
+      return;
+    }
+    running = true;
+    try {
+      await task();
+    } finally {
+      running = false;
+      if (wanted) {
+        wanted = false;
+        void run();
+      }
+    }
+  };
+}

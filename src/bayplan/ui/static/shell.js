@@ -1,0 +1,169 @@
+// The bar at the top: pages, clock with pause, step and speed, the live dot, search, theme.
+
+import { draw, h, write } from "./dom.js";
+import { count, time } from "./format.js";
+import { get, put } from "./service.js";
+import { now, status, subscribe, watch } from "./stream.js";
+import { here, to } from "./address.js";
+import { announce } from "./notices.js";
+import { factsOf } from "./states.js";
+
+const PAGES = /** @type {[string, string, string[]][]} */ ([
+  ["", "Overview", ["overview"]], ["nodes", "Nodes", ["nodes", "node"]], ["pods", "Pods", ["pods", "pod"]], ["queue", "Queue", ["queue"]],
+  ["timeline", "Timeline", ["timeline"]], ["config", "Config", ["config", "plugins"]], ["compare", "Compare", ["compare"]],
+  ["objects", "Objects", ["objects", "object", "create"]], ["sources", "Sources", ["sources"]],
+]);
+const SPEEDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+
+/** @type {{ now: string, paused: boolean, speed: number, mode: string, can_step?: boolean } | null} */
+let clock = null;
+let page = "";
+/** @type {() => void} */
+let openPalette = () => {};
+
+/** Draw the bar and keep it true. @param {() => void} palette opens the search */
+export function start(palette) {
+  openPalette = palette;
+  const forever = new AbortController().signal;
+  subscribe("clock", (data) => { clock = data; drawBar(); }, forever);
+  watch(drawBar);
+  void readClock();
+  setInterval(tick, 500);
+  drawBar();
+}
+
+async function readClock() {
+  try {
+    clock = await get("/clock");
+    drawBar();
+  } catch {
+    // Without a clock the bar shows a dash; the pages say what is wrong with the server.
+  }
+}
+
+/** Say which page is shown. @param {string} name */
+export function shown(name) {
+  page = name;
+  drawBar();
+}
+
+function drawBar() {
+  const bar = document.getElementById("bar");
+  if (!bar) return;
+  const { state, seen } = status();
+  const writes = state === "stale";
+  draw(bar,
+    h("a", { class: "brand", href: to("") }, h("img", { src: new URL("icon.svg", import.meta.url).pathname, width: 18, height: 18, alt: "" }), "Bayplan"),
+    h("nav", { class: "nav", "aria-label": "Pages" }, PAGES.map(([path, text, pages]) =>
+      h("a", { href: to(path), "aria-current": pages.includes(page) ? "page" : null, "data-test": `nav-${path || "overview"}` }, text))),
+    h("span", { class: "grow" }),
+    clockPart(writes),
+    h("span", { class: `dot ${state}`, "data-test": "live", title: state === "live" ? "Figures are live" : null },
+      h("span", { class: "dot-mark", "aria-hidden": "true" }),
+      h("span", { class: "dot-text" }, state === "live" ? "live" : state === "stale" ? `reconnecting, data from ${time(seen)}` : "connecting")),
+    h("button", { type: "button", class: "button search", onclick: () => openPalette(), "data-test": "search", title: "Find an object, a page or an action" },
+      "Search", h("kbd", null, "Ctrl K")),
+    h("a", { class: "button", href: to("new"), "data-test": "new" }, "Create"),
+    h("a", { class: "button quiet icon", href: to("settings"), "aria-label": "Settings", title: "Settings" }, "⚙"));
+}
+
+/** @param {boolean} offline */
+function clockPart(offline) {
+  const why = offline ? "No connection: nothing can be changed now" : null;
+  if (!clock) return h("span", { class: "clock" }, h("span", { class: "clock-time", "data-clock": "" }, "–"));
+  const paused = clock.paused;
+  return h("span", { class: "clock", role: "group", "aria-label": "Clock", "data-test": "clock" },
+    h("span", { class: "clock-time", "data-clock": "", title: clock.mode === "virtual" ? "Virtual time" : "Real time" }, clockText()),
+    h("button", { type: "button", class: "button quiet icon", disabled: offline, title: why ?? (paused ? "Go on (Space)" : "Pause (Space)"),
+      "aria-label": paused ? "Go on" : "Pause", "aria-pressed": String(paused), onclick: () => void pause(), "data-test": "pause" }, paused ? "▶" : "❚❚"),
+    h("button", { type: "button", class: "button quiet icon", disabled: offline || !paused, title: paused ? "Step: one decision (.)" : "Step works while paused",
+      "aria-label": "Step one decision", onclick: () => void step("decision"), "data-test": "step" }, "▸❙"),
+    clock.mode === "virtual" || clock.speed !== 1
+      ? h("span", { class: "speed", title: "Speed (< >)" }, `×${count(clock.speed) === "0" ? clock.speed : clock.speed}`) : null);
+}
+
+function clockText() {
+  if (!clock) return "–";
+  const base = Date.parse(clock.now);
+  return time(new Date(base + (clock.paused || clock.mode === "virtual" ? 0 : Math.max(0, now() - base))).toISOString());
+}
+
+function tick() {
+  const place = document.querySelector("[data-clock]");
+  if (place && !document.hidden) write(place, clockText());
+}
+
+/** @param {Record<string, unknown>} wanted */
+async function setClock(wanted) {
+  try {
+    clock = await put("PUT", "/clock", wanted);
+  } catch (problem) {
+    announce("bad", `Clock: ${factsOf(problem).what}`, factsOf(problem).hint);
+  }
+  drawBar();
+}
+
+/** Pause, or go on. */
+export async function pause() {
+  if (clock && status().state !== "stale") await setClock({ paused: !clock.paused, speed: clock.speed });
+}
+
+/** Make one step while paused. @param {"decision" | "event"} by */
+export async function step(by) {
+  if (!clock?.paused) return;
+  try {
+    clock = (await put("POST", "/clock/step", { by })) ?? clock;
+  } catch (problem) {
+    announce("bad", `Step: ${factsOf(problem).what}`, factsOf(problem).hint);
+  }
+  drawBar();
+}
+
+/** Take the next speed of the list. @param {number} direction */
+export async function faster(direction) {
+  if (!clock) return;
+  const speed = clock.speed;
+  const at = SPEEDS.findIndex((each) => each >= speed);
+  await setSpeed(SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, (at < 0 ? SPEEDS.length - 1 : at) + direction))]);
+}
+
+/** @param {number} speed */
+export async function setSpeed(speed) {
+  await setClock({ paused: clock?.paused ?? false, speed });
+}
+
+/** The clock as it was last heard. */
+export function clockNow() {
+  return clock;
+}
+
+/** The speeds that one can choose. */
+export function speeds() {
+  return SPEEDS;
+}
+
+/** System, light, dark, and around. */
+export function nextTheme() {
+  const root = document.documentElement;
+  const next = { undefined: "light", light: "dark", dark: "" }[String(root.dataset.theme || undefined)] ?? "";
+  setTheme(next);
+  announce("ok", `Theme: ${next || "as the system has it"}.`);
+}
+
+/** @param {string} theme light, dark, or "" for that of the system */
+export function setTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+  localStorage.setItem("bayplan.theme", theme);
+  dispatchEvent(new Event("themechange"));
+}
+
+/** The title of the window. @param {string} text */
+export function title(text) {
+  document.title = text ? `${text} · Bayplan` : "Bayplan";
+}
+
+/** The page of now, for whoever asks. */
+export function pageNow() {
+  return here().page;
+}

@@ -1,0 +1,85 @@
+// What a page says when it has no data: not yet, none, refused, gone. Never a false zero, never a dead end.
+
+import { h, draw } from "./dom.js";
+import { Refusal, keepToken } from "./service.js";
+
+/** A placeholder of about the final size. @param {number} [lines] */
+export function loading(lines = 6) {
+  return h("div", { class: "loading", "data-test": "loading", "aria-busy": "true", "aria-label": "Loading" },
+    Array.from({ length: lines }, (_, index) => h("div", { class: "ghost", style: { width: `${92 - ((index * 17) % 45)}%` } })));
+}
+
+/**
+ * Nothing to show: why, and what one can do next.
+ * @param {string} why @param {...(Node | string | false)} next
+ */
+export function empty(why, ...next) {
+  return h("div", { class: "empty", "data-test": "empty" }, h("p", null, why), next.length ? h("div", { class: "row centre" }, ...next) : null);
+}
+
+/** Facts of any thrown value. @param {unknown} problem */
+export function factsOf(problem) {
+  if (problem instanceof Refusal) return problem.facts;
+  return { what: problem instanceof Error ? problem.message : String(problem) };
+}
+
+/**
+ * An error in place: what, where, what was wanted, what to try, the number of the request. Stays until something replaces it.
+ * @param {unknown} problem @param {(() => void) | null} [again] what [try again] does
+ */
+export function failure(problem, again) {
+  const facts = factsOf(problem);
+  if (facts.status === 401) return askToken();
+  const line = (/** @type {string} */ name, /** @type {string | undefined} */ value) => (value ? [h("dt", null, name), h("dd", null, value)] : []);
+  return h("div", { class: "note bad", role: "alert", "data-test": "error" },
+    h("p", { class: "strong" }, "✕ ", facts.what),
+    h("dl", { class: "facts" }, ...line("where", facts.where), ...line("got", facts.got), ...line("wanted", facts.wanted), ...line("try", facts.hint),
+      ...line("request", facts.request_id)),
+    again ? h("div", { class: "row" }, h("button", { class: "button", type: "button", onclick: again, "data-test": "try-again" }, "Try again")) : null);
+}
+
+function askToken() {
+  const field = h("input", { type: "password", class: "field", "aria-label": "Token", autocomplete: "off" });
+  return h("form", { class: "note wait", "data-test": "token", onsubmit: (/** @type {Event} */ event) => {
+    event.preventDefault();
+    keepToken(field.value);
+    location.reload();
+  } },
+    h("p", { class: "strong" }, "This server wants a token"),
+    h("p", null, "It is the one that bayplan up was started with (--token). It is kept in this tab only."),
+    h("div", { class: "row" }, field, h("button", { class: "button primary", type: "submit" }, "Open")));
+}
+
+/**
+ * A panel that fills itself: old content stays while it loads again, a failure stays inside of it.
+ * @template T
+ * @param {Element} place where to draw
+ * @param {() => Promise<T>} load
+ * @param {(data: T) => (Node | string | false | null)[]} render
+ * @param {{ signal: AbortSignal, lines?: number }} how
+ */
+export function filled(place, load, render, how) {
+  let shown = "";
+  let first = true;
+  async function run() {
+    if (first) draw(place, loading(how.lines));
+    const slow = setTimeout(() => place.classList.add("dim"), 300);
+    try {
+      const data = await load();
+      if (how.signal.aborted) return;
+      const text = JSON.stringify(data);
+      if (text !== shown) draw(place, ...render(data));
+      shown = text;
+      first = false;
+    } catch (problem) {
+      if (how.signal.aborted) return;
+      shown = "";
+      if (first) draw(place, failure(problem, run));
+      else if (!place.querySelector("[data-test=error]")) place.prepend(failure(problem, run));
+    } finally {
+      clearTimeout(slow);
+      place.classList.remove("dim");
+    }
+  }
+  return run;
+}

@@ -1,0 +1,132 @@
+// One WebSocket a tab. Pages say which topics they show; frames come at most four times a second, newest wins. When the
+// connection is lost the page stays as it is, says from when its data is, and comes back by itself.
+
+import { stamp } from "./dom.js";
+import { API, token } from "./service.js";
+
+/** @typedef {{ seq: number, instance: string, at: string, topic: string, data: any }} Frame */
+/** @typedef {"connecting" | "live" | "stale" | "off"} State */
+
+const FIRST_RETRY = 250;
+const LAST_RETRY = 5000;
+
+/** @type {Map<string, Set<(data: any, frame: Frame) => void>>} */
+const listeners = new Map();
+/** @type {Set<(state: State, since: string) => void>} */
+const watchers = new Set();
+/** @type {Set<() => void>} */
+const restarts = new Set();
+
+/** @type {WebSocket | null} */
+let socket = null;
+let retry = FIRST_RETRY;
+let instance = "";
+let seen = "";
+/** The server's time and ours when the last frame came: countdowns run on it. */
+let offset = 0;
+/** @type {State} */
+let state = "connecting";
+let everLive = false;
+
+/** The server's time of now, in milliseconds. */
+export function now() {
+  return Date.now() + offset;
+}
+
+/** What the live dot says. */
+export function status() {
+  return { state, seen };
+}
+
+/**
+ * Hear a topic for as long as the signal holds.
+ * @param {string} topic @param {(data: any, frame: Frame) => void} hear @param {AbortSignal} signal
+ */
+export function subscribe(topic, hear, signal) {
+  const set = listeners.get(topic) ?? new Set();
+  listeners.set(topic, set);
+  set.add(hear);
+  tell();
+  signal.addEventListener("abort", () => {
+    set.delete(hear);
+    if (!set.size) listeners.delete(topic);
+    tell();
+  });
+}
+
+/** Hear about the connection itself. @param {(state: State, since: string) => void} hear @param {AbortSignal} [signal] */
+export function watch(hear, signal) {
+  watchers.add(hear);
+  signal?.addEventListener("abort", () => watchers.delete(hear));
+}
+
+/** Hear when data has to be fetched anew: after a gap, or another server. @param {() => void} hear @param {AbortSignal} signal */
+export function onReturn(hear, signal) {
+  restarts.add(hear);
+  signal.addEventListener("abort", () => restarts.delete(hear));
+}
+
+/** Connect, and stay connected. */
+export function start() {
+  document.addEventListener("visibilitychange", tell);
+  connect();
+}
+
+function connect() {
+  const url = new URL(`${API}/stream`, location.href);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  const protocols = ["bayplan.v1"];
+  if (token()) protocols.push(`bayplan.token.${btoa(token()).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "")}`);
+  socket = new WebSocket(url, protocols);
+  const mine = socket;
+  mine.addEventListener("open", () => {
+    retry = FIRST_RETRY;
+    sent = "";
+    tell();
+    become("live");
+    if (everLive) for (const hear of [...restarts]) hear();
+    everLive = true;
+  });
+  mine.addEventListener("message", (event) => receive(event.data));
+  mine.addEventListener("close", () => {
+    if (socket !== mine) return;
+    socket = null;
+    become(everLive ? "stale" : "connecting");
+    setTimeout(connect, retry * (0.75 + Math.random() / 2));
+    retry = Math.min(LAST_RETRY, retry * 2);
+  });
+}
+
+/** @param {State} next */
+function become(next) {
+  state = next;
+  document.documentElement.dataset.stream = next;
+  for (const hear of [...watchers]) hear(next, seen);
+}
+
+let sent = "";
+
+function tell() {
+  if (!socket || socket.readyState !== WebSocket.OPEN) return;
+  const topics = document.hidden ? [] : [...listeners.keys()].sort();
+  const text = JSON.stringify({ topics });
+  if (text !== sent) socket.send(text);
+  sent = text;
+}
+
+/** @param {string} text */
+function receive(text) {
+  /** @type {Frame} */
+  let frame;
+  try {
+    frame = JSON.parse(text);
+  } catch {
+    return;
+  }
+  seen = frame.at;
+  offset = Date.parse(frame.at) - Date.now() || 0;
+  if (instance && frame.instance !== instance) for (const hear of [...restarts]) hear();
+  instance = frame.instance ?? instance;
+  stamp(`frame ${frame.topic}`, frame.at);
+  for (const hear of [...(listeners.get(frame.topic) ?? [])]) hear(frame.data, frame);
+}
