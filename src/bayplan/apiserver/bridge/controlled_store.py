@@ -14,6 +14,7 @@ from bayplan.apiserver.bridge.event_recorder import EventRecorder
 from bayplan.apiserver.bridge.merging import merged
 from bayplan.apiserver.bridge.narrator import Narrator
 from bayplan.apiserver.bridge.object_writer import ObjectWriter, WriteRefused
+from bayplan.apiserver.bridge.status_details import complete_status
 from bayplan.apiserver.bridge.templates import Templates, plain
 from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND, TypedStore
 from bayplan.apiserver.kinds.strategy import Document, part, parts
@@ -24,7 +25,6 @@ from bayplan.base.errors import InvariantError
 from bayplan.base.random_streams import RandomStream
 from bayplan.cluster.store import object_key
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -95,54 +95,26 @@ class ControlledStore(TypedStore):
             raise InvariantError(f"update of {kind.__name__} {key} with uid {new.metadata.uid!r}, which is not stored")
         table, place = TABLE_OF_KIND[kind], (new.metadata.namespace, new.metadata.name)
         has_status = self._writer.resource(table).has_status
-        changes = self._changes(table, place, old, new, with_status=not has_status)
+        document = self._document(table, place)
+        changes = _changes(document, old, new, with_status=not has_status)
         if changes:
-            self._writer.change(table, place, changes)
+            self._writer.change(table, place, changes, old=document)
+            document = self._document(table, place)
         if has_status and getattr(new, "status") != getattr(old, "status"):  # noqa: B009  # Not every kind has one.
-            self._write_status(table, place, old, new)
+            self._write_status(table, place, document, old, new)
         # Gone, where the write took the last finalizer off.
         stored = self.get(kind, key) or new
         if stored is not old:
             self.narrator.updated(old, stored)
         return stored
 
-    def _changes(
-        self, table: str, place: Key, old: KubernetesObject, new: KubernetesObject, *, with_status: bool
-    ) -> Document:
-        """Return the parts of the document that a new version changes, but for a status with an endpoint of its own."""
-        names = [
-            name
-            for name in old.__struct_fields__
-            if name != "metadata"
-            and (with_status or name != "status")
-            and getattr(old, name) is not getattr(new, name)
-            and getattr(old, name) != getattr(new, name)
-        ]
-        metadata = {
-            name: getattr(new.metadata, name)
-            for name in _METADATA
-            if getattr(new.metadata, name) != getattr(old.metadata, name)
-        }
-        if not names and not metadata:
-            return {}
-        document = self._document(table, place)
-        changes: Document = {}
-        if metadata:
-            wanted = replace(old.metadata, **metadata)
-            changes["metadata"] = merged(part(document, "metadata"), plain(old.metadata), plain(wanted))
-        encoded = dict(zip(old.__struct_fields__, old.__struct_encode_fields__, strict=True))
-        for name in names:
-            field = encoded[name]
-            changes[field] = merged(document.get(field), plain(getattr(old, name)), plain(getattr(new, name)))
-        return changes
-
-    def _write_status(self, table: str, place: Key, old: KubernetesObject, new: KubernetesObject) -> None:
-        document = self._document(table, place)
+    def _write_status(
+        self, table: str, place: Key, document: Document, old: KubernetesObject, new: KubernetesObject
+    ) -> None:
         before, after = (plain(each.status) for each in (old, new))  # type: ignore[attr-defined]
         status = cast("Document", merged(document.get("status") or {}, before, after))
-        if isinstance(new, Pod):
-            _name_images(document, status)
-        self._writer.change(table, place, {"status": status}, "status")
+        complete_status(new, document, status, parts(part(document, "status"), "conditions"))
+        self._writer.change(table, place, {"status": status}, "status", old=document)
 
     def _document(self, table: str, place: Key) -> Document:
         item = self._documents.get(table, place)
@@ -163,12 +135,27 @@ class ControlledStore(TypedStore):
         return old
 
 
-def _name_images(pod: Document, status: Document) -> None:
-    """Say which image each container of a status runs, which typed statuses do not hold."""
-    images = {each.get("name"): each.get("image") for each in parts(part(pod, "spec"), "containers")}
-    containers = [
-        each if each.get("image") else {**each, "image": images.get(each.get("name"), "")}
-        for each in parts(status, "containerStatuses")
+def _changes(document: Document, old: KubernetesObject, new: KubernetesObject, *, with_status: bool) -> Document:
+    """Return the parts of the document that a new version changes, but for a status with an endpoint of its own."""
+    names = [
+        name
+        for name in old.__struct_fields__
+        if name != "metadata"
+        and (with_status or name != "status")
+        and getattr(old, name) is not getattr(new, name)
+        and getattr(old, name) != getattr(new, name)
     ]
-    if containers:
-        status["containerStatuses"] = containers
+    metadata = {
+        name: getattr(new.metadata, name)
+        for name in _METADATA
+        if getattr(new.metadata, name) != getattr(old.metadata, name)
+    }
+    changes: Document = {}
+    if metadata:
+        wanted = replace(old.metadata, **metadata)
+        changes["metadata"] = merged(part(document, "metadata"), plain(old.metadata), plain(wanted))
+    encoded = dict(zip(old.__struct_fields__, old.__struct_encode_fields__, strict=True)) if names else {}
+    for name in names:
+        field = encoded[name]
+        changes[field] = merged(document.get(field), plain(getattr(old, name)), plain(getattr(new, name)))
+    return changes

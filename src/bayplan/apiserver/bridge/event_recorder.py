@@ -165,7 +165,14 @@ class EventRecorder:
                 _put(self._posted, key, (name, count + 1, first))
             else:
                 name = self._name(event)
-                self._writer.create("events", namespace, _document(event, namespace, name, message, now))
+                document = _document(event, namespace, name, message, now)
+                likeness = (
+                    bool(event.namespace),
+                    bool(event.resource_version),
+                    bool(event.field_path),
+                    bool(event.host),
+                )
+                self._writer.create_alike("events", namespace, document, likeness)
                 _put(self._posted, key, (name, 1, now))
         except WriteRefused:
             # The event has been deleted, or its namespace goes: nobody misses it.

@@ -94,13 +94,13 @@ class NamespaceController(DocumentController):
         return {name: found for name in names if (found := self.documents.between(name, namespace))}
 
     def _say_what_is_left(self, name: str, left: dict[str, list[Item]], now_ns: int) -> None:
-        resources = [f"{_shown(table)} has {len(items)} resource instances" for table, items in sorted(left.items())]
+        resources = sorted(f"{_shown(table)} has {len(items)} resource instances" for table, items in left.items())
         finalizers: dict[str, int] = {}
         for items in left.values():
             for item in items:
                 for each in ties_of(item).finalizers:
                     finalizers[each] = finalizers.get(each, 0) + 1
-        held = [f"{each} in {count} resource instances" for each, count in sorted(finalizers.items())]
+        held = sorted(f"{each} in {count} resource instances" for each, count in finalizers.items())
         stored = self.documents.get(_NAMESPACES, ("", name))
         if stored is None:
             return

@@ -63,8 +63,22 @@ class Narrator:
                 record(owner, "ScalingReplicaSet", text, _DEPLOYMENTS)
         elif isinstance(item, Job) and owner is not None:
             record(owner, "SuccessfulCreate", f"Created job {name}", _CRON_JOBS)
+        elif isinstance(item, PersistentVolumeClaim):
+            self._tell_set(item)
         elif isinstance(item, PersistentVolume) and PROVISIONED_BY in item.metadata.annotations:
             self._tell_claim(item)
+
+    def _tell_set(self, claim: PersistentVolumeClaim) -> None:
+        """Tell the StatefulSet of a claim that was made for one of its pods."""
+        namespace, name = claim.metadata.namespace, claim.metadata.name
+        for owner in self._store.all(StatefulSet) if self.actor == StatefulSet.__name__ else ():
+            for template in owner.spec.volume_claim_templates:
+                prefix = f"{template.metadata.name}-{owner.metadata.name}-"
+                if owner.metadata.namespace == namespace and name.startswith(prefix):
+                    pod = name.removeprefix(f"{template.metadata.name}-")
+                    text = f"create Claim {name} Pod {pod} in StatefulSet {owner.metadata.name} success"
+                    self._recorder.record(owner, "SuccessfulCreate", text, _STATEFUL)
+                    return
 
     def _tell_claim(self, volume: PersistentVolume) -> None:
         reference = volume.spec.claim_ref

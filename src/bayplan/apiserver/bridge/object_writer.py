@@ -6,9 +6,11 @@ Nothing waits between reading an object and writing it, so there are no conflict
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.strategy import Document, part, texts
 from bayplan.apiserver.rest import deleting, updates, writing
 from bayplan.apiserver.rest.backend import Backend
@@ -52,6 +54,7 @@ class ObjectWriter:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._resources: dict[str, Resource] = {}
+        self._alike: dict[tuple[str, Hashable], Node] = {}
         self.manager = CONTROLLERS
 
     def resource(self, table: str) -> Resource:
@@ -85,8 +88,49 @@ class ObjectWriter:
             name = part(document, "metadata").get("name")
             raise WriteRefused(f"{resource.kind} {namespace}/{name}", problem) from None
 
-    def change(self, table: str, key: Key, changes: Mapping[str, object], subresource: str = "") -> None:
+    def create_alike(self, table: str, namespace: str, document: Document, likeness: Hashable) -> None:
+        """Store a new object that is written as the API would decode it, and has the same fields as others before.
+
+        Args:
+            table, namespace: where.
+            document: complete, with nothing to be defaulted.
+            likeness: equal for documents with the same fields, whose owners are then worked out once.
+
+        Raises:
+            WriteRefused: as the API would refuse a client.
+        """
+        resource = self.resource(table)
+        info, options = RequestInfo("create", resource, namespace), WriteOptions(manager=self.manager)
+        try:
+            writing.check_namespace(self._backend, info, str(part(document, "metadata").get("name") or ""))
+            owner = writing.ownership(self._backend, info, options)
+            fields = self._alike.get((table, likeness))
+            if fields is None:
+                zero = writing.zero_document(resource)
+                managers = managed.after_update(owner, zero, document, {}, is_create=True)
+                fields = self._alike[(table, likeness)] = next(iter(managers.values())).fields
+            who = managed.Manager(owner.manager, managed.UPDATE, owner.api_version)
+            managers = {who: managed.Owned(fields, owner.api_version, owner.time)}
+            writing.store_new(self._backend, info, document, managers, options)
+        except ApiError as problem:
+            raise WriteRefused(f"{resource.kind} in {namespace}", problem) from None
+
+    def change(
+        self,
+        table: str,
+        key: Key,
+        changes: Mapping[str, object],
+        subresource: str = "",
+        *,
+        old: Document | None = None,
+    ) -> None:
         """Write an object with some of its parts (``metadata``, ``spec``, ``status``, ...) exchanged.
+
+        Args:
+            table, key: where it is.
+            changes: parts of the document.
+            subresource: or empty.
+            old: the document as it is now, where the caller has read it.
 
         Raises:
             WriteRefused: as the API would refuse a client; an object that is gone among the reasons.
@@ -95,7 +139,8 @@ class ObjectWriter:
         info = RequestInfo("update", resource, *key, subresource)
         options = WriteOptions(manager=self.manager)
         try:
-            old = self.document(table, self._item(table, key))
+            if old is None:
+                old = self.document(table, self._item(table, key))
             new = self._read(resource, old, changes, subresource)
             managers = updates.managers_after(self._backend, info, old, new, options)
             writing.change(self._backend, info, old, new, managers, options)

@@ -53,20 +53,31 @@ class VolumeProtection(Controller):
     """Reconcile volumes that are being deleted, by name."""
 
     kind = PersistentVolume
-    watches = (PersistentVolume,)
+    watches = (PersistentVolume, PersistentVolumeClaim)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a volume that is being deleted."""
-        return (event.object.key,) if event.object.metadata.deletion_timestamp is not None else ()
+        """Return a volume that is being deleted, or the volume of a claim that is gone."""
+        item = event.object
+        if isinstance(item, PersistentVolumeClaim):
+            return (item.spec.volume_name,) if event.new is None and item.spec.volume_name else ()
+        return (item.key,) if item.metadata.deletion_timestamp is not None else ()
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Let go of a volume that is being deleted and that no claim has."""
         volume = self.store.get(PersistentVolume, key)
-        if volume is None or volume.metadata.deletion_timestamp is None or volume.status.phase == "Bound":
+        if volume is None or volume.metadata.deletion_timestamp is None or self._is_used(volume):
             return None
         if VOLUME_PROTECTION in volume.metadata.finalizers:
             self.deletion.drop_finalizer(volume, VOLUME_PROTECTION)
         return None
+
+    def _is_used(self, volume: PersistentVolume) -> bool:
+        """Say whether the claim that a volume is bound to is there."""
+        reference = volume.spec.claim_ref
+        if reference is None or volume.status.phase != "Bound":
+            return False
+        claim = self.store.get(PersistentVolumeClaim, f"{reference.namespace}/{reference.name}")
+        return claim is not None and reference.uid in ("", claim.metadata.uid)
 
 
 def _claims_of(pod: Pod) -> list[str]:
