@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 from bayplan.base.clock import Clock
 from bayplan.base.errors import EngineBusy
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
-from bayplan.engine.actions import Action
+from bayplan.engine.actions import Action, CycleReport
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
@@ -74,6 +74,7 @@ class EngineHost:
 
     Attributes:
         generation: how often the scheduler was replaced or made anew. What was asked for in one is no business of the next.
+        on_cycle: is called on the engine's thread after each cycle, with the scheduler, what came out, and its seconds.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class EngineHost:
     ) -> None:
         self.clock = clock
         self.generation = 0
+        self.on_cycle: Callable[[Scheduler, CycleReport, float], None] | None = None
         self._scheduler = scheduler
         scheduler.survives_plugins = True
         self._on_actions = on_actions
@@ -104,6 +106,8 @@ class EngineHost:
         self._steps: deque[Future[bool]] = deque()
         self._instant_ns = -1
         self._busy_since_ns: int | None = None
+        # Timers are due on a grid, and a moment later is after that: when they are due is found out before it is reached.
+        self._timer_ns: int | None = None
         self._recovery = EngineRecovery()
         self._published_at = 0.0
         self._is_published = False
@@ -145,8 +149,7 @@ class EngineHost:
         if self._recovery.is_resting:
             due: float | None = self._recovery.seconds_left()
         else:
-            now_ns = self.clock.now_ns()
-            instants = [self._scheduler.next_wakeup_ns(now_ns), self._quarantine.next_ns()]
+            instants = [self._timer_ns, self._quarantine.next_ns()]
             wakeup_ns = min((instant for instant in instants if instant is not None), default=None)
             due = None if wakeup_ns is None else self.clock.real_seconds_until(wakeup_ns)
         return min((each for each in (seconds, due) if each is not None), default=None)
@@ -298,8 +301,7 @@ class EngineHost:
 
     def next_instant_of(self, scheduler: Scheduler) -> int | None:
         """Return when the scheduler has something to do next: now, where pods are ready; None: never. To be asked (`ask`)."""
-        now_ns = self.clock.now_ns()
-        return now_ns if scheduler.queue.has_next else scheduler.next_wakeup_ns(now_ns)
+        return self.clock.now_ns() if scheduler.queue.has_next else self._timer_ns
 
     def _may_schedule(self, now_ns: int) -> bool:
         if self._successor is not None or len(self._scheduler.bindings.pending) >= MOST_PENDING:
@@ -388,10 +390,15 @@ class EngineHost:
 
     def _schedule(self) -> bool:
         """Run the timers, then cycles while there are pods; return whether more are ready."""
-        clock, scheduler = self.clock, self._scheduler
-        now_ns = clock.now_ns()
-        wakeup_ns = scheduler.next_wakeup_ns(now_ns)
-        if wakeup_ns is not None and wakeup_ns <= now_ns:
+        now_ns, scheduler = self.clock.now_ns(), self._scheduler
+        try:
+            return self._run_cycles(scheduler, now_ns)
+        finally:
+            self._timer_ns = scheduler.next_wakeup_ns(now_ns)
+
+    def _run_cycles(self, scheduler: Scheduler, now_ns: int) -> bool:
+        clock = self.clock
+        if self._timer_ns is not None and self._timer_ns <= now_ns:
             self._actions += scheduler.tick(now_ns)
         for pod in self._quarantine.released(now_ns, self._mirror):
             self._actions += scheduler.handle(None, pod, now_ns)
@@ -422,7 +429,10 @@ class EngineHost:
             self._busy_since_ns = None
         if report is None:
             return False
-        self._meter.take(report, time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        self._meter.take(report, seconds)
+        if self.on_cycle is not None:
+            self.on_cycle(scheduler, report, seconds)
         self._actions += report.actions
         if self._steps:
             self._steps.popleft().set_result(True)

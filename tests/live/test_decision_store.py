@@ -1,0 +1,150 @@
+"""What is kept of decisions, for how long, and what is said of those that are gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.engine.keyframe import Keyframe
+from bayplan.engine.records import RecordLevel
+from bayplan.framework.status import Code
+from bayplan.live import decision_store
+from bayplan.live.decision_store import DecisionStore, Retention
+from tests.live.hosts import SECOND, Cluster, small_cluster, small_pod
+
+
+def store_with(cluster: Cluster, retention: Retention) -> DecisionStore:
+    store = DecisionStore(RecordLevel.FULL, retention)
+
+    def exchange(scheduler: object) -> None:
+        scheduler.records = store  # type: ignore[attr-defined]
+
+    cluster.host.ask(exchange)
+    cluster.decisions = store
+    return store
+
+
+def decide(cluster: Cluster, count: int, start: int = 0) -> None:
+    for number in range(start, start + count):
+        cluster.add(small_pod(f"p{number}", cpu="1m"))
+        cluster.run()
+
+
+def test_decisions_are_found_by_number_and_by_pod() -> None:
+    cluster = small_cluster()
+    cluster.add(small_pod("big", cpu="50"), small_pod("p"))
+    cluster.run()
+    cluster.pass_seconds(400)
+    decisions = cluster.decisions
+    assert len(decisions) == 3
+    assert [*decisions.numbers_of("default/big")] == [0, 2]
+    assert decisions.numbers_of("default/nobody") == ()
+    assert [record.pod for record in decisions] == ["default/big", "default/p", "default/big"]
+    found = decisions.decision(1)
+    assert (found.record.node, found.ties) == ("n0", ("n0", "n1"))
+    assert ("NodeResourcesFit", Code.SUCCESS, "", None) in found.pre_filters
+    assert ("TaintToleration", Code.SUCCESS) in found.pre_scores
+    points = decisions.late_points(1)
+    assert points is not None
+    assert points.bind == ("DefaultBinder",)
+    with pytest.raises(LookupError, match="decision 3 does not exist; kept are 0 to 2"):
+        decisions[3]
+
+
+def test_what_is_over_a_limit_goes_oldest_first_and_the_summary_stays() -> None:
+    cluster = small_cluster()
+    store = store_with(cluster, Retention(full=3, summaries=5))
+    decide(cluster, 9)
+    assert (len(store), store.oldest, store.oldest_full) == (9, 4, 6)
+    assert [record.pod for record in store] == [f"default/p{number}" for number in range(4, 9)]
+    assert store.numbers_of("default/p3") == ()
+    with pytest.raises(LookupError, match="decision 3 has been dropped"):
+        store[3]
+    with pytest.raises(
+        LookupError, match=r"the full record of decision 5 of default/p5 was dropped, its summary was kept"
+    ):
+        store.decision(5)
+    assert store.decision(6).record.node
+    assert store.memory()["full"] == 3
+
+
+def test_full_records_go_when_they_are_too_old() -> None:
+    cluster = small_cluster()
+    store = store_with(cluster, Retention(full_age_ns=60 * SECOND))
+    decide(cluster, 2)
+    cluster.clock.jump(cluster.clock.now_ns() + 61 * SECOND)
+    cluster.run()
+    assert (store.memory()["full"], store.memory()["summaries"], store.nbytes) == (
+        0,
+        2,
+        2 * decision_store.SUMMARY_BYTES,
+    )
+    decide(cluster, 1, start=2)
+    assert (store.oldest_full, store.memory()["full"]) == (2, 1)
+
+
+def test_bytes_are_limited_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision_store, "MOST_CHANGES", 4)
+    cluster = small_cluster(nodes=8)
+    store = store_with(cluster, Retention(full_bytes=8_000))
+    decide(cluster, 60)
+    memory = store.memory()
+    assert 0 < memory["full_bytes"] <= 8_000
+    assert memory["full"] < 15
+    keyframes = {
+        id(frame.keyframe): frame.keyframe for number in range(60) if (frame := store.frame(number)) is not None
+    }
+    assert len(keyframes) == memory["keyframes"] > 1
+    assert all(isinstance(frame, Keyframe) and len(frame.rows) <= 5 for frame in keyframes.values())
+    before = store.decision(59)
+    assert before.total.max() == before.record.total
+
+
+@pytest.mark.parametrize(
+    ("level", "want"),
+    [
+        pytest.param(RecordLevel.OFF, (3, 0, 0), id="nothing is kept but the digest"),
+        pytest.param(RecordLevel.SUMMARY, (3, 3, 0), id="summaries"),
+        pytest.param(RecordLevel.FULL, (3, 3, 3), id="everything"),
+    ],
+)
+def test_the_level_says_how_much_is_kept(level: RecordLevel, want: tuple[int, int, int]) -> None:
+    cluster = small_cluster(level=level)
+    decide(cluster, 3)
+    store = cluster.decisions
+    assert (len(store), store.memory()["summaries"], store.memory()["full"]) == want
+    assert len([*store]) == want[1]
+    full = small_cluster()
+    decide(full, 3)
+    assert store.digest() == full.decisions.digest()
+
+
+def test_the_level_can_be_set_while_it_runs() -> None:
+    cluster = small_cluster(level=RecordLevel.OFF)
+    decide(cluster, 2)
+    cluster.decisions.level = RecordLevel.FULL
+    decide(cluster, 2, start=2)
+    assert (cluster.decisions.oldest, cluster.decisions.oldest_full) == (2, 2)
+    assert [record.pod for record in cluster.decisions] == ["default/p2", "default/p3"]
+    cluster.decisions.level = RecordLevel.SUMMARY
+    decide(cluster, 1, start=4)
+    with pytest.raises(LookupError, match="was not made at this record level"):
+        cluster.decisions.decision(4)
+
+
+def test_what_plugins_said_on_the_way_to_the_binding_is_kept_where_it_is_not_plain_success() -> None:
+    cluster = small_cluster()
+    cluster.refuses.add("default/p")
+    cluster.add(small_pod("p"), small_pod("q"))
+    cluster.run()
+    said = [cluster.decisions.said_later(number) for number in cluster.decisions.numbers_of("default/p")]
+    assert [(it.point, it.plugin, it.status.message) for it in said[0]] == [
+        ("Bind", "DefaultBinder", "the cluster refuses it")
+    ]
+    assert cluster.decisions.said_later(cluster.decisions.numbers_of("default/q")[0]) == ()
+
+
+@pytest.mark.parametrize("limits", [{"summaries": 0}, {"full": -1}, {"full_bytes": -1}])
+def test_limits_below_zero_are_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(InputError, match="retention"):
+        Retention(**limits)

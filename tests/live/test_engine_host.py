@@ -1,0 +1,295 @@
+"""A scheduler on a thread of its own: what goes in, what comes out, and what must not happen to it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from bayplan.base.clock import Clock
+from bayplan.base.errors import EngineBusy, InputError
+from bayplan.cluster.store import ADDED, ChangeEvent
+from bayplan.engine.actions import Bind
+from bayplan.engine.records import Outcome
+from bayplan.engine.scheduler import Scheduler
+from bayplan.live import engine_host
+from bayplan.live.decision_store import DecisionStore
+from bayplan.live.engine_host import EngineHost
+from bayplan.live.engine_recovery import EngineRecovery
+from bayplan.objects.pod import Pod
+from bayplan.testing import make_node, make_pod
+from tests.live.hosts import SECOND, Cluster, make_troublemaker, small_cluster, small_pod
+
+
+def test_pods_are_scheduled_and_confirmed() -> None:
+    cluster = small_cluster()
+    cluster.add(*(small_pod(f"p{number}") for number in range(10)))
+    cluster.run()
+    assert sorted(filter(None, cluster.nodes_of().values())) == ["n0"] * 4 + ["n1"] * 4
+    status = cluster.host.status()
+    assert (status.decisions, status.scheduled, status.unschedulable) == (10, 8, 2)
+    assert status.queue == {"active": 0, "backoff": 0, "unschedulable": 2, "gated": 0}
+    cluster.check()
+
+
+def test_nothing_is_scheduled_while_the_clock_stands_still() -> None:
+    cluster = small_cluster()
+    cluster.clock.jump(cluster.clock.now_ns() + 1)
+    cluster.add(small_pod("a"), small_pod("b"))
+    while cluster.host.turn():
+        pass
+    assert not cluster.actions
+    assert cluster.host.paused
+    assert cluster.host.status().queue["active"] == 2
+    assert cluster.host.step_decision().result(0) is True
+    assert [action.pod.metadata.name for action in cluster.actions if isinstance(action, Bind)] == ["a"]
+    assert cluster.host.step_decision().result(0) is True
+    assert cluster.host.step_decision().result(0) is False
+
+
+def test_a_step_of_time_goes_to_the_next_timer() -> None:
+    cluster = small_cluster()
+    cluster.refuses.add("default/p")
+    cluster.add(small_pod("p"))
+    cluster.run()
+    before = cluster.clock.now_ns()
+    cluster.refuses.clear()
+    cluster.host.step_event()
+    cluster.run()
+    assert cluster.clock.now_ns() > before
+    assert cluster.nodes_of() == {"p": "n0"}
+    assert cluster.host.status().binding_failures == 1
+
+
+def test_a_refused_binding_is_tried_again_after_its_backoff() -> None:
+    cluster = small_cluster()
+    cluster.refuses.add("default/p")
+    cluster.add(small_pod("p"))
+    cluster.run()
+    assert cluster.messages_of("p")[-1] == 'running Bind plugin "DefaultBinder": the cluster refuses it'
+    assert cluster.nodes_of() == {"p": ""}
+    cluster.refuses.clear()
+    cluster.pass_seconds(2)
+    assert cluster.nodes_of() == {"p": "n0"}
+    cluster.check()
+
+
+def test_a_refusal_of_an_earlier_generation_is_no_longer_of_interest() -> None:
+    cluster = small_cluster()
+    cluster.add(small_pod("p"))
+    cluster.host.at_this_instant()
+    cluster.host.binding_failed("default/p", "too late", generation=7)
+    cluster.run()
+    assert cluster.nodes_of() == {"p": "n0"}
+
+
+def test_pods_of_other_schedulers_are_left_alone() -> None:
+    cluster = small_cluster()
+    cluster.add(make_pod("theirs").scheduler("outside").req(cpu="1").obj(), small_pod("ours"))
+    cluster.run()
+    assert cluster.nodes_of() == {"theirs": "", "ours": "n0"}
+    assert sum(cluster.host.status().queue.values()) == 0
+
+
+class TestReplacing:
+    def test_waiting_pods_are_tried_again_and_records_go_on(self) -> None:
+        cluster = small_cluster()
+        cluster.add(small_pod("big", cpu="50"), small_pod("p"))
+        cluster.run()
+        cluster.host.replace(cluster.make)
+        cluster.run()
+        assert cluster.host.generation == 1
+        records = [cluster.decisions[number] for number in cluster.decisions.numbers_of("default/big")]
+        assert [(record.attempt, record.outcome) for record in records] == [(1, 1), (2, 1)]
+        assert cluster.nodes_of() == {"big": "", "p": "n0"}
+        cluster.check()
+
+    def test_a_scheduler_that_can_not_be_made_changes_nothing(self) -> None:
+        cluster = small_cluster()
+
+        def make() -> Scheduler:
+            raise InputError("profile", got="nonsense")
+
+        with pytest.raises(InputError, match="nonsense"):
+            cluster.host.replace(make)
+        cluster.add(small_pod("p"))
+        cluster.run()
+        assert (cluster.host.generation, cluster.nodes_of()) == (0, {"p": "n0"})
+
+
+class TestBugsOfOurs:
+    def broken(self, monkeypatch: pytest.MonkeyPatch, victim: str, method: str = "schedule_one") -> Cluster:
+        cluster = small_cluster()
+        working = getattr(Scheduler, method)
+
+        def fails(scheduler: Scheduler, *arguments: object) -> object:
+            if method == "handle":
+                old, new, _ = arguments
+                if isinstance(new, Pod) and new.metadata.name == victim and not old:
+                    raise ZeroDivisionError("in the engine")
+                return working(scheduler, *arguments)
+            waiting = scheduler.queue.active()
+            if waiting and waiting[0].pod.metadata.name == victim:
+                scheduler.queue.pop()
+                raise ZeroDivisionError("in the engine")
+            return working(scheduler, *arguments)
+
+        monkeypatch.setattr(Scheduler, method, fails)
+        return cluster
+
+    def test_a_cycle_that_breaks_the_engine_is_told_and_the_rest_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        cluster = self.broken(monkeypatch, "worst")
+        cluster.add(small_pod("a"), small_pod("worst"), small_pod("b"))
+        cluster.run()
+        assert cluster.nodes_of() == {"a": "n0", "worst": "", "b": "n1"}
+        (failure,) = cluster.host.status().engine_failures
+        assert (failure.doing, failure.exception) == ("scheduling", "ZeroDivisionError: in the engine")
+        assert "test_engine_host.py" in failure.traceback
+        assert cluster.messages_of("worst") == ["internal error: ZeroDivisionError: in the engine"]
+        assert cluster.host.generation == 1
+        monkeypatch.undo()
+        cluster.pass_seconds(3)
+        assert cluster.nodes_of()["worst"]
+        cluster.check()
+
+    def test_an_object_that_breaks_the_engine_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("bayplan.live.engine_recovery.SHORTEST_REST_SECONDS", 0.0)
+        cluster = self.broken(monkeypatch, "worst", "handle")
+        cluster.add(small_pod("a"), small_pod("worst"), small_pod("b"))
+        cluster.run()
+        cluster.run()
+        assert cluster.nodes_of() == {"a": "n0", "worst": "", "b": "n1"}
+        assert [it.doing for it in cluster.host.status().engine_failures] == [
+            "taking in what was posted",
+            "making the scheduler anew",
+        ]
+        monkeypatch.undo()
+        cluster.add(small_pod("worst"))
+        cluster.run()
+        assert cluster.nodes_of()["worst"]
+        cluster.check()
+
+    def test_without_a_way_to_make_another_it_stops_and_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        cluster = self.broken(monkeypatch, "worst", "handle")
+        host = EngineHost(cluster.make(), Clock(paused=True), lambda actions: None)
+        host.post([ChangeEvent(ADDED, Pod, None, small_pod("worst"), 1)])
+        host.turn()
+        assert host.status().broken
+        assert host.step_decision().result(0) is False
+
+    def test_each_failure_soon_after_another_is_followed_by_a_longer_rest(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now = 100.0
+        monkeypatch.setattr("bayplan.live.engine_recovery.time.monotonic", lambda: now)
+        recovery, rests = EngineRecovery(), []
+        for _ in range(12):
+            recovery.begin(for_ever=False)
+            rests.append(round(recovery.seconds_left(), 1))
+            now += recovery.seconds_left()
+            recovery.end()
+        assert rests[:5] == [0.0, 0.1, 0.2, 0.4, 0.8]
+        assert rests[-1] == 30.0
+        now += 61
+        recovery.begin(for_ever=False)
+        assert recovery.seconds_left() == 0.0
+
+
+class TestThreads:
+    def started(self, cluster: Cluster) -> EngineHost:
+        cluster.clock.resume()
+        cluster.host.start()
+        return cluster.host
+
+    def until(self, condition: object, seconds: float = 10.0) -> None:
+        end = time.monotonic() + seconds
+        while not condition():  # type: ignore[operator]
+            assert time.monotonic() < end
+            time.sleep(0.005)
+
+    def test_it_schedules_by_itself_and_ends(self) -> None:
+        cluster = small_cluster()
+        host = self.started(cluster)
+        cluster.add(*(small_pod(f"p{number}") for number in range(6)))
+        self.until(lambda: host.status().decisions == 6)
+        assert host.ask(lambda scheduler: len(scheduler.assumed)) == 6
+        host.stop()
+        assert not [thread for thread in threading.enumerate() if thread.name == "bayplan-engine"]
+
+    def test_a_question_that_gets_no_answer_in_time_says_why(self) -> None:
+        cluster = small_cluster(make_troublemaker("reserve", "sleep"), deadline_seconds=1.0)
+        host = self.started(cluster)
+        cluster.add(small_pod("bad"))
+        self.until(lambda: host.status().running_plugin is not None)
+        assert host.status().busy_since_ns is not None
+        with pytest.raises(EngineBusy, match="it waits for Reserve of plugin Trouble"):
+            host.ask(len, timeout=0.05)  # type: ignore[arg-type]
+        assert host.ask(lambda scheduler: 7, timeout=5) == 7
+        host.stop()
+
+    def test_it_is_replaced_when_its_bindings_are_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(engine_host, "DRAIN_SECONDS", 30.0)
+        cluster = small_cluster()
+        host = self.started(cluster)
+        cluster.add(small_pod("p"))
+        self.until(lambda: host.status().pending_bindings == 1)
+        replacing = threading.Thread(target=host.replace, args=(cluster.make,))
+        replacing.start()
+        time.sleep(0.1)
+        assert host.generation == 0
+        cluster._bind(next(action for action in cluster.actions if isinstance(action, Bind)))
+        replacing.join(10)
+        assert host.generation == 1
+        assert host.ask(lambda scheduler: [*scheduler.state.pods]) == ["default/p"]
+        host.stop()
+
+    def test_timers_run_in_the_time_of_the_clock(self) -> None:
+        cluster = small_cluster()
+        cluster.clock.set_speed(1000.0)
+        host = self.started(cluster)
+        cluster.add(small_pod("big", cpu="50"))
+        begin = time.monotonic()
+        # Unschedulable pods are tried again after five minutes.
+        self.until(lambda: host.status().decisions == 2)
+        assert time.monotonic() - begin < 5
+        first, second = (cluster.decisions[number].time_ns for number in cluster.decisions.numbers_of("default/big"))
+        assert 300 * SECOND <= second - first < 400 * SECOND
+        host.stop()
+
+
+def test_records_can_be_read_while_the_engine_writes() -> None:
+    cluster = small_cluster(nodes=8)
+    cluster.clock.resume()
+    cluster.host.start()
+    stop, problems = threading.Event(), list[Exception]()
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                for number in range(cluster.decisions.oldest_full, len(cluster.decisions)):
+                    decision = cluster.decisions.decision(number)
+                    assert decision.total.max() == decision.record.total
+        except LookupError:
+            pass
+        except Exception as problem:
+            problems.append(problem)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for number in range(150):
+        cluster.add(make_pod(f"p{number}").req(cpu="100m").obj())
+        if number % 10 == 0:
+            cluster.add(make_node(f"m{number}").capacity(cpu="4", memory="8Gi", pods="20").obj())
+            time.sleep(0.002)
+    end = time.monotonic() + 20
+    while len(cluster.decisions) < 150 and time.monotonic() < end:
+        time.sleep(0.01)
+    stop.set()
+    for reader in readers:
+        reader.join()
+    cluster.host.stop()
+    assert not problems
+    assert isinstance(cluster.decisions, DecisionStore)
+    assert {record.outcome for record in cluster.decisions} == {Outcome.SCHEDULED}

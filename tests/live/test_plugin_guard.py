@@ -1,0 +1,134 @@
+"""A plugin may fail at every extension point, in every way: its cycle ends in an error, and everything else goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.engine.records import Outcome
+from tests.live.hosts import incidents, make_troublemaker, small_cluster, small_pod
+
+CYCLE = ("sign_pod", "compile", "pre_filter", "filter", "pre_score", "score")
+"""Methods whose failure ends the cycle before the pod has a node."""
+
+LATER = ("reserve", "permit", "pre_bind", "bind")
+"""Methods whose failure takes the node back."""
+
+POINTS = {
+    "sign_pod": "PreFilter",
+    "compile": "PreFilter",
+    "pre_filter": "PreFilter",
+    "pre_score": "PreScore",
+    "pre_bind": "PreBind",
+}
+
+
+def point_of(at: str) -> str:
+    return POINTS.get(at, at.capitalize())
+
+
+@pytest.mark.parametrize(
+    ("how", "want"),
+    [
+        ("raise", "KeyError: 'zone' (hosts.py:"),
+        ("sleep", "cut off after 0.2s at method() (hosts.py:"),
+        ("loop", "cut off after 0.2s at method() (hosts.py:"),
+    ],
+    ids=["an exception is told with its line", "a sleeper is cut off", "a loop is cut off"],
+)
+@pytest.mark.parametrize("at", [*CYCLE, *LATER])
+def test_a_failure_ends_its_own_cycle_with_an_error(at: str, how: str, want: str) -> None:
+    cluster = small_cluster(make_troublemaker(at, how))
+    cluster.add(small_pod("bad"), small_pod("good"))
+    cluster.run()
+    assert cluster.nodes_of() == {"bad": "", "good": "n0"}
+    *_, message = cluster.messages_of("bad")
+    assert message.startswith(f'running {point_of(at)} plugin "Trouble": {want}')
+    number = cluster.decisions.numbers_of("default/bad")[-1]
+    assert cluster.decisions[number].outcome is Outcome.ERROR
+    assert cluster.host.status().queue["backoff"] == 1
+    assert {told[0] for told in incidents(cluster)} == {point_of(at)}
+    cluster.check()
+    assert not cluster.host.status().engine_failures
+
+
+@pytest.mark.parametrize("at", [*CYCLE, *LATER])
+def test_the_pod_gets_its_node_once_the_plugin_behaves(at: str) -> None:
+    plugin = make_troublemaker(at, "raise")
+    cluster = small_cluster(plugin)
+    cluster.add(small_pod("bad"), small_pod("good"))
+    cluster.run()
+    plugin.how = "well"
+    cluster.pass_seconds(15)
+    assert cluster.nodes_of()["bad"]
+    cluster.check()
+
+
+@pytest.mark.parametrize(
+    ("at", "want"),
+    [
+        ("filter", "filter() returned 42, wanted an array of 2 integers"),
+        ("score", "score() returned 42, wanted an array of 2 integers"),
+        ("pre_filter", "pre_filter() returned 42, wanted a PreFilterResult or a Status"),
+        ("scale", "scale() returned 42, wanted a tuple"),
+        ("reserve", "returned 42, wanted a Status"),
+        ("permit", "returned 42, wanted a tuple"),
+        ("pre_bind", "returned 42, wanted a Status"),
+        ("bind", "returned 42, wanted a Status"),
+    ],
+)
+def test_an_answer_that_is_none_is_a_failure(at: str, want: str) -> None:
+    cluster = small_cluster(make_troublemaker(at, "nonsense"))
+    cluster.add(small_pod("bad"))
+    cluster.run()
+    assert want in cluster.messages_of("bad")[-1]
+    cluster.check()
+
+
+def test_a_gate_that_fails_keeps_the_pod_out_until_something_happens() -> None:
+    plugin = make_troublemaker("pre_enqueue", "raise")
+    cluster = small_cluster(plugin)
+    cluster.add(small_pod("bad"), small_pod("good"))
+    cluster.run()
+    assert cluster.nodes_of() == {"bad": "", "good": "n0"}
+    assert cluster.host.status().queue["gated"] == 1
+    plugin.how = "well"
+    cluster.add(small_pod("other"))
+    cluster.run()
+    assert cluster.nodes_of()["bad"]
+
+
+@pytest.mark.parametrize("at", ["unreserve", "post_bind", "post_filter", "stop_waiting"])
+def test_what_nobody_can_help_is_noted_and_passed_over(at: str) -> None:
+    cluster = small_cluster(make_troublemaker(at, "raise"))
+    cluster.refuses.add("default/bad")
+    cluster.add(small_pod("bad"), small_pod("bad-and-big", cpu="100"), small_pod("good"))
+    cluster.run()
+    cluster.refuses.clear()
+    cluster.pass_seconds(10)
+    assert {name: bool(node) for name, node in cluster.nodes_of().items()} == {
+        "bad": True,
+        "bad-and-big": False,
+        "good": True,
+    }
+    cluster.check()
+
+
+def test_reasons_that_can_not_be_told_end_the_cycle() -> None:
+    plugin = make_troublemaker("reasons", "raise")
+    plugin.says = {"refuses": ("n0", "n1")}
+    cluster = small_cluster(plugin)
+    cluster.add(small_pod("bad"))
+    cluster.run()
+    assert cluster.messages_of("bad")[-1].startswith('running Filter plugin "Trouble": KeyError')
+    cluster.check()
+
+
+def test_a_plugin_whose_calls_never_end_is_not_called_any_more() -> None:
+    plugin = make_troublemaker("reserve", "sleep")
+    cluster = small_cluster(plugin, deadline_seconds=0.05)
+    cluster.add(*(small_pod(f"bad-{number}") for number in range(6)), small_pod("good"))
+    cluster.run()
+    assert [told[1] for told in incidents(cluster)][-1] == "not called: 4 earlier calls have not ended"
+    # Nobody knows which of its calls would end: it fails as a whole, its pods wait.
+    assert cluster.nodes_of()["good"] == ""
+    cluster.check()
