@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from bayplan.analysis.explain import attempts_of
+from bayplan.analysis.verdict import pod_verdict
+from bayplan.engine.decision import Decision
+from bayplan.engine.records import RecordLevel
+from tests.service.lab import Lab, node, pod, run
+
+NODES = [
+    *(node(f"n{number}", zone="ab"[number % 2]) for number in range(6)),
+    node("large", zone="a", cpu="16", memory="64Gi"),
+    node("tainted", taints=[{"key": "gpu", "effect": "NoSchedule"}], cpu="64"),
+    node("off", unschedulable=True),
+]
+
+
+async def _latest(lab: Lab, key: str) -> Decision:
+    return lab.server.decisions.decision(lab.server.decisions.numbers_of(key)[-1])
+
+
+def test_the_matrix_is_the_decision() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(*(pod(f"p{number}", cpu="500m") for number in range(8)), pod("wide", cpu="10"))
+        await lab.settle()
+        for name in ("p0", "p7", "wide"):
+            decision = await _latest(lab, f"default/{name}")
+            answer = await lab.get(f"/pods/default/{name}/attempts/latest/matrix", exhaustive=1)
+            assert answer["winner"] == decision.record.node
+            assert answer["tie_set"] == sorted(decision.ties)
+            assert answer["counts"]["fit"] == int(decision.feasible.sum())
+            assert [each["name"] for each in answer["scorers"]] == list(decision.scorers)
+            _same(answer, decision)
+            columns = await lab.get(f"/pods/default/{name}/attempts/latest/matrix", exhaustive=1, form="columns")
+            names = list(answer["rows"][0])
+            assert [
+                dict(zip(names, row, strict=True)) for row in zip(*(columns["rows"][n] for n in names), strict=True)
+            ] == (answer["rows"])
+
+    run(test, *NODES)
+
+
+def _same(answer: Any, decision: Decision) -> None:
+    """Compare each cell with the record's arrays."""
+    assert sorted(row["node"] for row in answer["rows"]) == sorted(decision.names)
+    for row in answer["rows"]:
+        place = decision.names.index(row["node"])
+        fits = bool(decision.feasible[place])
+        scored = fits and decision.total[place] >= 0
+        assert row["total"] == (int(decision.total[place]) if scored else None)
+        assert row["tie"] == (row["node"] in decision.ties)
+        for name, values in (
+            ("raw", decision.raw),
+            ("normalized", decision.normalized),
+            ("weighted", decision.weighted),
+        ):
+            assert row[name] == ([int(each) for each in values[:, place]] if scored else [None] * len(decision.scorers))
+        for number, index in enumerate(row["filters"]):
+            if index is None:
+                assert not (decision.allowed[place] and decision.examined[place])
+                continue
+            status = answer["statuses"][index]
+            verdict = int(decision.codes[number, place])
+            assert (status["code"] == "Success") == (verdict == 0)
+            if verdict:
+                want = decision.statuses[number, verdict]
+                assert (status["reasons"], status["plugin"]) == (list(want.reasons), decision.filters[number])
+        failure = decision.first_failure(place)
+        assert row["plugin"] == ("" if fits or failure is None else failure.plugin)
+
+
+def test_rows_stand_by_total_and_then_by_nearness() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("a", cpu="3", nodeName="n0"), pod("b", cpu="2", nodeName="n1"), pod("wide", cpu="5"))
+        await lab.settle()
+        answer = await lab.get("/pods/default/wide/attempts/latest/matrix")
+        rows = answer["rows"]
+        fitting = [row for row in rows if row["total"] is not None or not row["plugin"]]
+        assert rows[0]["node"] == "large"
+        assert len(fitting) == answer["counts"]["fit"] == 1
+        failed = [row["node"] for row in rows[1:]]
+        # One has room and a taint; empty ones lack one CPU, n1 three, n0 four; the cordoned one would not even take it.
+        assert failed == ["tainted", "n2", "n3", "n4", "n5", "n1", "n0", "off"]
+        assert rows[2]["gap"] == "short of 1 cpu (asks 5, 4 free)"
+        assert rows[7]["gap"] == "short of 4 cpu (asks 5, 1 free)"
+        nearest = await lab.get("/pods/default/wide/attempts/latest/matrix", only="nearest", limit=2)
+        assert [row["node"] for row in nearest["rows"]] == ["tainted", "n2"]
+        named = await lab.get("/pods/default/wide/attempts/latest/matrix", q="LAR")
+        assert [row["node"] for row in named["rows"]] == ["large"]
+        by_name = await lab.get("/pods/default/wide/attempts/latest/matrix", sort="-node")
+        assert [row["node"] for row in by_name["rows"]] == sorted((row["node"] for row in rows), reverse=True)
+
+    run(test, *NODES)
+
+
+def test_filters_behind_the_first_failure_show_only_on_request() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("huge", cpu="100"))
+        await lab.settle()
+        plain = await lab.get("/pods/default/huge/attempts/latest/matrix", q="off")
+        whole = await lab.get("/pods/default/huge/attempts/latest/matrix", q="off", exhaustive=1)
+        first = next(place for place, index in enumerate(plain["rows"][0]["filters"]) if index)
+        assert plain["rows"][0]["filters"][first + 1 :] == [None] * (len(plain["filters"]) - first - 1)
+        assert None not in whole["rows"][0]["filters"]
+        assert sum(bool(index) for index in whole["rows"][0]["filters"]) > 1
+
+    run(test, *NODES)
+
+
+def test_a_pod_begins_with_the_sentence_of_explain() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("small"), pod("huge", cpu="100"), pod("gated", schedulingGates=[{"name": "a/b"}]))
+        await lab.settle()
+        for name in ("small", "huge", "gated"):
+            key = f"default/{name}"
+            answer = await lab.get(f"/pods/default/{name}")
+            explained = await lab.get(f"/pods/default/{name}/explanation")
+            source = await lab.service.observation.source_of(key)
+            lives = source.lives_of(key)
+            verdict = pod_verdict(source, lives[-1], attempts_of(source, lives[-1], lives))
+            assert answer["sentence"] == explained["verdict"] == verdict == f"{key} {answer['short']}"
+            assert len(answer["attempts"]) == len(lab.server.decisions.numbers_of(key))
+            assert answer["manifest"]["metadata"]["name"] == name
+            assert f"name: {name}" in answer["manifest_text"]
+            assert answer["pod"]["requests"]["cpu"] == {"small": 1000, "huge": 100_000, "gated": 1000}[name]
+        huge = await lab.get("/pods/default/huge")
+        assert huge["status"] == "waiting"
+        assert huge["queue"]["tier"] in ("unschedulable", "backoff")
+        assert sum(each["nodes"] for each in huge["rejections"]) == len(NODES)
+        gated = await lab.get("/pods/default/gated")
+        assert (gated["status"], gated["queue"]["tier"]) == ("gated", "gated")
+        assert "waiting for scheduling gates" in gated["sentence"]
+
+    run(test, *NODES)
+
+
+def test_preemption_tells_victims_and_the_pod_that_made_room() -> None:
+    async def test(lab: Lab) -> None:
+        high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+        await lab.create(high, *(pod(f"low-{number}", cpu="3") for number in range(2)))
+        await lab.settle()
+        await lab.create(pod("urgent", cpu="4", priorityClassName="high", terminationGracePeriodSeconds=0))
+        await lab.settle()
+        found = await lab.get("/pods/default/urgent/attempts/1/preemption")
+        record = lab.server.decisions[lab.server.decisions.numbers_of("default/urgent")[0]]
+        chosen = next(each for each in found["candidates"] if each["chosen"])
+        assert chosen["node"] == record.nominated_node == found["chosen"]
+        assert [victim["pod"] for victim in chosen["victims"]] == list(record.victims)
+        page = await lab.get("/pods/default/urgent")
+        assert page["attempts"][0]["victims"] == list(record.victims)
+        gone = await lab.get(f"/pods/{record.victims[0]}")
+        assert gone["status"] in ("deleted", "terminating")
+        assert (await lab.get("/pods/default/low-0/attempts/latest/preemption")) is None
+
+    run(test, node("n1"), node("n2"))
+
+
+def test_a_pod_that_has_gone_keeps_its_page() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("brief"))
+        await lab.settle()
+        await lab.api("DELETE", "/api/v1/namespaces/default/pods/brief", {"gracePeriodSeconds": 0})
+        await lab.settle()
+        page = await lab.get("/pods/default/brief")
+        assert (page["deleted"], page["status"], page["manifest"]) == (True, "deleted", None)
+        assert page["sentence"].startswith("default/brief was on ")
+        assert (await lab.get("/pods/default/brief/attempts/latest/matrix"))["kept"]
+        assert (await lab.get("/pods", q="brief"))["total"] == 0
+
+    run(test, *NODES)
+
+
+def test_attempts_and_pods_that_do_not_exist_are_refused() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("p"))
+        await lab.settle()
+        assert (await lab.get("/pods/default/q", want=404))["error"]["what"] == "pod"
+        missing = await lab.get("/pods/default/p/attempts/7/matrix", want=404)
+        assert missing["error"]["wanted"] == "one of 1 to 1, or latest"
+        assert (await lab.get("/pods/default/p/explanation", want=404, attempt=7))["error"]["got"] == "7"
+        assert (await lab.get("/pods/default/p/explanation", want=404, node="x"))["error"]["what"] == "node"
+        assert (await lab.get("/pods/default/p/attempts/latest/matrix", want=400, sort="x"))["error"]["what"] == "sort"
+        assert (await lab.get("/pods", want=400, status="sleeping"))["error"]["what"] == "status"
+
+    run(test, *NODES)
+
+
+def test_summaries_have_no_matrix_and_say_so() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("p"))
+        await lab.settle()
+        matrix = await lab.get("/pods/default/p/attempts/latest/matrix")
+        assert (matrix["kept"], matrix["rows"]) == (False, [])
+        assert matrix["why"] == "only summaries are recorded at this record level"
+        assert (await lab.get("/pods/default/p"))["rejections"] == []
+        assert (await lab.get("/pods/default/p/explanation"))["notes"]
+
+    run(test, *NODES, level=RecordLevel.SUMMARY)
+
+
+def test_names_stay_what_they_are() -> None:
+    hostile = ["a" * 253, "x.y-z.0", "0"]
+    queries = ["<script>alert(1)</script>", "\u202eabc", "%00", "a'b\"c\\", "🙂", "../../etc/passwd", "\x00"]
+
+    async def test(lab: Lab) -> None:
+        await lab.create(*(pod(name) for name in hostile))
+        await lab.settle()
+        for name in hostile:
+            assert (await lab.get(f"/pods/default/{name}"))["pod"]["name"] == name
+        for text in queries:
+            assert (await lab.get("/pods", q=text))["items"] == []
+            assert (await lab.get("/nodes", q=text))["items"] == []
+            refused = await lab.client.get(f"/bayplan/v1/pods/default/{quote(text, safe='')}")
+            assert refused.status_code == 404
+            assert refused.headers["content-type"] == "application/json"
+            assert (await lab.get("/pods", reason=text, facets=1))["total"] == 0
+
+    run(test, *NODES)
+
+
+def test_margins_in_the_table_are_those_of_the_totals() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(*(pod(f"p{number}", cpu="700m") for number in range(5)))
+        await lab.settle()
+        items = {item["name"]: item for item in (await lab.get("/pods"))["items"]}
+        for name, item in items.items():
+            decision = await _latest(lab, f"default/{name}")
+            totals = np.unique(decision.total[decision.total >= 0])
+            if len(totals) > 1:
+                assert item["why"].startswith(f"+{int(totals[-1] - totals[-2]):,} over ")
+            else:
+                assert item["why"].startswith("best of ")
+
+    run(test, *NODES)
