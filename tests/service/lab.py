@@ -109,12 +109,13 @@ async def lab(
         running = Lab(server, service, client)
         await running.create(*documents)
         server.start()
-        await service.start()
+        service.start()
         try:
             await running.settle()
             yield running
         finally:
-            await service.stop()
+            service.end_streams()
+            service.close()
             server.stop()
 
 

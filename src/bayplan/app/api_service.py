@@ -11,6 +11,8 @@ from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
 from bayplan.base.clock import Clock
 from bayplan.formats.documents import read_documents
 from bayplan.formats.files import find_files, read_bytes
+from bayplan.service.application import Service as OwnApi
+from bayplan.ui.application import Page
 
 
 class Service:
@@ -19,12 +21,18 @@ class Service:
     Args:
         server: listens. simulator: what it is about.
         loaded: what was read from files.
+
+    Attributes:
+        own_api: our own API of the simulator.
     """
 
     def __init__(self, server: ApiServer, simulator: SimulatorServer, loaded: Loaded) -> None:
         self.server = server
         self.simulator = simulator
         self.loaded = loaded
+        self.own_api = OwnApi(simulator, token=server.options.token)
+        server.mount(Page())
+        server.mount(self.own_api, on_end=self.own_api.end_streams)
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
         """Serve until the process is told to end.
@@ -38,16 +46,19 @@ class Service:
 
         def ready() -> None:
             self.simulator.start()
+            self.own_api.start()
             if on_ready is not None:
                 on_ready()
 
         try:
             self.server.run(on_ready=ready)
         finally:
+            self.own_api.close()
             self.simulator.stop()
 
     def close(self) -> None:
         """Close what does not run."""
+        self.own_api.close()
         self.simulator.stop()
         self.server.close()
 

@@ -69,21 +69,19 @@ class Service:
             (Route(f"{ROOT}{path}", _unused, methods=[method]), handler) for method, path, handler in _ROUTES
         ]
 
-    async def start(self) -> None:
-        """Begin the work that goes on beside requests. On the loop."""
+    def start(self) -> None:
+        """Begin the work that goes on beside requests. On the loop, where it ends with it."""
         self._stream = Stream(self.observation)
         self._stream.start()
-
-    async def stop(self) -> None:
-        """End it."""
-        if self._stream is not None:
-            await self._stream.stop()
-        self.observation.close()
 
     def end_streams(self) -> None:
         """End all streams, so that a server that stops need not wait for them."""
         if self._stream is not None:
-            self._stream.end_clients()
+            self._stream.stop()
+
+    def close(self) -> None:
+        """End the worker threads; when no request is answered any more."""
+        self.observation.close()
 
     def answers(self, scope: Scope) -> bool:
         """Say whether a request is for this API."""

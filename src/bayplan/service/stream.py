@@ -98,19 +98,13 @@ class Stream:
         """Begin to tick."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    async def stop(self) -> None:
-        """End all clients and the ticker."""
-        self.end_clients()
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
-
-    def end_clients(self) -> None:
-        """Let all clients come to their end."""
+    def stop(self) -> None:
+        """Let all clients come to their end, and tick no more."""
         for client in self._clients:
             client.end()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
 
     # --- clients ------------------------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ class Application:
 
     Attributes:
         mounts: applications beside it, which are asked first; they see to access themselves.
+        on_end: are called when streams are to end; applications beside it have streams of their own.
     """
 
     def __init__(self, api: Api, *, token: str = "", recorder: DurableRecorder | None = None) -> None:
@@ -56,6 +57,7 @@ class Application:
         self._access = Access(token)
         self._recorder = recorder
         self.mounts: list[Mount] = []
+        self.on_end: list[Callable[[], None]] = []
         self._ending: set[asyncio.Future[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -164,6 +166,8 @@ class Application:
 
     def end_streams(self) -> None:
         """End all watches, so that a server that stops need not wait for them."""
+        for end in self.on_end:
+            end()
         for ending in list(self._ending):
             if not ending.done():
                 ending.set_result(None)

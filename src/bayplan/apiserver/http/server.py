@@ -102,9 +102,15 @@ class ApiServer:
         self._server: _Server | None = None
         self._failure: Exception | None = None
 
-    def mount(self, *applications: Mount) -> None:
-        """Let applications answer their paths beside the API; the first that takes a request has it."""
-        self._application.mounts += applications
+    def mount(self, application: Mount, *, on_end: Callable[[], None] | None = None) -> None:
+        """Let an application answer its paths beside the API; of several the first that takes a request has it.
+
+        Args:
+            application: that is asked. on_end: ends its streams when the server stops.
+        """
+        self._application.mounts.append(application)
+        if on_end is not None:
+            self._application.on_end.append(on_end)
 
     def _url(self) -> str:
         host, port = self._socket.getsockname()[:2]
