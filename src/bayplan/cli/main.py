@@ -39,6 +39,7 @@ VERBS = (
     Verb("config", "Check a scheduler configuration, or convert an older one."),
     Verb("conformance", "Compare our answers with recorded answers of a real scheduler."),
     Verb("up", "Serve the Kubernetes API for kubectl, clients and schedulers."),
+    Verb("schedule", "Schedule the pods of a cluster, as its second scheduler or as the only one."),
     Verb("extender", "Serve plugins as an HTTP extender for a stock kube-scheduler."),
     Verb("example", "Print where the bundled example lies, or copy it."),
 )

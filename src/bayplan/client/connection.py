@@ -10,7 +10,7 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import aiohttp
 from yarl import URL
@@ -50,6 +50,18 @@ class StreamRefused(Exception):
         self.response = response
 
 
+class RequestObserver(Protocol):
+    """Who wants to know of requests: metrics."""
+
+    def waited(self, host: str, method: str, seconds: float) -> None:
+        """Take in how long a request waited for its turn."""
+        ...
+
+    def answered(self, host: str, method: str, code: str, seconds: float) -> None:
+        """Take in an answer; the code is ``<error>`` where none came."""
+        ...
+
+
 class ApiConnection:
     """Talks to one API server. Belongs to one event loop; close it in the end.
 
@@ -57,12 +69,23 @@ class ApiConnection:
         access: where it is, and who we are.
         user_agent: who asks; the API server tells from it who manages a field.
         qps, burst: the rate limit, as in a scheduler's configuration; a negative `qps` is none.
+        request_seconds: how long an answer may take.
+        observer: is told of every request.
     """
 
     def __init__(
-        self, access: ClusterAccess, *, user_agent: str, qps: float = DEFAULT_QPS, burst: int = DEFAULT_BURST
+        self,
+        access: ClusterAccess,
+        *,
+        user_agent: str,
+        qps: float = DEFAULT_QPS,
+        burst: int = DEFAULT_BURST,
+        request_seconds: float = REQUEST_SECONDS,
+        observer: RequestObserver | None = None,
     ) -> None:
         self.access = access
+        self._observer = observer
+        self._host = URL(access.url).authority
         self._user_agent = user_agent
         self._loop = asyncio.get_running_loop()
         self._limiter = RateLimiter(qps, burst, self._loop.time())
@@ -73,7 +96,7 @@ class ApiConnection:
         self._slots = asyncio.Semaphore(MOST_CONNECTIONS)
         self._session = aiohttp.ClientSession(
             connector=connector,
-            timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=request_seconds, sock_connect=CONNECT_SECONDS),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
@@ -100,9 +123,13 @@ class ApiConnection:
         response = ApiResponse(NO_ANSWER)
         renewed = False
         for attempt in range(MOST_REFUSALS + 1):
-            await self._wait_for_turn()
+            await self._wait_for_turn(request.method)
             async with self._slots:
+                began = self._loop.time()
                 response, retry_after = await self._ask(request)
+            if self._observer is not None:
+                code = str(response.status) if response.status != NO_ANSWER else "<error>"
+                self._observer.answered(self._host, request.method, code, self._loop.time() - began)
             if response.status == _UNAUTHORIZED and not renewed:
                 renewed = True
                 if await self.access.refresh():
@@ -113,8 +140,10 @@ class ApiConnection:
             await asyncio.sleep(retry_after or 0.0)
         return response
 
-    async def _wait_for_turn(self) -> None:
+    async def _wait_for_turn(self, method: str) -> None:
         seconds = self._limiter.reserve(self._loop.time())
+        if self._observer is not None:
+            self._observer.waited(self._host, method, seconds)
         if seconds:
             await asyncio.sleep(seconds)
 
@@ -172,7 +201,7 @@ class ApiConnection:
             StreamRefused: the server says no.
             ConnectionLost: there is no server, or it went away.
         """
-        await self._wait_for_turn()
+        await self._wait_for_turn("GET")
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds + SILENCE_SECONDS)
         url = self._url(path, query)
         try:

@@ -1,0 +1,326 @@
+"""A scheduler for a cluster that has an API server: the wiring of feed, engine, dispatcher, leader election, probes and metrics.
+
+The engine has a thread; everything else happens on one event loop. The way of a pod: watch, decision, binding, the watch that
+confirms it, the event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
+from bayplan.base.clock import Clock
+from bayplan.base.errors import EngineBusy
+from bayplan.client.cluster_access import ClusterAccess, open_access
+from bayplan.client.connection import ApiConnection
+from bayplan.client.exchanges import carry_out
+from bayplan.engine.actions import Action
+from bayplan.engine.records import RecordLevel
+from bayplan.engine.scheduler import Scheduler
+from bayplan.live.cluster_feed import ClusterFeed, ObjectChange
+from bayplan.live.decision_store import DecisionStore, Retention
+from bayplan.live.dispatcher import Dispatcher
+from bayplan.live.engine_host import EngineHost
+from bayplan.live.health import LEADER_GRACE_SECONDS, HealthServer
+from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
+from bayplan.live.metrics import QueueFigures, SchedulerMetrics
+from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
+
+USER_AGENT = "kube-scheduler/v1.36.3 (bayplan) kubernetes/scheduler"
+"""The API server takes the name of the manager of fields from what stands before the slash: the stock scheduler's."""
+
+SECOND_NS = 1_000_000_000
+SWITCH_SECONDS = 0.0005
+DRAIN_SECONDS = 5.0
+WATCHDOG_SECONDS = 0.5
+FIGURES_SECONDS = 1.0
+_log = logging.getLogger("bayplan.scheduler")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveOptions:
+    """What a user can say.
+
+    Attributes:
+        kubeconfig, context: where the cluster is; see `bayplan.client.cluster_access.open_access`.
+        scheduler: configuration, plugins, gates, seed.
+        leader_elect: None leaves it to the configuration.
+        qps, burst: instead of the configuration's `clientConnection`.
+        listen, port: of probes and metrics; a port below 0 serves none.
+        certificate, key: of TLS for them.
+        plugin_deadline_seconds: how long a call of a custom plugin may take.
+    """
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    scheduler: SchedulerOptions = field(default_factory=SchedulerOptions)
+    leader_elect: bool | None = None
+    qps: float | None = None
+    burst: int | None = None
+    listen: str = "127.0.0.1"
+    port: int = 10259
+    certificate: Path | None = None
+    key: Path | None = None
+    plugin_deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
+
+
+class LiveScheduler:
+    """One process that schedules, or waits for its turn to.
+
+    Args:
+        options: what is wanted.
+        tell: is given a line for each thing that users should see.
+
+    Raises:
+        InputError: a configuration or a plugin that can't be used.
+    """
+
+    def __init__(self, options: LiveOptions, tell: Callable[[str], None]) -> None:
+        self.options = options
+        self._tell = tell
+        self._clock = Clock()
+        self._runner = PluginRunner(options.plugin_deadline_seconds, now_ns=self._clock.now_ns)
+        self.settings: SchedulerSettings = read_settings(options.scheduler, self._runner)
+        self._metrics = SchedulerMetrics(self._figures)
+        self._engine: EngineHost | None = None
+        self._feed: ClusterFeed | None = None
+        self._elector: LeaderElector | None = None
+        self._stop = asyncio.Event()
+        self._lease_lost = False
+
+    def run(self) -> int:
+        """Work until the process is told to end; return its exit code: 1 where another has taken the lease over.
+
+        Raises:
+            InputError: kubeconfig, API server or address can't be used.
+        """
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        try:
+            asyncio.run(self._run())
+        finally:
+            sys.setswitchinterval(before)
+            self._runner.close()
+            self.settings.connections.close()
+        return int(self._lease_lost)
+
+    # --- its life -----------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        named = self.settings.configuration.client_connection.kubeconfig
+        kubeconfig = self.options.kubeconfig or (Path(named) if named else None)
+        access = await open_access(kubeconfig, self.options.context)
+        async with self._connection(access) as main, self._connection(access) as events:
+            feed = self._feed = ClusterFeed(main, self._take_changes)
+            health = self._health()
+            with _signals(self._stop):
+                try:
+                    await feed.open()
+                    if health is not None:
+                        health.start()
+                        self._tell(f"probes and metrics at {health.url}")
+                    self._tell(f"following {access.url}")
+                    await self._unless_stopped(self._schedule(access, main, events, feed))
+                finally:
+                    await feed.close()
+                    if health is not None:
+                        await health.stop()
+
+    def _connection(self, access: ClusterAccess, request_seconds: float = 60.0) -> ApiConnection:
+        declared = self.settings.configuration.client_connection
+        return ApiConnection(
+            access,
+            user_agent=USER_AGENT,
+            qps=declared.qps if self.options.qps is None else self.options.qps,
+            burst=declared.burst if self.options.burst is None else self.options.burst,
+            request_seconds=request_seconds,
+            observer=self._metrics.requests,
+        )
+
+    async def _unless_stopped(self, work: Coroutine[object, object, None]) -> None:
+        """Do something until it ends, or the process is told to end: then it is cancelled, and waited for."""
+        task = asyncio.ensure_future(work)
+        stopped = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    async def _schedule(
+        self, access: ClusterAccess, main: ApiConnection, events: ApiConnection, feed: ClusterFeed
+    ) -> None:
+        if not self.settings.configuration.delay_cache_until_active:
+            await feed.wait_until_synced()
+        if not self._elects:
+            await self._work(main, events, feed)
+            return
+        options = self._election()
+        async with self._connection(access, options.renew_deadline_seconds / 2) as leases:
+            elector = self._elector = self._candidate(options)
+            name = options.resource_name
+            self._metrics.set_leading(name, leads=False)
+            self._tell(f"waiting for the lease {options.resource_namespace}/{name} as {elector.identity}")
+            try:
+                await carry_out(elector.acquire(), leases.send, asyncio.sleep)
+                self._metrics.set_leading(name, leads=True)
+                self._tell("leading")
+                working = asyncio.ensure_future(self._work(main, events, feed))
+                holding = asyncio.ensure_future(self._hold(elector, leases))
+                try:
+                    done, _ = await asyncio.wait((working, holding), return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        task.result()
+                finally:
+                    for task in (working, holding):
+                        task.cancel()
+                    await asyncio.gather(working, holding, return_exceptions=True)
+            finally:
+                self._metrics.set_leading(name, leads=False)
+                if elector.leads:
+                    await carry_out(elector.release(), leases.send, asyncio.sleep)
+
+    async def _hold(self, elector: LeaderElector, leases: ApiConnection) -> None:
+        """Renew the lease; return when it is lost."""
+        options = elector.options
+        renewing = asyncio.ensure_future(carry_out(elector.renew(), leases.send, asyncio.sleep))
+        longest_ns = int((options.renew_deadline_seconds + options.retry_period_seconds) * SECOND_NS)
+        try:
+            while not renewing.done() and self._clock.now_ns() - elector.renewed_ns < longest_ns:
+                await asyncio.wait((renewing,), timeout=WATCHDOG_SECONDS)
+        finally:
+            renewing.cancel()
+        elector.leads = False
+        self._lease_lost = True
+        self._tell("the lease was lost")
+
+    async def _work(self, main: ApiConnection, events: ApiConnection, feed: ClusterFeed) -> None:
+        """Schedule until this is cancelled, then finish what was begun."""
+        await feed.wait_until_synced()
+        dispatcher = Dispatcher(main, events, feed, host_name=socket.gethostname(), now_ns=self._clock.now_ns)
+        engine = self._engine = self._make_engine(dispatcher)
+        dispatcher.engine = engine
+        feed.begin()
+        engine.start()
+        self._tell("scheduling")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            # Decide no more, then let what was decided reach the cluster.
+            await asyncio.to_thread(engine.stop)
+            await dispatcher.drain(DRAIN_SECONDS)
+
+    def _make_engine(self, dispatcher: Dispatcher) -> EngineHost:
+        make = self.settings.maker(self._clock)
+        scheduler = make()
+        scheduler.records = DecisionStore(RecordLevel.SUMMARY, Retention())
+        engine = EngineHost(
+            scheduler, self._clock, partial(self._take_actions, dispatcher), remake=make, runner=self._runner
+        )
+        engine.on_cycle = self._metrics.on_cycle
+        return engine
+
+    def _take_actions(self, dispatcher: Dispatcher, actions: Sequence[Action]) -> None:
+        self._metrics.on_actions(actions, self._clock.now_ns())
+        dispatcher.take(actions)
+
+    def _take_changes(self, changes: Sequence[ObjectChange]) -> None:
+        if self._engine is not None:
+            self._engine.post(changes)
+
+    # --- leader election ----------------------------------------------------------------------------------------------
+
+    @property
+    def _elects(self) -> bool:
+        wanted = self.options.leader_elect
+        return self.settings.configuration.leader_election.leader_elect if wanted is None else wanted
+
+    def _election(self) -> LeaderElectionOptions:
+        declared = self.settings.configuration.leader_election
+        return LeaderElectionOptions(
+            resource_name=declared.resource_name,
+            resource_namespace=declared.resource_namespace,
+            lease_duration_seconds=declared.lease_duration_ns // SECOND_NS,
+            renew_deadline_seconds=declared.renew_deadline_ns / SECOND_NS,
+            retry_period_seconds=declared.retry_period_ns / SECOND_NS,
+        )
+
+    def _candidate(self, options: LeaderElectionOptions) -> LeaderElector:
+        return LeaderElector(
+            options,
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            controller=self.settings.configuration.profiles[0].scheduler_name,
+            now_ns=self._clock.now_ns,
+            jitter=random.random,
+        )
+
+    # --- probes and metrics -------------------------------------------------------------------------------------------
+
+    def _health(self) -> HealthServer | None:
+        options = self.options
+        if options.port < 0:
+            return None
+        alive = {"ping": lambda: "", "leaderElection": self._lease_problem, "engine": self._engine_problem}
+        ready = {
+            "leaderElection": self._lease_problem,
+            "shutdown": lambda: "process is shutting down" if self._stop.is_set() else "",
+            "sched-handler-sync": self._sync_problem,
+        }
+        return HealthServer(
+            {"healthz": alive, "livez": alive, "readyz": ready},
+            self._metrics.text,
+            listen=options.listen,
+            port=options.port,
+            certificate=options.certificate,
+            key=options.key,
+        )
+
+    def _lease_problem(self) -> str:
+        late = self._elector.expired_for_seconds() if self._elector is not None else 0.0
+        return "failed election to renew leadership on lease" if late > LEADER_GRACE_SECONDS else ""
+
+    def _engine_problem(self) -> str:
+        return "stopped by an exception" if self._engine is not None and self._engine.status().broken else ""
+
+    def _sync_problem(self) -> str:
+        synced = self._feed is not None and self._feed.is_synced
+        return "" if synced else "handlers are not fully synchronized"
+
+    def _figures(self) -> QueueFigures | None:
+        if self._engine is None:
+            return None
+        try:
+            return self._engine.ask(_figures_of, FIGURES_SECONDS)
+        except EngineBusy:
+            return None
+
+
+def _figures_of(scheduler: Scheduler) -> QueueFigures:
+    return QueueFigures(scheduler)
+
+
+@contextlib.contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    """Let SIGTERM and SIGINT set an event."""
+    loop = asyncio.get_running_loop()
+    caught = (signal.SIGTERM, signal.SIGINT)
+    for number in caught:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield
+    finally:
+        for number in caught:
+            loop.remove_signal_handler(number)

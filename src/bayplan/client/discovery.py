@@ -1,0 +1,55 @@
+"""Ask a server which kinds it serves, and in which version: older clusters lack some, and others serve only betas of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.client.connection import ApiConnection
+from bayplan.client.requests import NO_ANSWER, ApiRequest
+from bayplan.objects.kinds import kind_of
+from bayplan.objects.meta import KubernetesObject
+
+_NOT_FOUND = 404
+
+
+class _Resource(msgspec.Struct):
+    name: str = ""
+
+
+class _ResourceList(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+async def served_paths(
+    connection: ApiConnection, kinds: Iterable[type[KubernetesObject]]
+) -> dict[type[KubernetesObject], str]:
+    """Return the paths of the collections of those kinds that the server has, in the newest version that it serves.
+
+    Raises:
+        InputError: the server can't be reached, or does not let us in.
+    """
+    known: dict[str, frozenset[str]] = {}
+    found: dict[type[KubernetesObject], str] = {}
+    for struct in kinds:
+        kind = kind_of(struct)
+        for api_version in kind.api_versions:
+            prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+            if prefix not in known:
+                known[prefix] = await _resources(connection, prefix)
+            if kind.plural in known[prefix]:
+                found[struct] = f"{prefix}/{kind.plural}"
+                break
+    return found
+
+
+async def _resources(connection: ApiConnection, prefix: str) -> frozenset[str]:
+    response = await connection.send(ApiRequest("GET", prefix))
+    if response.status == _NOT_FOUND:
+        return frozenset()
+    if not response.ok:
+        hint = "the cluster of the kubeconfig runs" if response.status == NO_ANSWER else "kubectl auth whoami"
+        raise InputError("API server", where=connection.access.url, got=response.message, wanted="an answer", hint=hint)
+    return frozenset(item.name for item in msgspec.json.decode(response.body, type=_ResourceList).resources)

@@ -1,0 +1,118 @@
+"""The small HTTP server of a scheduler: /healthz, /livez, /readyz and /metrics, as kube-scheduler answers them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from bayplan.base.errors import InputError
+
+Check = Callable[[], str]
+"""Returns what is wrong, "" for nothing."""
+
+LEADER_GRACE_SECONDS = 20.0
+"""A leader whose lease has been over for longer is not healthy."""
+
+
+class HealthServer:
+    """Answers probes and Prometheus, on the running event loop.
+
+    Args:
+        checks: by the path that asks them (``healthz``, ``livez``, ``readyz``) and their name.
+        metrics: returns the metrics; called on a thread of its own.
+        listen, port: where; port 0 takes a free one.
+        certificate, key: of TLS, as files in PEM; None for plain HTTP.
+
+    Attributes:
+        url: where it listens.
+
+    Raises:
+        InputError: the address can't be listened on.
+    """
+
+    def __init__(
+        self,
+        checks: Mapping[str, Mapping[str, Check]],
+        metrics: Callable[[], bytes],
+        *,
+        listen: str,
+        port: int,
+        certificate: Path | None = None,
+        key: Path | None = None,
+    ) -> None:
+        self._metrics = metrics
+        try:
+            family = socket.AF_INET6 if ":" in listen else socket.AF_INET
+            self._socket = socket.create_server((listen, port), family=family)
+        except OSError as problem:
+            got = f"{listen} port {port}: {(problem.strerror or str(problem)).lower()}"
+            raise InputError(
+                "--listen and --port", got=got, wanted="an address to listen on", hint="--port 0"
+            ) from None
+        shown, bound = self._socket.getsockname()[:2]
+        host = f"[{shown}]" if ":" in shown else shown
+        self.url = f"{'https' if certificate is not None else 'http'}://{host}:{bound}"
+        routes = [Route("/metrics", self._metrics_page)]
+        for path, named in checks.items():
+            routes.append(Route(f"/{path}", _page(path, named)))
+            routes += [Route(f"/{path}/{name}", _page(path, {name: check})) for name, check in named.items()]
+        config = uvicorn.Config(
+            Starlette(routes=routes),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=2,
+            ssl_certfile=None if certificate is None else str(certificate),
+            ssl_keyfile=None if key is None else str(key),
+        )
+        self._server = _Server(config)
+        self._task: asyncio.Task[None] | None = None
+
+    async def _metrics_page(self, request: Request) -> Response:
+        # The scheduler is asked for its queue: that may take the rest of a cycle.
+        return Response(await asyncio.to_thread(self._metrics), media_type=CONTENT_TYPE_LATEST)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[self._socket]))
+
+    async def stop(self) -> None:
+        """Answer no longer."""
+        self._server.should_exit = True
+        if self._task is not None:
+            await self._task
+        self._socket.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the process that it is a part of."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _page(path: str, checks: Mapping[str, Check]) -> Callable[[Request], Response]:
+    def page(request: Request) -> Response:
+        left_out = request.query_params.getlist("exclude")
+        found = {name: check() for name, check in checks.items() if name not in left_out}
+        lines = [f"[-]{name} failed: {problem}" if problem else f"[+]{name} ok" for name, problem in found.items()]
+        if any(found.values()):
+            return PlainTextResponse("\n".join([*lines, f"{path} check failed", ""]), status_code=500)
+        if "verbose" in request.query_params:
+            return PlainTextResponse("\n".join([*lines, f"{path} check passed", ""]))
+        return PlainTextResponse("ok")
+
+    return page
