@@ -9,6 +9,7 @@ from bayplan.analysis.cluster_sentences import (
     node_sentence,
     queue_sentence,
 )
+from bayplan.analysis.reasons import ReasonCount
 
 CPU = Gap("cpu", 3200, 88_000)
 GI = 1 << 30
@@ -38,8 +39,8 @@ GI = 1 << 30
             1469,
             0,
             5000,
-            [("Insufficient cpu", 1012), ("Too many pods", 3)],
-            "1,469 of 50,000 pods wait, 1,012 for cpu: the largest gap on a node is 3.2 of 88 free",
+            [ReasonCount("Insufficient cpu", 1400, 1012), ReasonCount("node(s) were unschedulable", 1469, 0)],
+            "1,469 of 50,000 pods wait, 1,012 mainly for cpu: the largest gap on a node is 3.2 of 88 free",
             id="most wait for CPU",
         ),
         pytest.param(
@@ -47,7 +48,7 @@ GI = 1 << 30
             2,
             1,
             5,
-            [("node(s) were unschedulable", 2)],
+            [ReasonCount("node(s) were unschedulable", 2, 2)],
             "2 of 9 pods wait, all because node(s) were unschedulable; 1 more is held back by gates",
             id="all wait for one reason",
         ),
@@ -56,17 +57,23 @@ GI = 1 << 30
             1,
             0,
             5,
-            [("Insufficient cpu", 1)],
+            [ReasonCount("Insufficient cpu", 1, 1)],
             "1 of 9 pods waits for cpu: the largest gap on a node is 3.2 of 88 free",
             id="one waits for CPU",
         ),
         pytest.param(
-            9, 2, 0, 5, [("Insufficient a/b", 2)], "2 of 9 pods wait, all for a/b", id="a resource that no node has"
+            9,
+            2,
+            0,
+            5,
+            [ReasonCount("Insufficient a/b", 2, 2)],
+            "2 of 9 pods wait, all for a/b",
+            id="a resource that no node has",
         ),
     ],
 )
 def test_the_cluster_in_one_sentence(
-    pods: int, waiting: int, gated: int, nodes: int, reasons: list[tuple[str, int]], want: str
+    pods: int, waiting: int, gated: int, nodes: int, reasons: list[ReasonCount], want: str
 ) -> None:
     told = cluster_sentence(pods=pods, waiting=waiting, gated=gated, nodes=nodes, reasons=reasons, gaps=[CPU])
     assert told == want

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.analysis.reasons import Reason, pods_by_reason, reasons_of, short_reasons
+from bayplan.analysis.reasons import Reason, ReasonCount, pods_by_reason, reasons_of, short_reasons
 
 PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found for incoming pod."
 
@@ -68,9 +68,13 @@ def test_short_reasons_name_the_first_and_hint_at_the_rest() -> None:
     assert short_reasons("") == ""
 
 
-def test_a_pod_counts_for_each_of_its_reasons() -> None:
+def test_a_pod_counts_for_each_of_its_reasons_and_for_one_main_reason() -> None:
     messages = [
-        ("0/2 nodes are available: 1 Insufficient cpu, 1 Too many pods.", 3),
-        ("0/3 nodes are available: 3 Insufficient cpu.", 2),
+        ("0/9 nodes are available: 8 Insufficient cpu, 1 node(s) were unschedulable.", 3),
+        ("0/9 nodes are available: 5 Too many pods, 1 node(s) were unschedulable.", 2),
     ]
-    assert pods_by_reason(messages) == [("Insufficient cpu", 5), ("Too many pods", 3)]
+    assert pods_by_reason(messages) == [
+        ReasonCount("Insufficient cpu", 3, 3),
+        ReasonCount("Too many pods", 2, 2),
+        ReasonCount("node(s) were unschedulable", 5, 0),
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bayplan.analysis.reasons import ReasonCount
 from bayplan.analysis.units import format_amount, format_count, format_duration
 
 
@@ -21,14 +22,14 @@ class Gap(NamedTuple):
 
 
 def cluster_sentence(
-    *, pods: int, waiting: int, gated: int, nodes: int, reasons: Sequence[tuple[str, int]], gaps: Sequence[Gap]
+    *, pods: int, waiting: int, gated: int, nodes: int, reasons: Sequence[ReasonCount], gaps: Sequence[Gap]
 ) -> str:
     """Return what is wrong with a cluster, or that nothing is.
 
     Args:
         pods: that are not finished. waiting: those without a node that could get one. gated: those that gates hold back.
         nodes: in the cluster.
-        reasons: why pods wait, with numbers of pods, the most frequent first.
+        reasons: why pods wait, the main reason of most first.
         gaps: what is free, by resource.
     """
     if not nodes and not pods:
@@ -46,10 +47,10 @@ def cluster_sentence(
     return f"{told}{_why(waiting, reasons, gaps)}{held}"
 
 
-def _why(waiting: int, reasons: Sequence[tuple[str, int]], gaps: Sequence[Gap]) -> str:
+def _why(waiting: int, reasons: Sequence[ReasonCount], gaps: Sequence[Gap]) -> str:
     if not reasons:
         return ", not tried yet"
-    text, count = reasons[0]
+    text, count = reasons[0].text, reasons[0].mainly
     if text.startswith("Insufficient "):
         resource = text.removeprefix("Insufficient ")
         gap = next((each for each in gaps if each.resource == resource), None)
@@ -60,7 +61,10 @@ def _why(waiting: int, reasons: Sequence[tuple[str, int]], gaps: Sequence[Gap]) 
         text = f"for {resource}"
     else:
         text, room = f"because {text}", ""
-    return f", {'all' if count >= waiting > 1 else f'{count:,}'} {text}{room}" if waiting > 1 else f" {text}{room}"
+    mainly = "mainly " if reasons[0].pods > count or len(reasons) > 1 else ""
+    if waiting == 1:
+        return f" {mainly}{text}{room}"
+    return f", {'all' if count >= waiting else f'{count:,}'} {mainly}{text}{room}"
 
 
 def node_sentence(

@@ -57,14 +57,32 @@ def short_reasons(message: str, most: int = 2) -> str:
     return ", ".join(told) + (", ..." if len(reasons) > most else "")
 
 
-def pods_by_reason(messages: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Count pods by reason, the most frequent first; a pod counts for each of its reasons.
+class ReasonCount(NamedTuple):
+    """How many pods wait for a reason.
+
+    Attributes:
+        text: upstream's words. pods: that have it among their reasons.
+        mainly: for which no other reason rejects more nodes; each pod counts for one reason here.
+    """
+
+    text: str
+    pods: int
+    mainly: int
+
+
+def pods_by_reason(messages: Iterable[tuple[str, int]]) -> list[ReasonCount]:
+    """Count pods by reason, that of most pods first: what most nodes were rejected for, not what some node was for each pod.
 
     Args:
         messages: what pods were told, with the number of pods that were told so.
     """
-    found: dict[str, int] = {}
-    for message, pods in messages:
-        for reason in reasons_of(message):
-            found[reason.text] = found.get(reason.text, 0) + pods
-    return sorted(found.items(), key=lambda each: (-each[1], each[0]))
+    pods: dict[str, int] = {}
+    mainly: dict[str, int] = {}
+    for message, count in messages:
+        reasons = reasons_of(message)
+        for reason in reasons:
+            pods[reason.text] = pods.get(reason.text, 0) + count
+        for reason in reasons[:1]:
+            mainly[reason.text] = mainly.get(reason.text, 0) + count
+    found = [ReasonCount(text, count, mainly.get(text, 0)) for text, count in pods.items()]
+    return sorted(found, key=lambda each: (-each.mainly, -each.pods, each.text))

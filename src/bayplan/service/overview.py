@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
+from bayplan.analysis.reasons import ReasonCount
 from bayplan.service.clock_facts import clock_document
 from bayplan.service.decision_summaries import DecisionSummaries
 from bayplan.service.instants import SECOND_NS, format_instant
@@ -83,7 +84,7 @@ def overview_document(
             "per_second": round(status.decisions_per_second, 1),
             "p99_ms": round(status.p99_ms, 3),
         },
-        "reasons": [{"text": text, "pods": count} for text, count in reasons[:MOST_REASONS]],
+        "reasons": [{"text": each.text, "pods": each.pods, "mainly": each.mainly} for each in reasons[:MOST_REASONS]],
         "queue": {
             **(published if queue is None else queue.counts),
             "next_retry_at": None if queue is None else next_retry_at(queue),
@@ -125,7 +126,7 @@ def _node_counts(nodes: NodeColumns) -> dict[str, int]:
     }
 
 
-def _sentence(counts: Mapping[str, int], reasons: Sequence[tuple[str, int]], usage: Sequence[Plain]) -> str:
+def _sentence(counts: Mapping[str, int], reasons: Sequence[ReasonCount], usage: Sequence[Plain]) -> str:
     gaps = [
         Gap(str(each["resource"]), int(str(each["largest_gap"])), int(str(each["free"])))
         for each in usage

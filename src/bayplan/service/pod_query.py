@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayplan.analysis.reasons import pods_by_reason, reasons_of
+from bayplan.analysis.reasons import ReasonCount, pods_by_reason, reasons_of
 from bayplan.service.pod_table import STATUS_NAMES, PodColumns, PodStatus
 from bayplan.service.query import Deadline
 from bayplan.state.arrays import Bools, Index, Ints
@@ -170,7 +170,9 @@ def _facets(pods: PodColumns, chosen: Bools, wanted: PodFilter) -> dict[str, lis
     statuses = np.bincount(pods.status[chosen], minlength=len(PodStatus)).tolist()
     counts = {
         "status": [(status.text, statuses[status]) for status in PodStatus if statuses[status]],
-        "reason": waiting_reasons(pods, chosen),
+        "reason": sorted(
+            ((each.text, each.pods) for each in waiting_reasons(pods, chosen)), key=lambda each: (-each[1], each[0])
+        ),
         "namespace": _counted(pods.namespace[chosen], pods.namespaces),
         "node": [each for each in _counted(pods.node[chosen], pods.nodes) if each[0]],
         "priority": _numbers(pods.priority[chosen]),
@@ -178,8 +180,8 @@ def _facets(pods: PodColumns, chosen: Bools, wanted: PodFilter) -> dict[str, lis
     return {name: values[:MOST_FACET_VALUES] for name, values in counts.items()}
 
 
-def waiting_reasons(pods: PodColumns, chosen: Bools) -> list[tuple[str, int]]:
-    """Return why those of some pods that have no node wait, with how many pods each, the most frequent first."""
+def waiting_reasons(pods: PodColumns, chosen: Bools) -> list[ReasonCount]:
+    """Return why those of some pods that have no node wait, the main reason of most first."""
     waiting = chosen & np.isin(pods.status, UNDECIDED)
     codes, counts = np.unique(pods.message[waiting], return_counts=True)
     messages = pods.messages

@@ -64,7 +64,7 @@ async def over_websocket(stream: Stream, socket: WebSocket) -> None:
     for outcome in ended:
         if isinstance(outcome, BaseException) and not isinstance(outcome, expected):
             raise outcome
-    with contextlib.suppress(RuntimeError):
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
         await socket.close()
 
 
