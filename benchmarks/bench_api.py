@@ -75,7 +75,7 @@ def list_figures(folder: Path, count: int) -> Iterator[Figure]:
         loaded = time.perf_counter() - start
         digest = names_hash(port)
         best = min(_timed(lambda: get(port, _PODS_PATH)) for _ in range(3))
-        size = _server_megabytes(port)
+        size = server_megabytes(port)
         yield Figure(name=f"start with {count:,} pods from JSON", value=loaded, unit="s", decisions_hash=digest)
         yield Figure(name=f"list of {count:,} pods", value=best, unit="s", decisions_hash=digest)
         yield Figure(name=f"memory of the server, {count:,} pods", value=size, unit="MB", decisions_hash=digest)
@@ -133,7 +133,8 @@ def server_seconds(port: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _server_megabytes(port: int) -> float:
+def server_megabytes(port: int) -> float:
+    """Return the memory of the server in megabytes."""
     status = Path(f"/proc/{_processes[port]}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+)", status)
     return int(found[1]) / 1024 if found else 1.0
