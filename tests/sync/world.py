@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
 
@@ -19,9 +20,10 @@ from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
 from bayplan.sync.follower import Follower, ref_of
 from bayplan.sync.memory import Memory
 from bayplan.sync.policy import SyncPolicy
-from bayplan.sync.writing import Steps, carry_out, memory_request, save_memory
+from bayplan.sync.writing import Exchange, carry_out, read_memory, save_memory
 
 NS = "default"
+T = TypeVar("T")
 
 
 class Here:
@@ -41,16 +43,16 @@ class Here:
         assert answer.status != 500, answer.body
         return ApiResponse(answer.status, answer.body)
 
-    def drive(self, steps: Steps) -> None:
-        """Carry out requests, one after the other; pauses take no time."""
-        answer: ApiResponse | None = None
+    def drive(self, exchange: Exchange[T]) -> T:
+        """Carry out requests, one after the other."""
         try:
+            step = next(exchange)
             while True:
-                step = next(steps) if answer is None else steps.send(answer)
                 assert isinstance(step, ApiRequest), "this server is never busy"
-                answer = self.send(step)
-        except StopIteration:
-            pass
+                step = exchange.send(self.send(step))
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
     def get(self, plural: str, name: str, namespace: str = NS) -> Document | None:
         """Return an object, or None."""
@@ -121,12 +123,11 @@ class World:
     def start(self) -> None:
         """Begin, or begin again after the process has ended: only what the cluster here has is known."""
         memory = Memory()
-        found = msgspec.json.decode(self.here.send(memory_request()).body)
-        memory.load(found.get("items", []))
+        memory.load(self.here.drive(read_memory()))
         self.follower = Follower(self.policy, memory, self.kinds)
         self.list_here()
         self.relist()
-        self.here.drive(_saved(self.follower.memory))
+        self.save()
 
     def list_here(self) -> None:
         """Tell the follower what there is here."""
@@ -165,7 +166,7 @@ class World:
         """Let the follower do all there is to do."""
         for _ in range(rounds):
             self.tell_here()
-            self.here.drive(_saved(self.follower.memory))
+            self.save()
             writes = self.follower.next_writes(3)
             if not writes and self.follower.is_idle:
                 return
@@ -173,14 +174,14 @@ class World:
                 self.here.drive(carry_out(self.follower, write))
         raise AssertionError("the follower does not come to rest")
 
+    def save(self) -> None:
+        """Let the memory be written."""
+        assert self.here.drive(save_memory(self.follower.memory.take_changes()))
+
     def follow(self, *, merged: bool = False) -> None:
         """Tell and do everything."""
         self.tell(merged=merged)
         self.work()
-
-
-def _saved(memory: Memory) -> Steps:
-    yield from save_memory(memory.take_changes())
 
 
 def plural_table(plural: str) -> str:

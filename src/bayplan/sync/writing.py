@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from bayplan.base.errors import InputError
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
-from bayplan.sync.document import Document, part, text
+from bayplan.sync.document import Document, items, part, text
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower, SyncWrite, Verb
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.policy import SOURCE_UID
 
-Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
-"""Yields requests, which want their responses, and seconds to wait."""
+T = TypeVar("T")
+Exchange: TypeAlias = Generator[ApiRequest | float, ApiResponse, T]
+"""Yields requests, which want their responses, and seconds to wait; returns what came of it."""
 
 _CONFLICT, _NOT_FOUND = 409, 404
 _BUSY = (429, 500, 503, 504, NO_ANSWER)
@@ -25,7 +27,7 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-def carry_out(follower: Follower, write: SyncWrite) -> Steps:
+def carry_out(follower: Follower, write: SyncWrite) -> Exchange[None]:
     """Carry out a write and report to the follower what came of it.
 
     An object that somebody else wrote meanwhile is looked at again. A server that is busy or away is asked again, with pauses.
@@ -38,7 +40,7 @@ def carry_out(follower: Follower, write: SyncWrite) -> Steps:
         yield from _delete(follower, write)
 
 
-def save_memory(documents: list[Document]) -> Generator[ApiRequest | float, ApiResponse, bool]:
+def save_memory(documents: list[Document]) -> Exchange[bool]:
     """Write ConfigMaps of the memory; return whether all of them are written."""
     for document in documents:
         path = f"{_CONFIG_MAPS}/{text(part(document, 'metadata'), 'name')}"
@@ -54,12 +56,19 @@ def save_memory(documents: list[Document]) -> Generator[ApiRequest | float, ApiR
     return True
 
 
-def memory_request() -> ApiRequest:
-    """Return the request that reads the memory of earlier runs: a list of ConfigMaps, empty where there is none."""
-    return ApiRequest("GET", _CONFIG_MAPS)
+def read_memory() -> Exchange[list[Document]]:
+    """Return the ConfigMaps of the memory of earlier runs; none where there was no run.
+
+    Raises:
+        InputError: the cluster here does not tell.
+    """
+    response = yield from _send(ApiRequest("GET", _CONFIG_MAPS))
+    if not response.ok:
+        raise InputError("memory of earlier runs", where=_CONFIG_MAPS, got=response.message, wanted="a list")
+    return items(_decode(response.body), "items")
 
 
-def _create(follower: Follower, write: SyncWrite) -> Steps:
+def _create(follower: Follower, write: SyncWrite) -> Exchange[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     response = yield from _send(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
     if not response.ok:
@@ -74,7 +83,7 @@ def _create(follower: Follower, write: SyncWrite) -> Steps:
         follower.note(ref, refused.message)
 
 
-def _update(follower: Follower, write: SyncWrite) -> Steps:
+def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
     refused = yield from _settle(follower, write, None)
     if refused is None or refused.status == _NOT_FOUND:
         # Where it was deleted here, the event says so soon.
@@ -83,9 +92,7 @@ def _update(follower: Follower, write: SyncWrite) -> Steps:
         follower.failed(write, refused.message, retry=False)
 
 
-def _settle(
-    follower: Follower, write: SyncWrite, here: Document | None
-) -> Generator[ApiRequest | float, ApiResponse, ApiResponse | None]:
+def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exchange[ApiResponse | None]:
     """Write an object and its subresources as they should be; return the refusal, or None.
 
     Args:
@@ -123,7 +130,7 @@ def _at_version_of(here: Document, document: Document) -> Document:
     return {**document, "metadata": metadata}
 
 
-def _delete(follower: Follower, write: SyncWrite) -> Steps:
+def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": write.uid}}
     response = yield from _send(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
@@ -133,7 +140,7 @@ def _delete(follower: Follower, write: SyncWrite) -> Steps:
         follower.failed(write, response.message, retry=False)
 
 
-def _send(request: ApiRequest) -> Generator[ApiRequest | float, ApiResponse, ApiResponse]:
+def _send(request: ApiRequest) -> Exchange[ApiResponse]:
     """Send a request until the server is there to answer it."""
     pause = _FIRST_PAUSE
     while True:

@@ -1,0 +1,319 @@
+"""Import, sync, record and replay: the one place that knows connections, files and sessions together."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.base.version import __version__
+from bayplan.client.cluster_access import open_access
+from bayplan.client.connection import ApiConnection
+from bayplan.client.requests import ApiRequest
+from bayplan.formats.documents import read_documents
+from bayplan.formats.files import find_files, read_bytes
+from bayplan.objects.kinds import find_kind
+from bayplan.sync.document import Document
+from bayplan.sync.document_feed import DocumentFeed
+from bayplan.sync.feed import Feed, FeedChange
+from bayplan.sync.pace import Pace
+from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.read_recording import open_recording
+from bayplan.sync.recording import RecordingWriter
+from bayplan.sync.reflected_feed import ReflectedFeed
+from bayplan.sync.replay import ApplyReplay, ReplayFeed
+from bayplan.sync.session import SyncSession, SyncStatus
+from bayplan.sync.timed_change import Recording, RecordingHeader
+
+STATUS_SECONDS = 1.0
+"""So often whoever wants to know is told how far it is, and a recording is written to its file."""
+
+_USER_AGENT = f"bayplan-sync/{__version__}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """A cluster to connect with.
+
+    Attributes:
+        kubeconfig: a file; None looks where kubectl looks.
+        context: of it; None for the current one.
+        qps, burst: how much may be asked of it; a negative `qps` is no limit.
+    """
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    qps: float = 50.0
+    burst: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncOptions:
+    """What is followed, by whom, how.
+
+    Attributes:
+        source: a cluster; None where `paths` are the source.
+        paths: manifests and dumps.
+        here: the Bayplan that follows.
+        policy: see `SyncPolicy`.
+        name: of the source, for those who look at the cluster here.
+    """
+
+    source: ClusterOptions | None = None
+    paths: Sequence[str] = ()
+    here: ClusterOptions
+    policy: SyncPolicy = field(default_factory=SyncPolicy)
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """What is replayed, and how.
+
+    Attributes:
+        path: of the recording.
+        here: the Bayplan that follows.
+        policy: see `SyncPolicy`.
+        speed: seconds of the recording in each second. start_ns: where to begin. paused: whether to wait for ``resume`` first.
+        steer: changes the pace while it is replayed; None leaves it alone.
+    """
+
+    path: Path
+    here: ClusterOptions
+    policy: SyncPolicy = field(default_factory=SyncPolicy)
+    speed: float = 1.0
+    start_ns: int = 0
+    paused: bool = False
+    steer: Callable[[Pace], Awaitable[None]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """What came of a trace whose workloads were applied: objects applied and deleted, and what was refused."""
+
+    applied: int
+    deleted: int
+    problems: Sequence[str]
+
+
+def sync_cluster(options: SyncOptions, tell: Callable[[SyncStatus], None], *, once: bool) -> SyncStatus:
+    """Follow a cluster, or files, until told to end (SIGINT, SIGTERM); with `once`, until everything is here.
+
+    Args:
+        options: see `SyncOptions`.
+        tell: is told every second how far it is.
+        once: import, and end.
+
+    Raises:
+        InputError: a cluster can't be reached, a file can't be read.
+    """
+    return asyncio.run(_sync(options, tell, once=once))
+
+
+def record_cluster(
+    source: ClusterOptions,
+    path: Path,
+    policy: SyncPolicy,
+    *,
+    redact: bool,
+    seconds: float | None,
+    tell: Callable[[int], None],
+) -> int:
+    """Record a live cluster to a file until told to end, or for so long; return how many changes the file holds.
+
+    Args:
+        source: the cluster.
+        path: of the file.
+        policy: which namespaces and pods.
+        redact: keep only what scheduling reads.
+        seconds: how long; None until told to end.
+        tell: is told every second how many changes there are.
+
+    Raises:
+        InputError: the cluster can't be reached, the file can't be written.
+    """
+    return asyncio.run(_record(source, path, policy, redact=redact, seconds=seconds, tell=tell))
+
+
+def replay_recording(options: ReplayOptions, tell: Callable[[SyncStatus], None]) -> SyncStatus | ApplyResult:
+    """Replay a recording into a cluster here; return what came of it.
+
+    Args:
+        options: see `ReplayOptions`.
+        tell: is told every second how far it is.
+
+    Raises:
+        InputError: the file is no recording, the cluster can't be reached.
+    """
+    return asyncio.run(_replay(options, tell))
+
+
+# --- sync -------------------------------------------------------------------------------------------------------------
+
+
+async def _sync(options: SyncOptions, tell: Callable[[SyncStatus], None], *, once: bool) -> SyncStatus:
+    async with AsyncExitStack() as stack:
+        here = await _connect(options.here, stack)
+        source: Feed
+        if options.source is not None:
+            source = ReflectedFeed(await _connect(options.source, stack), options.policy, once=once)
+        else:
+            source = DocumentFeed(_documents(options.paths))
+        return await _follow(source, here, options.policy, options.name, tell, once=once)
+
+
+async def _follow(
+    source: Feed,
+    here: ApiConnection,
+    policy: SyncPolicy,
+    name: str,
+    tell: Callable[[SyncStatus], None],
+    *,
+    once: bool,
+    steer: Awaitable[None] | None = None,
+) -> SyncStatus:
+    session = SyncSession(source, ReflectedFeed(here, SyncPolicy(), name="here"), here.send, policy, name=name)
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(STATUS_SECONDS)
+            tell(session.status())
+
+    await _until_told_to_end(session.run(once=once), watch(), steer)
+    return session.status()
+
+
+def _documents(paths: Sequence[str]) -> Iterator[Document]:
+    for file in find_files(paths):
+        for document in read_documents(read_bytes(file, stdin=sys.stdin.buffer), file.name, suffix=file.suffix):
+            value = document.value
+            if not isinstance(value, dict):
+                raise InputError("document", where=str(document.source), got=type(value).__name__, wanted="an object")
+            if document.list_type is not None and "kind" not in value:
+                version, kind = document.list_type
+                value = {"apiVersion": version, "kind": kind.removesuffix("List"), **value}
+            yield cast("Document", value)
+
+
+# --- record -----------------------------------------------------------------------------------------------------------
+
+
+async def _record(
+    source: ClusterOptions,
+    path: Path,
+    policy: SyncPolicy,
+    *,
+    redact: bool,
+    seconds: float | None,
+    tell: Callable[[int], None],
+) -> int:
+    async with AsyncExitStack() as stack:
+        connection = await _connect(source, stack)
+        feed = ReflectedFeed(connection, policy)
+        await feed.open()
+        header = RecordingHeader("bayplan", time.time_ns(), feed.kinds, await _version(connection), redact)
+        writer = stack.enter_context(RecordingWriter(path, header))
+
+        def take(change: FeedChange) -> None:
+            writer.write(time.time_ns(), change)
+
+        async def watch() -> None:
+            while True:
+                await asyncio.sleep(STATUS_SECONDS)
+                writer.flush()
+                tell(writer.changes)
+
+        async def work() -> None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(feed.run(take), seconds)
+
+        await _until_told_to_end(work(), watch(), None)
+        return writer.changes
+
+
+async def _version(connection: ApiConnection) -> str:
+    response = await connection.send(ApiRequest("GET", "/version"))
+    found = msgspec.json.decode(response.body) if response.ok else {}
+    return str(found.get("gitVersion", ""))
+
+
+# --- replay -----------------------------------------------------------------------------------------------------------
+
+
+async def _replay(options: ReplayOptions, tell: Callable[[SyncStatus], None]) -> SyncStatus | ApplyResult:
+    recording = open_recording(options.path)
+    pace = Pace(time.monotonic_ns, speed=options.speed, start_ns=options.start_ns)
+    if options.paused:
+        pace.pause()
+    steer = None if options.steer is None else options.steer(pace)
+    async with AsyncExitStack() as stack:
+        here = await _connect(options.here, stack)
+        if recording.header.applies:
+            return await _apply(recording, pace, here, steer)
+        feed = ReplayFeed(recording, pace)
+        name = options.path.name
+        return await _follow(feed, here, options.policy, name, tell, once=True, steer=steer)
+
+
+async def _apply(recording: Recording, pace: Pace, here: ApiConnection, steer: Awaitable[None] | None) -> ApplyResult:
+    replay = ApplyReplay(recording, pace, here.send, _collection)
+    await _until_told_to_end(replay.run(), None, steer)
+    return ApplyResult(replay.applied, replay.deleted, replay.problems)
+
+
+def _collection(api_version: str, kind: str, namespace: str) -> str | None:
+    found = find_kind(api_version, kind)
+    if found is None:
+        return None
+    path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    return f"{path}/namespaces/{namespace}/{found.plural}" if found.namespaced else f"{path}/{found.plural}"
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+async def _connect(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnection:
+    access = await open_access(options.kubeconfig, options.context)
+    connection = ApiConnection(access, user_agent=_USER_AGENT, qps=options.qps, burst=options.burst)
+    return await stack.enter_async_context(connection)
+
+
+async def _until_told_to_end(
+    work: Coroutine[None, None, None], watch: Awaitable[None] | None, steer: Awaitable[None] | None
+) -> None:
+    """Do something until it is done, or SIGINT or SIGTERM comes; `watch` and `steer` go on beside it."""
+    task = asyncio.create_task(work)
+    beside = [asyncio.ensure_future(each) for each in (watch, steer) if each is not None]
+    loop = asyncio.get_running_loop()
+    told = False
+
+    def end() -> None:
+        nonlocal told
+        told = True
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not told:
+            raise
+    except BaseExceptionGroup as problems:
+        # Whatever went wrong first has ended the rest.
+        bad = problems.subgroup(InputError)
+        raise (bad or problems).exceptions[0] from None
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        for each in beside:
+            each.cancel()

@@ -1,0 +1,115 @@
+"""The verb ``replay``: a recording, with its timestamps, into a running Bayplan."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bayplan.base.errors import InputError
+from bayplan.cli.sync_options import (
+    DEFAULT_TO,
+    Anew,
+    To,
+    UpdateScheduled,
+    duration_seconds,
+    here_options,
+    print_outcome,
+    show_status,
+    sync_policy,
+)
+
+if TYPE_CHECKING:
+    from bayplan.sync.pace import Pace
+
+
+def replay(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A recording of bayplan or kube-scheduler-simulator, or a trace of SimKube."
+        ),
+    ],
+    to: To = DEFAULT_TO,
+    speed: Annotated[
+        str, typer.Option(metavar="X", help="Seconds of the recording in each second; inf for as fast as can be.")
+    ] = "1",
+    seek: Annotated[
+        str, typer.Option(metavar="TIME", help="Begin there, such as 5m; what lies before comes at once.")
+    ] = "",
+    paused: Annotated[bool, typer.Option("--paused", help="Stand still until told to go on.")] = False,
+    anew: Anew = False,
+    update_scheduled: UpdateScheduled = False,
+) -> None:
+    """Replay a recording into a running Bayplan, with its timestamps.
+
+    Commands from standard input, a line each: pause, resume, speed X, seek TIME, where. A trace of SimKube holds workloads:
+    they are applied, and the controllers here make the pods.
+    """
+    from bayplan.app.cluster_sync import ApplyResult, ReplayOptions, replay_recording
+
+    options = ReplayOptions(
+        path=path,
+        here=here_options(to),
+        policy=sync_policy(None, "", anew=anew, update_scheduled=update_scheduled),
+        speed=_speed(speed),
+        start_ns=int(duration_seconds(seek, "--seek") * 1e9) if seek else 0,
+        paused=paused,
+        steer=_steer,
+    )
+    outcome = replay_recording(options, show_status())
+    if isinstance(outcome, ApplyResult):
+        print(f"{outcome.applied:,} applied, {outcome.deleted:,} deleted")
+        for problem in outcome.problems:
+            print(f"not applied: {problem}")
+    else:
+        print_outcome(outcome)
+
+
+def _speed(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError("speed", got=repr(text), wanted="a number", hint="10, or inf") from None
+
+
+async def _steer(pace: "Pace") -> None:
+    """Carry out commands from standard input until it ends."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    try:
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    except (OSError, ValueError):
+        # A file, or no standard input at all: nobody steers.
+        return
+    while line := await reader.readline():
+        try:
+            _command(pace, line.decode(errors="replace").split())
+        except InputError as problem:
+            print(f"bayplan: {problem}", file=sys.stderr)
+
+
+def _command(pace: "Pace", words: list[str]) -> None:
+    """Carry out one command.
+
+    Raises:
+        InputError: there is no such command.
+    """
+    match words:
+        case ["pause"]:
+            pace.pause()
+        case ["resume"]:
+            pace.resume()
+        case ["speed", text]:
+            pace.set_speed(_speed(text))
+        case ["seek", text]:
+            pace.seek(int(duration_seconds(text, "seek") * 1e9))
+        case ["where"]:
+            state = "paused" if pace.paused else f"speed {pace.speed:g}"
+            print(f"{pace.position_ns / 1e9:,.1f} s, {state}", file=sys.stderr)
+        case []:
+            pass
+        case _:
+            wanted = "pause, resume, speed X, seek TIME or where"
+            raise InputError("command", got=repr(" ".join(words)), wanted=wanted)

@@ -1,0 +1,125 @@
+"""Options that import, sync, record and replay share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.go_duration import parse_go_duration
+
+if TYPE_CHECKING:
+    from bayplan.app.cluster_sync import ClusterOptions
+    from bayplan.sync.policy import SyncPolicy
+    from bayplan.sync.session import SyncStatus
+
+From = Annotated[
+    Path | None, typer.Option("--from", metavar="KUBECONFIG", help="The source; by default what kubectl would take.")
+]
+Context = Annotated[str | None, typer.Option(metavar="NAME", help="Context of the source's kubeconfig.")]
+To = Annotated[Path, typer.Option("--to", metavar="KUBECONFIG", help="The Bayplan that follows.")]
+Namespaces = Annotated[
+    list[str] | None, typer.Option("--namespace", "-n", metavar="NAME", help="Only this one; may be repeated.")
+]
+Selector = Annotated[str, typer.Option(metavar="LABELS", help="Only pods with these labels, as for kubectl get -l.")]
+Anew = Annotated[
+    bool, typer.Option("--anew", help="Let the scheduler here place also the pods that run in the source already.")
+]
+UpdateScheduled = Annotated[
+    bool, typer.Option("--update-scheduled", help="Apply changes of pods that are scheduled in the source, too.")
+]
+Qps = Annotated[
+    float, typer.Option(metavar="N", help="How many requests a second the source may be asked; below 0 any number.")
+]
+
+DEFAULT_TO = Path("bayplan.kubeconfig")
+"""What ``bayplan up`` writes."""
+
+
+def source_options(kubeconfig: Path | None, context: str | None, qps: float) -> ClusterOptions:
+    """Return how the source is reached."""
+    from bayplan.app.cluster_sync import ClusterOptions
+
+    return ClusterOptions(kubeconfig=kubeconfig, context=context, qps=qps, burst=max(int(2 * qps), 1))
+
+
+def here_options(kubeconfig: Path) -> ClusterOptions:
+    """Return how the Bayplan here is reached: as fast as it goes.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    from bayplan.app.cluster_sync import ClusterOptions
+
+    if not kubeconfig.is_file():
+        hint = "bayplan up, which writes bayplan.kubeconfig"
+        raise InputError("--to", got=f"no file {str(kubeconfig)!r}", wanted="a kubeconfig of a Bayplan", hint=hint)
+    return ClusterOptions(kubeconfig=kubeconfig, qps=-1)
+
+
+def sync_policy(
+    namespaces: list[str] | None, selector: str, *, anew: bool = False, update_scheduled: bool = False
+) -> SyncPolicy:
+    """Return how the source is followed."""
+    from bayplan.sync.policy import SyncPolicy
+
+    return SyncPolicy(
+        keep_nodes=not anew,
+        update_scheduled_pods=update_scheduled,
+        namespaces=tuple(namespaces or ()),
+        selector=selector,
+    )
+
+
+def duration_seconds(text: str, option: str) -> float:
+    """Return the seconds of a duration such as ``90s``.
+
+    Raises:
+        InputError: it is none; with the name of the option.
+    """
+    try:
+        return parse_go_duration(text) / 1e9
+    except InputError as problem:
+        raise InputError(option, got=problem.got, wanted=problem.wanted, hint=problem.hint) from None
+
+
+def show_status() -> Callable[[SyncStatus], None]:
+    """Return a function that shows how far it is: in one line of a terminal that changes, else in a line when something did."""
+    before = ""
+
+    def show(status: SyncStatus) -> None:
+        nonlocal before
+        text = status_line(status)
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        elif text != before:
+            print(text, file=sys.stderr, flush=True)
+        before = text
+
+    return show
+
+
+def status_line(status: SyncStatus) -> str:
+    """Return how far it is in one line."""
+    if not status.ready:
+        return "reading the source"
+    counts = f"{status.created:,} created, {status.updated:,} updated, {status.deleted:,} deleted"
+    behind = f"; {status.waiting:,} to do, {status.lag_seconds:.1f} s behind" if status.waiting else ""
+    problems = f"; {len(status.problems):,} could not be written" if status.problems else ""
+    lost = f"; {next(iter(status.source.values()))}" if status.source else ""
+    return counts + behind + problems + lost
+
+
+def print_outcome(status: SyncStatus) -> None:
+    """Print what came of it: counts, what was left out, what could not be written."""
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    print(status_line(status))
+    for kind, why in status.left_out.items():
+        print(f"left out: {kind}: {why}")
+    for problem in status.problems:
+        print(f"not written: {problem.ref}: {problem.message}")

@@ -1,0 +1,58 @@
+"""What tells of a cluster: lists of whole kinds, then changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+from bayplan.sync.document import Document
+
+
+class Listed(NamedTuple):
+    """All objects of a kind, as they are at a revision (0 where the feed has none)."""
+
+    plural: str
+    documents: Sequence[Document]
+    revision: int = 0
+
+
+class Changed(NamedTuple):
+    """One object that was added or changed, or is gone; a document of what is gone may hold nothing but its name."""
+
+    plural: str
+    document: Document
+    deleted: bool = False
+
+
+FeedChange: TypeAlias = Listed | Changed
+Take: TypeAlias = Callable[[FeedChange], None]
+
+
+class Feed(Protocol):
+    """A cluster that can be followed.
+
+    Attributes:
+        kinds: plural names of the kinds that it tells about; each is listed first.
+        left_out: kinds that are not told about, and why.
+        problems: what is wrong at the moment, by kind.
+    """
+
+    kinds: tuple[str, ...]
+    left_out: dict[str, str]
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What is wrong at the moment, by kind; empty where all is well."""
+        ...
+
+    async def open(self) -> None:
+        """Find out which kinds there are.
+
+        Raises:
+            InputError: the cluster or the file can't be read.
+        """
+        ...
+
+    async def run(self, take: Take) -> None:
+        """Tell everything, in order; ends when there is nothing more to come, which for a live cluster is never."""
+        ...

@@ -1,0 +1,106 @@
+"""How fast a recording is replayed: speed, pause, seek. The position goes on by itself, as a clock does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from bayplan.base.errors import InputError
+
+_SECOND_NS = 1_000_000_000
+
+
+class Pace:
+    """The position in a recording. Belongs to one event loop.
+
+    Args:
+        now_ns: a clock that only goes forward.
+        speed: seconds of the recording in each second; infinity waits for nothing.
+        start_ns: where to begin, from the recording's beginning.
+    """
+
+    def __init__(self, now_ns: Callable[[], int], *, speed: float = 1.0, start_ns: int = 0) -> None:
+        _check_speed(speed)
+        self._now_ns = now_ns
+        self._speed = speed
+        self._paused = False
+        self._base_ns = start_ns
+        self._since_ns = now_ns()
+        self._changed = asyncio.Event()
+
+    @property
+    def position_ns(self) -> int:
+        """Where we are, from the recording's beginning; with infinite speed, where the replay was set to."""
+        if self._paused or self._speed == float("inf"):
+            return self._base_ns
+        return self._base_ns + int((self._now_ns() - self._since_ns) * self._speed)
+
+    @property
+    def speed(self) -> float:
+        """Seconds of the recording in each second."""
+        return self._speed
+
+    @property
+    def paused(self) -> bool:
+        """Whether it stands still."""
+        return self._paused
+
+    def pause(self) -> None:
+        """Stand still."""
+        self._settle()
+        self._paused = True
+
+    def resume(self) -> None:
+        """Go on."""
+        self._settle()
+        self._paused = False
+
+    def set_speed(self, speed: float) -> None:
+        """Go on at another speed.
+
+        Raises:
+            InputError: it is not above 0.
+        """
+        _check_speed(speed)
+        self._settle()
+        self._speed = speed
+
+    def seek(self, position_ns: int) -> None:
+        """Go on from another place, before or behind."""
+        self._settle()
+        self._base_ns = max(position_ns, 0)
+
+    def _settle(self) -> None:
+        self._base_ns, self._since_ns = self.position_ns, self._now_ns()
+        self._changed.set()
+
+    async def reach(self, offset_ns: int, seen_ns: int) -> bool:
+        """Wait until a place is reached; return False as soon as the position is before what was seen already.
+
+        Args:
+            offset_ns: the place.
+            seen_ns: the place of the last change that was told.
+        """
+        while True:
+            position_ns = self.position_ns
+            if not self._paused and self._speed == float("inf"):
+                if position_ns < seen_ns:
+                    return False
+                self._base_ns = max(position_ns, offset_ns)
+                return True
+            if position_ns < seen_ns:
+                return False
+            if position_ns >= offset_ns:
+                return True
+            self._changed.clear()
+            seconds = None if self._paused else (offset_ns - position_ns) / self._speed / _SECOND_NS
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), seconds)
+
+
+def _check_speed(speed: float) -> None:
+    if not speed > 0:
+        raise InputError(
+            "speed", got=f"{speed:g}", wanted="a number above 0", hint="1, 10, or inf for as fast as can be"
+        )

@@ -1,0 +1,205 @@
+"""Bayplan's recordings: a line of JSON for a header, then a line a change; gzip where the name says so.
+
+::
+
+    {"bayplan_recording": 1, "bayplan": "0.1.0", "started_ns": 1795284595000000000, "kinds": ["nodes", "pods"], "redacted": false}
+    {"ns": 0, "list": "nodes", "items": [{...}, ...], "more": true}
+    {"ns": 0, "list": "nodes", "items": [{...}]}
+    {"ns": 1730000000, "put": "pods", "object": {...}}
+    {"ns": 2940000000, "delete": "pods", "object": {"metadata": {...}}}
+
+A kind's list may take several lines; all but the last have ``more``. A recording that was cut off ends with its last whole line.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, cast
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.base.version import __version__
+from bayplan.cluster.timestamps import format_time
+from bayplan.sync.document import Document
+from bayplan.sync.feed import Changed, FeedChange, Listed
+from bayplan.sync.followed_kinds import BY_PLURAL
+from bayplan.sync.redaction import redacted
+from bayplan.sync.timed_change import RecordingHeader, TimedChange
+
+FORMAT_VERSION = 1
+LIST_LINE = 500
+"""So many objects of a list stand in one line."""
+
+_encode = msgspec.json.encode
+
+
+class HeaderLine(msgspec.Struct, kw_only=True):
+    """The first line."""
+
+    bayplan_recording: int
+    bayplan: str = ""
+    kubernetes: str = ""
+    started_at: str = ""
+    started_ns: int = 0
+    kinds: list[str] = []
+    redacted: bool = False
+
+
+class _Line(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A further line; one of `listed`, `put` and `delete` is the plural name of a kind."""
+
+    ns: int
+    listed: str = msgspec.field(name="list", default="")
+    items: list[Document] = []
+    more: bool = False
+    put: str = ""
+    delete: str = ""
+    object: Document = {}
+
+
+class RecordingWriter:
+    """Write a recording.
+
+    Args:
+        path: of the file; a name that ends in ``.gz`` is packed. What is there is replaced.
+        header: what is recorded.
+
+    Raises:
+        InputError: the file can't be written.
+    """
+
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
+        self.changes = 0
+        self._header = header
+        try:
+            # Times in the packed file would make two recordings of the same thing differ.
+            plain = path.open("wb")
+            self._plain = plain
+            self._file: IO[bytes] = (
+                cast("IO[bytes]", gzip.GzipFile("", "wb", fileobj=plain, mtime=0)) if path.suffix == ".gz" else plain
+            )
+        except OSError as problem:
+            raise InputError("recording", where=str(path), got=(problem.strerror or str(problem)).lower()) from None
+        line = HeaderLine(
+            bayplan_recording=FORMAT_VERSION,
+            bayplan=__version__,
+            kubernetes=header.kubernetes,
+            started_at=format_time(header.started_ns),
+            started_ns=header.started_ns,
+            kinds=list(header.kinds),
+            redacted=header.redacted,
+        )
+        self._file.write(_encode(line) + b"\n")
+
+    def write(self, now_ns: int, change: FeedChange) -> None:
+        """Write a change that came at a time, nanoseconds since 1970."""
+        offset_ns = max(now_ns - self._header.started_ns, 0)
+        self.changes += 1
+        if isinstance(change, Listed):
+            documents = [self._kept(each, change.plural) for each in change.documents]
+            for start in range(0, len(documents) or 1, LIST_LINE):
+                part = documents[start : start + LIST_LINE]
+                more = start + LIST_LINE < len(documents)
+                self._line(_Line(ns=offset_ns, listed=change.plural, items=part, more=more))
+        elif change.deleted:
+            self._line(_Line(ns=offset_ns, delete=change.plural, object=change.document))
+        else:
+            kept = self._kept(change.document, change.plural)
+            self._line(_Line(ns=offset_ns, put=change.plural, object=kept))
+
+    def _kept(self, document: Document, plural: str) -> Document:
+        if self._header.redacted:
+            return redacted(BY_PLURAL[plural], document)
+        metadata = cast("Document", document.get("metadata") or {})
+        return {**document, "metadata": {name: each for name, each in metadata.items() if name != "managedFields"}}
+
+    def _line(self, line: _Line) -> None:
+        self._file.write(_encode(line) + b"\n")
+
+    def flush(self) -> None:
+        """Let everything that was written be in the file, so that it can be read whatever happens next."""
+        self._file.flush()
+        self._plain.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
+        self._plain.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class BayplanRecording:
+    """Read a recording of our own.
+
+    Args:
+        path: of the file.
+        header: its first line.
+    """
+
+    def __init__(self, path: Path, header: HeaderLine) -> None:
+        if header.bayplan_recording != FORMAT_VERSION:
+            got, wanted = f"version {header.bayplan_recording}", f"version {FORMAT_VERSION}"
+            raise InputError("recording", where=str(path), got=got, wanted=wanted, hint="a newer bayplan")
+        self._path = path
+        kinds = tuple(kind for kind in header.kinds if kind in BY_PLURAL)
+        self.header = RecordingHeader("bayplan", header.started_ns, kinds, header.kubernetes, header.redacted)
+
+    def changes(self) -> Iterator[TimedChange]:
+        """See `bayplan.sync.timed_change.Recording`."""
+        decode = msgspec.json.Decoder(_Line).decode
+        collected: list[Document] = []
+        for number, raw in enumerate(read_lines(self._path), start=1):
+            if number == 1:
+                continue
+            try:
+                line = decode(raw)
+            except msgspec.MsgspecError as problem:
+                raise InputError("recording", where=f"{self._path}:{number}", got=str(problem)) from None
+            if line.listed:
+                collected += line.items
+                if not line.more:
+                    yield TimedChange(line.ns, Listed(line.listed, collected))
+                    collected = []
+            elif line.put or line.delete:
+                change = Changed(line.put or line.delete, line.object, deleted=bool(line.delete))
+                yield TimedChange(line.ns, change)
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Read the whole lines of a file, packed or not; what was cut off in the middle of a line is left out.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as lines:
+            while (line := lines.readline()).endswith(b"\n"):
+                yield line
+            if _is_whole(line):
+                yield line
+    except EOFError:
+        return
+    except OSError as problem:
+        raise InputError("recording", where=str(path), got=(problem.strerror or str(problem)).lower()) from None
+
+
+def _is_whole(line: bytes) -> bool:
+    """Say whether a last line without an end is one all the same."""
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    return True

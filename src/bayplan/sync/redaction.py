@@ -1,0 +1,43 @@
+"""Leave out of a recorded object what scheduling does not read: environment, commands, most annotations, addresses."""
+
+from __future__ import annotations
+
+from bayplan.base.errors import InputError
+from bayplan.objects.kinds import decode, encode
+from bayplan.sync.document import Document, items, part
+from bayplan.sync.followed_kinds import FollowedKind
+
+_KEPT_ANNOTATIONS = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/", "bayplan.io/")
+_LEFT_OUT_OF_CONTAINERS = ("command", "args", "env", "envFrom")
+
+
+def redacted(kind: FollowedKind, document: Document) -> Document:
+    """Return an object with what the scheduler reads of it, names, labels, uids and times; all else is gone.
+
+    An object that can't be understood is left with its metadata.
+    """
+    metadata = part(document, "metadata")
+    kept: Document = {
+        name: metadata[name]
+        for name in ("name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels")
+        if name in metadata
+    }
+    for name in ("deletionTimestamp", "ownerReferences"):
+        if name in metadata:
+            kept[name] = metadata[name]
+    annotations = {
+        name: value for name, value in part(metadata, "annotations").items() if name.startswith(_KEPT_ANNOTATIONS)
+    }
+    if annotations:
+        kept["annotations"] = annotations
+    if kind.kind == "RuntimeClass":
+        read: Document = {name: document[name] for name in ("handler", "overhead", "scheduling") if name in document}
+    else:
+        try:
+            read = encode(decode({**document, "apiVersion": kind.api_version, "kind": kind.kind}))
+        except InputError:
+            read = {}
+    for container in items(part(read, "spec"), "containers") + items(part(read, "spec"), "initContainers"):
+        for name in _LEFT_OUT_OF_CONTAINERS:
+            container.pop(name, None)
+    return {**read, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": kept}

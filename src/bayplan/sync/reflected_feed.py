@@ -1,0 +1,167 @@
+"""A live cluster as a feed: one reflector a kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.client.connection import ApiConnection
+from bayplan.client.reflector import Change, Reflector
+from bayplan.client.requests import NO_ANSWER, ApiRequest
+from bayplan.objects.meta import ObjectMeta
+from bayplan.sync.document import Document
+from bayplan.sync.feed import Changed, Listed, Take
+from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind
+from bayplan.sync.policy import SyncPolicy
+
+_UNKNOWN, _FORBIDDEN = 404, 403
+_document = msgspec.json.Decoder(dict[str, object]).decode
+
+
+class _Named(msgspec.Struct, gc=False):
+    """An object of which only the metadata is read.
+
+    Attributes:
+        raw: the whole; emptied once it was told, because nobody needs it twice.
+    """
+
+    metadata: ObjectMeta
+    raw: bytes = b""
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, or the name."""
+        metadata = self.metadata
+        return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+_named = msgspec.json.Decoder(_Named).decode
+
+
+def _decode(raw: bytes) -> _Named:
+    found = _named(raw)
+    found.raw = raw
+    return found
+
+
+class ReflectedFeed:
+    """See `bayplan.sync.feed.Feed`.
+
+    Args:
+        connection: to the cluster.
+        policy: which namespaces and pods are wanted.
+        kinds: plural names; all that are followed by default.
+        name: of the cluster, for messages.
+        once: end when everything was listed.
+    """
+
+    def __init__(
+        self,
+        connection: ApiConnection,
+        policy: SyncPolicy,
+        *,
+        kinds: Sequence[str] | None = None,
+        name: str = "source",
+        once: bool = False,
+    ) -> None:
+        self.kinds: tuple[str, ...] = ()
+        self.left_out: dict[str, str] = {}
+        self._wanted = tuple(kinds) if kinds is not None else tuple(kind.plural for kind in FOLLOWED_KINDS)
+        self._connection = connection
+        self._policy = policy
+        self._name = name
+        self._once = once
+        self._reflectors: dict[str, Reflector[_Named]] = {}
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """See `Feed`."""
+        return {plural: each.problem for plural, each in self._reflectors.items() if each.problem}
+
+    async def open(self) -> None:
+        """Find out which kinds the cluster serves, and which of them we may read."""
+        found: list[str] = []
+        for plural in self._wanted:
+            response = await self._connection.send(ApiRequest("GET", BY_PLURAL[plural].path(), query="limit=1"))
+            if response.ok:
+                found.append(plural)
+            elif response.status in (_UNKNOWN, _FORBIDDEN):
+                self.left_out[plural] = response.message
+            else:
+                hint = "kubectl get --raw /readyz" if response.status == NO_ANSWER else "other credentials"
+                raise InputError(self._name, got=response.message, wanted=f"a list of {plural}", hint=hint)
+        if "pods" in self.left_out and "pods" in self._wanted:
+            raise InputError(self._name, got=self.left_out["pods"], wanted="the right to read pods")
+        self.kinds = tuple(found)
+
+    async def run(self, take: Take) -> None:
+        """Follow until cancelled, or until everything was listed once."""
+        async with asyncio.TaskGroup() as group:
+            running, listing = [], []
+            for plural in self.kinds:
+                followed = _FollowedCollection(plural, take, self._policy)
+                reflector = Reflector(
+                    self._connection,
+                    BY_PLURAL[plural].path(),
+                    _decode,
+                    followed.changed,
+                    selector=_selector(BY_PLURAL[plural], self._policy),
+                )
+                followed.reflector = self._reflectors[plural] = reflector
+                running.append(group.create_task(reflector.run()))
+                listing.append(group.create_task(followed.tell_when_listed()))
+            if self._once:
+                await asyncio.gather(*listing)
+                for task in running:
+                    task.cancel()
+
+
+class _FollowedCollection:
+    """What one reflector tells, as a list first and changes then."""
+
+    reflector: Reflector[_Named]
+
+    def __init__(self, plural: str, take: Take, policy: SyncPolicy) -> None:
+        self._plural = plural
+        self._take = take
+        self._namespaces = frozenset(policy.namespaces) if BY_PLURAL[plural].namespaced else frozenset[str]()
+        self._initial: list[Document] | None = []
+
+    def changed(self, changes: Sequence[Change[_Named]]) -> None:
+        """Take changes of the reflector."""
+        if self._initial is not None and self.reflector.synced.is_set():
+            self._tell_list()
+        for old, new in changes:
+            item = new if new is not None else old
+            assert item is not None
+            if self._namespaces and item.metadata.namespace not in self._namespaces:
+                continue
+            if new is None:
+                metadata = item.metadata
+                names = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
+                self._take(Changed(self._plural, {"metadata": names}, deleted=True))
+                continue
+            document, new.raw = _document(new.raw), b""
+            if self._initial is not None:
+                self._initial.append(document)
+            else:
+                self._take(Changed(self._plural, document))
+
+    async def tell_when_listed(self) -> None:
+        """Tell the list when it is complete, also where it is empty."""
+        await self.reflector.synced.wait()
+        if self._initial is not None:
+            self._tell_list()
+
+    def _tell_list(self) -> None:
+        documents, self._initial = self._initial or [], None
+        version = self.reflector.version
+        self._take(Listed(self._plural, documents, int(version) if version.isdecimal() else 0))
+
+
+def _selector(kind: FollowedKind, policy: SyncPolicy) -> str:
+    return urlencode({"labelSelector": policy.selector}) if policy.selector and kind.plural == "pods" else ""

@@ -1,0 +1,174 @@
+"""Replay a recording with its timestamps: as a feed to be followed, or by applying what was applied."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.sync.document import Document, part, text
+from bayplan.sync.feed import Changed, Listed, Take
+from bayplan.sync.followed_kinds import ObjectRef
+from bayplan.sync.follower import ref_of
+from bayplan.sync.pace import Pace
+from bayplan.sync.timed_change import Applied, Recording
+
+APPLY = "application/apply-patch+yaml"
+_NOT_FOUND = 404
+_TURN = 200
+_encode = msgspec.json.encode
+
+
+class ReplayFeed:
+    """A recording of a cluster as a feed; see `bayplan.sync.feed.Feed`.
+
+    Seeking forward tells all that lies between at once. Seeking back tells the lists as they were there: what came later goes.
+
+    Args:
+        recording: not one of workloads that were applied.
+        pace: how fast.
+    """
+
+    def __init__(self, recording: Recording, pace: Pace) -> None:
+        self.kinds = recording.header.kinds
+        self.left_out: dict[str, str] = {}
+        self._recording = recording
+        self._pace = pace
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """See `Feed`."""
+        return {}
+
+    async def open(self) -> None:
+        """There is nothing to find out."""
+
+    async def run(self, take: Take) -> None:
+        """Tell all changes at their times."""
+        again = False
+        while not await self._run_once(take, again=again):
+            again = True
+
+    async def _run_once(self, take: Take, *, again: bool) -> bool:
+        """Tell the recording from its beginning; return False when it has to be told again, from an earlier place.
+
+        Args:
+            take: whom to tell.
+            again: whether it was told before: then what lies before the position is told as lists.
+        """
+        state: dict[str, dict[ObjectRef, Document]] = {kind: {} for kind in self.kinds}
+        catching_up, since_turn, seen_ns = again, 0, 0
+        for offset_ns, change in self._recording.changes():
+            if isinstance(change, Applied):
+                continue
+            if catching_up and offset_ns > self._pace.position_ns:
+                catching_up = False
+                _tell_lists(state, take)
+            if catching_up:
+                _note(state, change)
+                continue
+            if not await self._pace.reach(offset_ns, seen_ns):
+                return False
+            seen_ns = offset_ns
+            take(change)
+            since_turn += 1
+            if since_turn >= _TURN:
+                since_turn = 0
+                await asyncio.sleep(0)
+        if catching_up:
+            _tell_lists(state, take)
+        return True
+
+
+def _note(state: dict[str, dict[ObjectRef, Document]], change: Listed | Changed) -> None:
+    objects = state.setdefault(change.plural, {})
+    if isinstance(change, Listed):
+        objects.clear()
+        objects.update((ref_of(change.plural, document), document) for document in change.documents)
+    elif change.deleted:
+        objects.pop(ref_of(change.plural, change.document), None)
+    else:
+        objects[ref_of(change.plural, change.document)] = change.document
+
+
+def _tell_lists(state: dict[str, dict[ObjectRef, Document]], take: Take) -> None:
+    for plural, objects in state.items():
+        take(Listed(plural, list(objects.values())))
+
+
+class ApplyReplay:
+    """Apply what a trace says was applied, and delete what was deleted; the controllers here make the pods.
+
+    Args:
+        recording: of workloads.
+        pace: how fast; it can't go back.
+        send: sends requests to the cluster here.
+        path_of: the path of a collection, by apiVersion, kind and namespace; None for a kind that is not served.
+
+    Attributes:
+        applied, deleted: how many objects so far.
+        problems: what could not be applied, and why.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        pace: Pace,
+        send: Callable[[ApiRequest], Awaitable[ApiResponse]],
+        path_of: Callable[[str, str, str], str | None],
+    ) -> None:
+        self.applied = 0
+        self.deleted = 0
+        self.problems: list[str] = []
+        self._recording = recording
+        self._pace = pace
+        self._send = send
+        self._path_of = path_of
+
+    async def run(self) -> None:
+        """Do everything at its time.
+
+        Raises:
+            InputError: it was asked to go back.
+        """
+        seen_ns = 0
+        for offset_ns, change in self._recording.changes():
+            if not await self._pace.reach(offset_ns, seen_ns):
+                raise InputError(
+                    "seek", got="an earlier place", wanted="a later one: what was applied has had its effects"
+                )
+            seen_ns = offset_ns
+            if isinstance(change, Applied):
+                await self._do(change)
+
+    async def _do(self, change: Applied) -> None:
+        document = change.document
+        metadata = part(document, "metadata")
+        version, kind = text(document, "apiVersion"), text(document, "kind")
+        namespace, name = text(metadata, "namespace") or "default", text(metadata, "name")
+        collection = self._path_of(version, kind, namespace)
+        if collection is None:
+            self.problems.append(f"{version} {kind} {namespace}/{name}: no such kind here")
+            return
+        path = f"{collection}/{quote(name)}"
+        if change.deleted:
+            response = await self._send(ApiRequest("DELETE", path, _encode({"propagationPolicy": "Background"})))
+            self.deleted += response.ok
+            if response.status == _NOT_FOUND:
+                return
+        else:
+            request = ApiRequest("PATCH", path, _encode(document), APPLY, "fieldManager=bayplan-replay&force=true")
+            response = await self._send(request)
+            if response.status == _NOT_FOUND and await self._made_namespace(namespace):
+                response = await self._send(request)
+            self.applied += response.ok
+        if not response.ok:
+            self.problems.append(f"{kind} {namespace}/{name}: {response.message}")
+
+    async def _made_namespace(self, namespace: str) -> bool:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        return (await self._send(ApiRequest("POST", "/api/v1/namespaces", _encode(body)))).ok

@@ -1,0 +1,244 @@
+"""One source followed by one cluster here: feeds in, requests out, memory kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from msgspec import Struct
+
+from bayplan.base.errors import InputError
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.sync.document import Document
+from bayplan.sync.feed import Feed, FeedChange, Listed
+from bayplan.sync.follower import Follower, Problem, SyncWrite, Verb
+from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
+from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.writing import Exchange, carry_out, read_memory, save_memory
+
+Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
+T = TypeVar("T")
+
+AT_ONCE = 32
+"""So many writes are under way at once. The server works them off one by one; this hides the way to it."""
+
+SAVE_SECONDS = 0.5
+"""Memory is written at most so often. What is not yet written is seen from the copies themselves after a restart."""
+
+LAST_SAVE_SECONDS = 5.0
+"""So long the end waits for a cluster here that does not answer."""
+
+STATUS = "status"
+"""The ConfigMap beside the memory that says what is followed, and how far that is."""
+
+MOST_PROBLEMS = 100
+"""So many problems stand there."""
+
+
+class SyncStatus(Struct, frozen=True, kw_only=True):
+    """How far following is.
+
+    Attributes:
+        ready: whether source and cluster here were listed.
+        idle: whether everything that can be written is written.
+        created, updated, deleted: writes so far.
+        waiting: objects that are yet to be looked at or written.
+        lag_seconds: for how long the oldest of them has been waiting.
+        problems: why objects are not here as they should be.
+        source: what is wrong with the source at the moment, by kind. left_out: kinds that are not followed, and why.
+    """
+
+    ready: bool
+    idle: bool
+    created: int
+    updated: int
+    deleted: int
+    waiting: int
+    lag_seconds: float
+    problems: list[Problem]
+    source: dict[str, str]
+    left_out: dict[str, str]
+
+
+class SyncSession:
+    """Follow a source.
+
+    Args:
+        source: what is followed.
+        here: the cluster that follows, as a feed of the same kinds.
+        send: sends requests to the cluster here.
+        policy: how.
+        name: of the source, for those who look at the cluster here.
+        at_once: so many writes at once.
+    """
+
+    def __init__(
+        self, source: Feed, here: Feed, send: Send, policy: SyncPolicy, *, name: str = "", at_once: int = AT_ONCE
+    ) -> None:
+        self._source = source
+        self._here = here
+        self._send = send
+        self._policy = policy
+        self._name = name
+        self._at_once = at_once
+        self._follower: Follower | None = None
+        self._woken = asyncio.Event()
+        self._landing: set[asyncio.Task[None]] = set()
+        self._counts = dict.fromkeys(Verb, 0)
+        self._saved_at = float("-inf")
+        self._behind_since: float | None = None
+        self._told: Document = {}
+
+    def status(self) -> SyncStatus:
+        """Return how far it is."""
+        follower = self._follower
+        since = self._behind_since
+        return SyncStatus(
+            ready=follower is not None and follower.is_ready,
+            idle=follower is not None and follower.is_idle,
+            created=self._counts[Verb.CREATE],
+            updated=self._counts[Verb.UPDATE],
+            deleted=self._counts[Verb.DELETE],
+            waiting=follower.lag if follower is not None else 0,
+            lag_seconds=0.0 if since is None else asyncio.get_running_loop().time() - since,
+            problems=list(follower.problems.values()) if follower is not None else [],
+            source=self._source.problems,
+            left_out=self._source.left_out,
+        )
+
+    async def run(self, *, once: bool = False) -> None:
+        """Follow until cancelled; with `once`, until the source was told and everything of it is written.
+
+        Raises:
+            InputError: the source or the cluster here can't be read.
+        """
+        await self._source.open()
+        await self._here.open()
+        missing = [plural for plural in self._source.kinds if plural not in self._here.kinds]
+        if missing:
+            raise InputError("the cluster here", got=f"no {', '.join(missing)}", wanted="a Bayplan of the same release")
+        memory = Memory()
+        memory.load(await self._drive(read_memory()))
+        follower = self._follower = Follower(self._policy, memory, self._source.kinds)
+        try:
+            async with asyncio.TaskGroup() as group:
+                here = group.create_task(self._here.run(self._take_here))
+                source = group.create_task(self._source.run(self._take_source))
+                await self._work(follower, group, source if once else None)
+                for task in (here, source):
+                    task.cancel()
+        finally:
+            # Also when it was cancelled: what is known now need not be found out again.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._save(follower, everything=True), LAST_SAVE_SECONDS)
+
+    def _take_source(self, change: FeedChange) -> None:
+        follower = self._follower
+        assert follower is not None
+        if isinstance(change, Listed):
+            follower.source_listed(change.plural, change.documents)
+        else:
+            follower.source_changed(change.plural, change.document, deleted=change.deleted)
+        self._wake()
+
+    def _take_here(self, change: FeedChange) -> None:
+        follower = self._follower
+        assert follower is not None
+        if change.plural not in self._source.kinds:
+            return
+        if isinstance(change, Listed):
+            follower.local_listed(change.plural, change.documents, change.revision)
+        else:
+            follower.local_changed(change.plural, change.document, deleted=change.deleted)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._behind_since is None:
+            self._behind_since = asyncio.get_running_loop().time()
+        self._woken.set()
+
+    # --- work ---------------------------------------------------------------------------------------------------------
+
+    async def _work(self, follower: Follower, group: asyncio.TaskGroup, until: asyncio.Task[None] | None) -> None:
+        """Write what has to be written; end when `until` is done and nothing is left."""
+        if until is not None:
+            until.add_done_callback(lambda _: self._woken.set())
+        while True:
+            self._woken.clear()
+            if follower.is_ready:
+                await self._save(follower, everything=not self._counts[Verb.CREATE])
+                self._begin_writes(follower, group)
+                if follower.is_idle:
+                    self._behind_since = None
+                    if until is not None and until.done() and not self._woken.is_set():
+                        return
+            if not self._woken.is_set():
+                await self._pause()
+
+    def _begin_writes(self, follower: Follower, group: asyncio.TaskGroup) -> None:
+        room = self._at_once - len(self._landing)
+        for write in follower.next_writes(room) if room else ():
+            task = group.create_task(self._carry_out(follower, write))
+            self._landing.add(task)
+            task.add_done_callback(self._landing.discard)
+
+    async def _pause(self) -> None:
+        """Wait until something comes, or memory may be saved again."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), SAVE_SECONDS)
+
+    async def _carry_out(self, follower: Follower, write: SyncWrite) -> None:
+        await self._drive(carry_out(follower, write))
+        self._counts[write.verb] += 1
+        self._woken.set()
+
+    async def _save(self, follower: Follower, *, everything: bool) -> None:
+        """Save what memory has to be saved, not too often; in the beginning, before anything is made."""
+        now = asyncio.get_running_loop().time()
+        if not everything and now - self._saved_at < SAVE_SECONDS:
+            return
+        changes = follower.memory.take_changes()
+        status = self.status()
+        if self._told != (shown := status_document(self._name, status)):
+            self._told = shown
+            await self._drive(save_memory([shown]))
+        if changes and not await self._drive(save_memory(changes)):
+            follower.memory.put_back(changes)
+        self._saved_at = now
+
+    async def _drive(self, exchange: Exchange[T]) -> T:
+        """Carry out an exchange: send its requests, sleep its pauses."""
+        try:
+            step = next(exchange)
+            while True:
+                if isinstance(step, ApiRequest):
+                    step = exchange.send(await self._send(step))
+                else:
+                    await asyncio.sleep(step)
+                    step = next(exchange)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def status_document(name: str, status: SyncStatus) -> Document:
+    """Return the ConfigMap that tells those who look at the cluster here what it follows.
+
+    Figures are whole seconds and counts, so that it is written only when something has changed.
+    """
+    data: Document = {
+        "source": name,
+        "state": "following" if status.ready else "listing",
+        "created": str(status.created),
+        "updated": str(status.updated),
+        "deleted": str(status.deleted),
+        "waiting": str(status.waiting),
+        "lag_seconds": str(int(status.lag_seconds)),
+        "problems": "\n".join(f"{each.ref}: {each.message}" for each in status.problems[:MOST_PROBLEMS]),
+        "source_problems": "\n".join(f"{kind}: {text}" for kind, text in status.source.items()),
+        "left_out": "\n".join(f"{kind}: {text}" for kind, text in status.left_out.items()),
+    }
+    metadata: Document = {"name": STATUS, "namespace": MEMORY_NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}

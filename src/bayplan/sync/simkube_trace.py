@@ -1,0 +1,159 @@
+"""Traces of SimKube (format 2, MessagePack or JSON): workloads that were applied and deleted, and how long their pods ran.
+
+A trace holds workloads, not pods: its controllers make the pods, here as there. How long pods run is told to the virtual kubelet by
+the annotation ``bayplan.io/run-time``. Where several pods of one owner are known, all get the mean of their run times: one
+template says one thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.cluster.kubelet import RUN_TIME_ANNOTATION
+from bayplan.formats.files import InputFile, read_bytes
+from bayplan.sync.document import Document, part, text
+from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
+
+TRACE_VERSION = 2
+_SECOND_NS = 1_000_000_000
+_SERVER_SET = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "selfLink",
+    "ownerReferences",
+)
+_TEMPLATES = {"Pod": (), "CronJob": ("spec", "jobTemplate", "spec", "template")}
+_USUAL_TEMPLATE = ("spec", "template")
+
+
+class _Event(msgspec.Struct):
+    ts: int
+    applied_objs: list[Document] = []
+    deleted_objs: list[Document] = []
+
+
+_Lives = dict[int, list[Document]]
+
+
+class SimKubeTrace(msgspec.Struct):
+    """A trace as it stands in a file of JSON: owners of pods are texts that hold JSON."""
+
+    version: int
+    events: list[_Event]
+    pod_lifecycles: dict[str, _Lives] = {}
+
+    def lives(self) -> dict[tuple[str, str], _Lives]:
+        """Return the lives of pods by owner: ``apiVersion.kind`` and ``namespace/name``, then by template."""
+        decode = msgspec.json.Decoder(tuple[str, str]).decode
+        return {decode(owner): lives for owner, lives in self.pod_lifecycles.items()}
+
+
+class _PackedTrace(msgspec.Struct):
+    """The same in a file of MessagePack."""
+
+    version: int
+    events: list[_Event]
+    pod_lifecycles: dict[tuple[str, str], _Lives] = {}
+
+    def lives(self) -> dict[tuple[str, str], _Lives]:
+        return self.pod_lifecycles
+
+
+class SimKubeRecording:
+    """Read a trace of SimKube.
+
+    Args:
+        path: of the file, for messages.
+        trace: its content.
+
+    Raises:
+        InputError: it is of another version.
+    """
+
+    def __init__(self, path: Path, trace: SimKubeTrace | _PackedTrace) -> None:
+        if trace.version != TRACE_VERSION:
+            got, wanted = f"version {trace.version}", f"version {TRACE_VERSION}"
+            raise InputError("SimKube trace", where=str(path), got=got, wanted=wanted)
+        self._events = sorted(trace.events, key=lambda event: event.ts)
+        self._run_seconds = _run_seconds(trace, str(path))
+        started_ns = self._events[0].ts * _SECOND_NS if self._events else 0
+        self.header = RecordingHeader("simkube", started_ns, (), applies=True)
+
+    def changes(self) -> Iterator[TimedChange]:
+        """See `bayplan.sync.timed_change.Recording`."""
+        for event in self._events:
+            offset_ns = event.ts * _SECOND_NS - self.header.started_ns
+            for document in event.applied_objs:
+                yield TimedChange(offset_ns, Applied(self._as_applied(document)))
+            for document in event.deleted_objs:
+                yield TimedChange(offset_ns, Applied(document, deleted=True))
+
+    def _as_applied(self, document: Document) -> Document:
+        """Return an object as a user would apply it, with the run time of its pods."""
+        metadata = {name: each for name, each in part(document, "metadata").items() if name not in _SERVER_SET}
+        applied: Document = {name: each for name, each in document.items() if name != "status"} | {"metadata": metadata}
+        kind = text(document, "kind")
+        owner = (
+            f"{document.get('apiVersion')}.{kind}",
+            f"{metadata.get('namespace', 'default')}/{metadata.get('name')}",
+        )
+        seconds = self._run_seconds.get(owner)
+        if kind == "Pod":
+            spec = part(document, "spec")
+            applied["spec"] = {
+                name: each for name, each in spec.items() if name not in ("nodeName", "serviceAccountName")
+            }
+        if seconds is not None:
+            applied = _annotated(applied, _TEMPLATES.get(kind, _USUAL_TEMPLATE), f"{seconds}s")
+        return applied
+
+
+def read_simkube(path: Path, first: bytes) -> SimKubeRecording | None:
+    """Return the trace in a file, or None where it is none.
+
+    Args:
+        path: of the file.
+        first: its first bytes, unpacked.
+    """
+    packed = first[:1] and (first[0] & 0xF0 == 0x80 or first[0] in (0xDE, 0xDF))
+    if not packed and not first.lstrip().startswith(b"{"):
+        return None
+    data = read_bytes(InputFile(str(path), path))
+    try:
+        trace = (
+            msgspec.msgpack.decode(data, type=_PackedTrace) if packed else msgspec.json.decode(data, type=SimKubeTrace)
+        )
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return SimKubeRecording(path, trace)
+
+
+def _run_seconds(trace: SimKubeTrace | _PackedTrace, where: str) -> dict[tuple[str, str], int]:
+    """Return the mean run time of the finished pods of each owner, in seconds; owners without any run on."""
+    try:
+        owners = trace.lives()
+    except msgspec.MsgspecError as problem:
+        raise InputError("pod_lifecycles", where=where, got=str(problem), wanted='["kind", "namespace/name"]') from None
+    found: dict[tuple[str, str], int] = {}
+    for owner, by_template in owners.items():
+        finished = [each["Finished"] for lives in by_template.values() for each in lives if "Finished" in each]
+        spans = [each[1] - each[0] for each in finished if isinstance(each, list) and len(each) == 2]
+        if spans:
+            found[owner] = max(round(sum(spans) / len(spans)), 0)
+    return found
+
+
+def _annotated(document: Document, path: tuple[str, ...], run_time: str) -> Document:
+    """Return a document with the annotation on the object at a path of it."""
+    if path:
+        return {**document, path[0]: _annotated(part(document, path[0]), path[1:], run_time)}
+    metadata = part(document, "metadata")
+    annotations = {**part(metadata, "annotations"), RUN_TIME_ANNOTATION: run_time}
+    return {**document, "metadata": {**metadata, "annotations": annotations}}
