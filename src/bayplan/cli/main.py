@@ -3,7 +3,7 @@
 One file a verb. The verb ``simulate`` is the function ``simulate`` in the module ``bayplan.cli.simulate``, annotated
 as Typer wants it; its docstring is its help, and the first sentence of that docstring is also the line in `VERBS`
 below. To add a verb, write that file and add that line; nothing else has to know. A dash in a verb is an underscore
-in the names of its module and function.
+in the names of its module and function; a verb that is a word of Python has one behind it.
 
 Only the verb that was asked for is imported, so `bayplan --help` loads neither NumPy nor a server, and a verb's
 module may import at its top whatever it needs. The other verbs are listed from `VERBS`.
@@ -17,6 +17,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from keyword import iskeyword
 from typing import Annotated, NamedTuple
 
 import typer
@@ -39,6 +40,10 @@ VERBS = (
     Verb("config", "Check a scheduler configuration, or convert an older one."),
     Verb("conformance", "Compare our answers with recorded answers of a real scheduler."),
     Verb("up", "Serve the Kubernetes API for kubectl, clients and schedulers."),
+    Verb("import", "Bring what is in a cluster, or in files, into a running Bayplan."),
+    Verb("sync", "Follow a cluster: its changes come to a running Bayplan."),
+    Verb("record", "Record what happens in a cluster to a file."),
+    Verb("replay", "Replay a recording into a running Bayplan, with its timestamps."),
     Verb("schedule", "Schedule the pods of a cluster, as its second scheduler or as the only one."),
     Verb("extender", "Serve plugins as an HTTP extender for a stock kube-scheduler."),
     Verb("example", "Print where the bundled example lies, or copy it."),
@@ -109,6 +114,8 @@ def build_app(words: Sequence[str]) -> typer.Typer:
 def load(name: str) -> Callable[..., None]:
     """Import the module of a verb and return its function, which Typer turns into a command."""
     attribute = name.replace("-", "_")
+    if iskeyword(attribute):
+        attribute += "_"
     function: Callable[..., None] = getattr(importlib.import_module(f"bayplan.cli.{attribute}"), attribute)
     return function
 
