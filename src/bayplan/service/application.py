@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 from bayplan.apiserver.http.access import Access
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
-from bayplan.service import cluster_routes, pod_routes
+from bayplan.service import cluster_routes, control_routes, pod_routes
 from bayplan.service.answers import json_answer
 from bayplan.service.observation import Observation
 from bayplan.service.refusal import Refusal, document_of, refusal_of
@@ -50,6 +50,22 @@ _ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/pods/{namespace}/{name}/attempts/{attempt}/matrix", pod_routes.matrix),
     ("GET", "/pods/{namespace}/{name}/attempts/{attempt}/preemption", pod_routes.preemption),
     ("GET", "/pods/{namespace}/{name}/explanation", pod_routes.explanation),
+    ("POST", "/pods/{namespace}/{name}/retry", control_routes.retry_pod),
+    ("POST", "/queue/flush", control_routes.flush_queue),
+    ("PUT", "/clock", control_routes.set_clock),
+    ("POST", "/clock/step", control_routes.step_clock),
+    ("GET", "/config", control_routes.config),
+    ("PUT", "/config", control_routes.put_config),
+    ("GET", "/config/default", control_routes.default_config),
+    ("POST", "/config/validate", control_routes.validate_config),
+    ("GET", "/plugins", control_routes.plugins),
+    ("POST", "/plugins/reload", control_routes.reload_plugins),
+    ("GET", "/snapshots", control_routes.snapshots),
+    ("POST", "/snapshots", control_routes.take_snapshot),
+    ("DELETE", "/snapshots/{name}", control_routes.delete_snapshot),
+    ("POST", "/snapshots/{name}/restore", control_routes.restore_snapshot),
+    ("POST", "/reset", control_routes.reset),
+    ("GET", "/sources", control_routes.sources),
 )
 
 

@@ -13,7 +13,7 @@ from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.service.answers import json_answer
 from bayplan.service.clock_facts import clock_document
 from bayplan.service.decision_timeline import MOST_BINS, density_document
-from bayplan.service.instants import format_instant, parse_time_ns
+from bayplan.service.instants import format_instant, parse_instant
 from bayplan.service.node_query import (
     SORTS,
     NodeFilter,
@@ -311,7 +311,7 @@ def _instant(query: Query, name: str, default: int) -> int:
     text = query.text(name)
     if not text:
         return default
-    found = parse_time_ns(text)
+    found = parse_instant(text)
     if found is None:
         raise Refusal(400, name, got=f"'{text}'", wanted="a time", hint="'2026-11-21T12:00:00Z'")
     return found

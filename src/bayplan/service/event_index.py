@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bayplan.apiserver.rest.backend import Backend, decode_item
 from bayplan.apiserver.store.item import DELETED, Item, Write
-from bayplan.service.instants import parse_time_ns
+from bayplan.service.instants import parse_instant
 from bayplan.sim.result import SimulatedEvent
 
 EVENTS = "events"
@@ -107,4 +107,4 @@ def _told(event: Mapping[str, object]) -> ToldEvent:
 
 
 def _instant(value: object) -> int:
-    return (parse_time_ns(value) if isinstance(value, str) else None) or 0
+    return (parse_instant(value) if isinstance(value, str) else None) or 0

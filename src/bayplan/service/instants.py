@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import lru_cache
 
+from bayplan.base.errors import InputError
 from bayplan.cluster.timestamps import format_time
+from bayplan.objects.meta import parse_time_ns
 
 SECOND_NS = 1_000_000_000
 MILLISECOND_NS = 1_000_000
@@ -17,14 +18,9 @@ def format_instant(time_ns: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def parse_time_ns(text: str | None) -> int | None:
+def parse_instant(text: str | None) -> int | None:
     """Return an RFC 3339 time as nanoseconds since 1970; None for none, and for what is no time."""
-    if not text:
-        return None
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        return parse_time_ns(text) if text else None
+    except InputError:
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp()) * SECOND_NS + moment.microsecond * 1000

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayplan.objects.node import Node
 from bayplan.objects.requests import Amounts, node_amounts
-from bayplan.service.instants import parse_time_ns
+from bayplan.service.instants import parse_instant
 from bayplan.service.interning import TextCodes
 from bayplan.sim.usage import ZONE_LABEL
 from bayplan.state.arrays import Bools, Ints
@@ -167,7 +167,7 @@ class NodeTable:
             columns["zone"][row] = self._zones.code(labels.get(ZONE_LABEL, ""))
             columns["pool"][row] = self._pools.code(pool_of(labels))
         columns["flags"][row] = CORDONED * node.spec.unschedulable + NOT_READY * (not is_ready(node))
-        columns["created_ns"][row] = parse_time_ns(node.metadata.creation_timestamp) or now_ns
+        columns["created_ns"][row] = parse_instant(node.metadata.creation_timestamp) or now_ns
         if before is None or before.status.allocatable != node.status.allocatable:
             for values in self._allocatable.values():
                 values[row] = 0

@@ -17,7 +17,7 @@ import numpy as np
 from bayplan.engine.decision import Outcome, Record
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
-from bayplan.service.instants import parse_time_ns
+from bayplan.service.instants import parse_instant
 from bayplan.service.interning import TextCodes
 from bayplan.sim.result import PodFate, PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
@@ -258,7 +258,7 @@ class PodTable:
         )
         columns = self._columns
         columns["namespace"][row] = self._namespaces.code(metadata.namespace)
-        columns["created_ns"][row] = parse_time_ns(metadata.creation_timestamp) or now_ns
+        columns["created_ns"][row] = parse_instant(metadata.creation_timestamp) or now_ns
         columns["attempts"][row] = columns["message"][row] = 0
         return row
 
