@@ -195,15 +195,13 @@ class SimulatorServer:
 
     async def _settle(self, seconds: float = SETTLE_SECONDS) -> None:
         """Wait until nothing is left to do at this instant: what was written has been seen, and what is wanted has been written."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            await asyncio.wrap_future(self.engine.submit(lambda scheduler: None))
-            if self.pump.is_idle and self.driver.is_idle:
-                # What was told to the engine last came before this question.
-                await asyncio.wrap_future(self.engine.submit(lambda scheduler: None))
-                if self.pump.is_idle and self.driver.is_idle:
-                    return
-            await asyncio.sleep(0.001)
+        end, quiet = time.monotonic() + seconds, 0
+        # Twice: what was on its way from one to the other when the first was asked shows then.
+        while quiet < 2 and time.monotonic() < end:
+            busy = await asyncio.wrap_future(self.engine.submit(self.engine.has_work))
+            quiet = quiet + 1 if not busy and self.pump.is_idle and self.driver.is_idle else 0
+            if not quiet:
+                await asyncio.sleep(0.001)
 
     # --- snapshots, on the loop ---------------------------------------------------------------------------------------
 

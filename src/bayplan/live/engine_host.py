@@ -303,6 +303,12 @@ class EngineHost:
         """Return when the scheduler has something to do next: now, where pods are ready; None: never. To be asked (`ask`)."""
         return self.clock.now_ns() if scheduler.queue.has_next else self._timer_ns
 
+    def has_work(self, scheduler: Scheduler) -> bool:
+        """Return whether there is something that it will do at this instant, unasked. To be asked (`ask`)."""
+        return bool(self._inbox or self._actions or self._steps) or (
+            scheduler.queue.has_next and self._may_schedule(self.clock.now_ns())
+        )
+
     def _may_schedule(self, now_ns: int) -> bool:
         if self._successor is not None or len(self._scheduler.bindings.pending) >= MOST_PENDING:
             return False

@@ -1,0 +1,375 @@
+"""The simulator as a server: pods that come by the API get nodes by the API, and whatever goes wrong stays where it belongs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bayplan.apiserver.bridge.bridge import BridgeOptions
+from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.app.simulator_server import SimulatorOptions
+from bayplan.base.clock import SECOND_NS, Clock
+from bayplan.base.errors import ConfigurationError, InputError, PluginError
+from bayplan.engine.records import Outcome, RecordLevel
+from tests.app.servers import FULL, Server, running
+
+PLUGIN = """
+import time
+from bayplan import PerNodePlugin
+
+class Whim(PerNodePlugin):
+    def filter_node(self, pod, node):
+        if pod.metadata.name.startswith("bad"):
+            {what}
+        return "node(s) don't please" if node.name == "{refused}" else None
+"""
+TWO_PROFILES = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: packer
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+
+
+def play(scene: Coroutine[object, object, None]) -> None:
+    asyncio.run(asyncio.wait_for(scene, 60))
+
+
+def with_plugin(tmp_path: Path, what: str = "pass", refused: str = "", **more: object) -> SimulatorOptions:
+    path = tmp_path / "whim.py"
+    path.write_text(PLUGIN.format(what=what, refused=refused))
+    return replace(FULL, scheduler=SchedulerOptions(plugins=[f"{path}:Whim"]), **more)  # type: ignore[arg-type]
+
+
+def test_a_pod_is_bound_told_and_recorded() -> None:
+    async def scene() -> None:
+        async with running() as server:
+            await server.add_nodes("n1", "n2")
+            await server.add_pod("p")
+            await server.add_pod("big", cpu="50")
+            await server.settle()
+            pod, big = await server.pod("p"), await server.pod("big")
+            assert pod["spec"]["nodeName"] in ("n1", "n2")
+            assert {"type": "PodScheduled", "status": "True"}.items() <= pod["status"]["conditions"][0].items()
+            (condition,) = big["status"]["conditions"]
+            assert condition["reason"] == "Unschedulable"
+            assert condition["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+            events = (await server.send("GET", "/apis/events.k8s.io/v1/events"))["items"]
+            assert sorted((it["regarding"]["name"], it["reason"]) for it in events) == [
+                ("big", "FailedScheduling"),
+                ("p", "Scheduled"),
+            ]
+            decisions = server.simulator.decisions
+            (number,) = decisions.numbers_of("default/p")
+            assert decisions.decision(number).ties == ("n1", "n2")
+            managers = [it["manager"] for it in big["metadata"]["managedFields"]]
+            assert "kube-scheduler" in managers
+
+    play(scene())
+
+
+def test_a_cluster_that_was_there_before_is_taken_in() -> None:
+    async def scene() -> None:
+        server = Server(FULL, Clock())
+        await server.add_nodes("n1")
+        await server.add_pod("there", nodeName="n1")
+        await server.add_pod("waiting")
+        server.simulator.start()
+        await server.settle()
+        assert await server.node_of("waiting") == "n1"
+        assert server.simulator.engine.ask(lambda scheduler: len(scheduler.state.pods)) == 2
+        server.simulator.stop()
+
+    play(scene())
+
+
+def test_two_profiles_decide_each_for_its_own_pods_and_leave_others_alone(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(TWO_PROFILES)
+
+    async def scene() -> None:
+        async with running(replace(FULL, scheduler=SchedulerOptions(config=path))) as server:
+            await server.add_nodes("n1", "n2")
+            await server.add_pod("first", cpu="2", schedulerName="packer")
+            await server.settle()
+            home = await server.node_of("first")
+            await server.add_pod("packed", schedulerName="packer")
+            await server.add_pod("theirs", schedulerName="outside")
+            await server.settle()
+            assert await server.node_of("packed") == home
+            assert await server.node_of("theirs") == ""
+
+    play(scene())
+
+
+def test_without_a_scheduler_pods_are_left_to_others() -> None:
+    async def scene() -> None:
+        async with running(replace(FULL, scheduler=SchedulerOptions(enabled=False))) as server:
+            await server.add_nodes("n1")
+            await server.add_pod("p")
+            await server.settle()
+            assert await server.node_of("p") == ""
+            assert server.simulator.engine.status().decisions == 0
+
+    play(scene())
+
+
+def test_a_binding_that_the_api_refuses_is_taken_back_and_tried_again() -> None:
+    async def scene() -> None:
+        async with running() as server:
+            await server.add_nodes("n1")
+            server.clock.pause()
+            await server.add_pod("p")
+            await server.settle()
+            engine = server.simulator.engine
+            # Somebody else is faster: the loop can't carry out what was decided before this request is answered.
+            assert engine.step_decision().result(10)
+            binding = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"name": "p"}}
+            await server.send("POST", "/api/v1/namespaces/default/pods/p/binding", binding)
+            await server.settle()
+            assert engine.ask(lambda scheduler: [it.message for it in scheduler.records]) == [
+                "",
+                'running Bind plugin "DefaultBinder": Operation cannot be fulfilled on pods/binding "p": '
+                'pod p is already assigned to node "n1"',
+            ]
+            assert await server.node_of("p") == "n1"
+
+            def look(scheduler: object) -> tuple[int, int]:
+                return len(scheduler.assumed), len(scheduler.state.pods)  # type: ignore[attr-defined]
+
+            assert engine.ask(look) == (0, 1)
+
+    play(scene())
+
+
+class TestConfiguration:
+    def test_another_configuration_holds_at_once(self) -> None:
+        async def scene() -> None:
+            async with running() as server:
+                await server.add_nodes("n1", "n2")
+                await server.add_pod("waits", schedulerName="packer")
+                await server.settle()
+                assert await server.node_of("waits") == ""
+                await server.simulator.configure(TWO_PROFILES)
+                await server.settle()
+                assert await server.node_of("waits")
+                assert server.simulator.settings.configuration_text == TWO_PROFILES
+                assert [profile.scheduler_name for profile in server.simulator.settings.configuration.profiles] == [
+                    "default-scheduler",
+                    "packer",
+                ]
+
+        play(scene())
+
+    def test_a_configuration_that_is_refused_changes_nothing(self) -> None:
+        async def scene() -> None:
+            async with running() as server:
+                before = server.simulator.settings
+                with pytest.raises(ConfigurationError, match="parallelism"):
+                    await server.simulator.configure(TWO_PROFILES + "parallelism: -1\n")
+                assert server.simulator.settings is before
+                assert server.simulator.engine.generation == 0
+
+        play(scene())
+
+
+class TestPlugins:
+    def test_a_plugin_of_the_users_is_recorded_like_a_built_in_one(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with running(with_plugin(tmp_path, refused="n1")) as server:
+                await server.add_nodes("n1", "n2")
+                await server.add_pod("p")
+                await server.settle()
+                decision = server.simulator.decisions.decision(0)
+                assert decision.record.node == "n2"
+                assert "Whim" in decision.filters
+                status = decision.first_failure(decision.names.index("n1"))
+                assert status is not None
+                assert (status.plugin, status.reasons) == ("Whim", ("node(s) don't please",))
+
+        play(scene())
+
+    def test_files_that_have_changed_are_read_again(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with running(with_plugin(tmp_path, refused="n1")) as server:
+                await server.add_nodes("n1")
+                await server.add_pod("p")
+                await server.settle()
+                assert await server.node_of("p") == ""
+                with_plugin(tmp_path, refused="another")
+                await server.simulator.reload_plugins()
+                await server.settle()
+                assert await server.node_of("p") == "n1"
+                (tmp_path / "whim.py").write_text("def broken(:\n")
+                with pytest.raises(PluginError, match="can't be imported"):
+                    await server.simulator.reload_plugins()
+                await server.add_pod("q")
+                await server.settle()
+                assert await server.node_of("q") == "n1"
+
+        play(scene())
+
+    @pytest.mark.parametrize(
+        ("what", "want"),
+        [
+            pytest.param("raise KeyError('zone')", "KeyError: 'zone' (whim.py:8)", id="one that raises"),
+            pytest.param("time.sleep(3600)", "cut off after 0.5s at filter_node() (whim.py:8)", id="one that sleeps"),
+            pytest.param("while True: pass", "cut off after 0.5s at filter_node() (whim.py:8)", id="one that loops"),
+        ],
+    )
+    def test_the_api_answers_whatever_a_plugin_does(self, tmp_path: Path, what: str, want: str) -> None:
+        async def scene() -> None:
+            async with running(with_plugin(tmp_path, what, plugin_deadline_seconds=0.5)) as server:
+                await server.add_nodes("n1", "n2")
+                await server.add_pod("bad")
+                await server.add_pod("good")
+                slowest, end = 0.0, time.monotonic() + 0.4
+                while time.monotonic() < end:
+                    begin = time.perf_counter()
+                    await server.node_of("good")
+                    slowest = max(slowest, time.perf_counter() - begin)
+                    await asyncio.sleep(0.002)
+                assert slowest < 0.1
+                numbers = server.simulator.decisions.numbers_of
+                await server.until(lambda: len(numbers("default/bad")) > 0 and len(numbers("default/good")) > 0)
+                await server.settle()
+                record = server.simulator.decisions[numbers("default/bad")[0]]
+                assert record.outcome is Outcome.ERROR
+                assert record.message == f'running Filter plugin "Whim": {want}'
+                condition = (await server.pod("bad"))["status"]["conditions"][0]
+                assert (condition["reason"], condition["message"]) == ("SchedulerError", record.message)
+                assert await server.node_of("good")
+                (incident,) = [it for it in server.simulator.engine.status().plugin_failures if it.plugin == "Whim"][:1]
+                assert "whim.py" in incident.traceback
+
+        play(scene())
+
+    def test_one_that_can_not_be_made_is_refused_at_the_start(self, tmp_path: Path) -> None:
+        path = tmp_path / "bad.py"
+        path.write_text(
+            "from bayplan import PerNodePlugin\nclass Bad(PerNodePlugin):\n"
+            "    def __init__(self, *arguments): raise OSError('no disk')\n"
+            "    def filter_node(self, pod, node): return None\n"
+        )
+        with pytest.raises(PluginError, match=r"plugin Bad can't be made.*no disk"):
+            Server(replace(FULL, scheduler=SchedulerOptions(plugins=[f"{path}:Bad"])), Clock())
+
+
+class TestTime:
+    def test_decisions_are_taken_one_by_one(self) -> None:
+        async def scene() -> None:
+            clock = Clock(start_ns=1_800_000_000 * SECOND_NS, paused=True)
+            async with running(clock=clock) as server:
+                await server.add_nodes("n1")
+                for name in ("a", "b"):
+                    await server.add_pod(name)
+                assert await server.simulator.step_decision()
+                assert [bool(await server.node_of(name)) for name in ("a", "b")] == [True, False]
+                assert await server.simulator.step_decision()
+                assert await server.node_of("b")
+                assert not await server.simulator.step_decision()
+                assert clock.now_ns() == 1_800_000_000 * SECOND_NS
+
+        play(scene())
+
+    def test_a_step_goes_on_to_the_next_try_of_a_pod(self) -> None:
+        async def scene() -> None:
+            clock = Clock(start_ns=1_800_000_000 * SECOND_NS, paused=True)
+            async with running(clock=clock) as server:
+                await server.add_nodes("n1")
+                await server.add_pod("big", cpu="50")
+                assert await server.simulator.step_decision()
+                assert await server.simulator.step_decision()
+                first, second = server.simulator.decisions.numbers_of("default/big")
+                passed = server.simulator.decisions[second].time_ns - server.simulator.decisions[first].time_ns
+                assert 300 * SECOND_NS <= passed < 400 * SECOND_NS
+
+        play(scene())
+
+    def test_controllers_and_kubelet_share_the_clock(self) -> None:
+        async def scene() -> None:
+            clock = Clock(start_ns=1_800_000_000 * SECOND_NS, paused=True)
+            options = replace(FULL, bridge=BridgeOptions())
+            async with running(options, clock) as server:
+                await server.add_nodes("n1")
+                container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+                spec = {"containers": [container], "restartPolicy": "Never"}
+                job = {
+                    "metadata": {"name": "j", "annotations": {}},
+                    "spec": {"template": {"metadata": {"annotations": {"bayplan.io/run-time": "30m"}}, "spec": spec}},
+                }
+                await server.send("POST", "/apis/batch/v1/namespaces/default/jobs", job)
+                for _ in range(30):
+                    await server.simulator.step_event()
+                    found = await server.send("GET", "/apis/batch/v1/namespaces/default/jobs/j")
+                    if found["status"].get("succeeded"):
+                        break
+                assert found["status"]["succeeded"] == 1
+                assert 30 * 60 <= clock.seconds() - 1_800_000_000 < 3 * 3600
+
+        play(scene())
+
+
+class TestSnapshots:
+    def test_the_cluster_goes_back_and_the_scheduler_with_it(self) -> None:
+        async def scene() -> None:
+            async with running() as server:
+                simulator = server.simulator
+                await server.add_nodes("n1")
+                await server.add_pod("a", cpu="3")
+                await server.settle()
+                simulator.take_snapshot("one pod")
+                await server.send("DELETE", "/api/v1/namespaces/default/pods/a", {"gracePeriodSeconds": 0})
+                await server.add_pod("b", cpu="3")
+                await server.settle()
+                assert await server.node_of("b") == "n1"
+                simulator.restore_snapshot("one pod")
+                await server.add_pod("c", cpu="2")
+                await server.settle()
+                assert (await server.node_of("a"), await server.node_of("c")) == ("n1", "")
+                simulator.reset()
+                await server.settle()
+                assert (await server.send("GET", "/api/v1/nodes"))["items"] == []
+                assert simulator.engine.ask(lambda scheduler: (len(scheduler.state.nodes), len(scheduler.pods))) == (
+                    0,
+                    0,
+                )
+
+        play(scene())
+
+    def test_names_are_taken_once_and_must_be_known(self) -> None:
+        async def scene() -> None:
+            async with running() as server:
+                simulator = server.simulator
+                simulator.take_snapshot("a")
+                with pytest.raises(InputError, match="which is taken"):
+                    simulator.take_snapshot("a")
+                with pytest.raises(InputError, match="one of those there are: a"):
+                    simulator.restore_snapshot("b")
+                assert [it.name for it in simulator.snapshots()] == ["a"]
+                simulator.delete_snapshot("a")
+                assert simulator.snapshots() == ()
+
+        play(scene())
+
+
+def test_nothing_is_left_running_when_it_ends() -> None:
+    async def scene() -> None:
+        async with running(replace(FULL, record_level=RecordLevel.SUMMARY)) as server:
+            await server.add_nodes("n1")
+            await server.add_pod("p")
+            await server.settle()
+
+    before = {thread.name for thread in threading.enumerate()}
+    play(scene())
+    assert {thread.name for thread in threading.enumerate()} - before <= {"asyncio_0", "bayplan-plugin"}
