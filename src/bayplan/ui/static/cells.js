@@ -11,6 +11,7 @@ const GROUP_GAP = 10;
 const CORDONED = 1;
 const NOT_READY = 2;
 const FULL = 101;
+const NOTHING = 255;
 const STEPS = 5;
 
 /** @typedef {{ name: string, nodes: string[], cells: number[], flags: number[] }} Group */
@@ -127,7 +128,7 @@ export class Cells {
     let bad = 0;
     for (const group of this.groups) {
       for (const [at, value] of group.cells.entries()) {
-        full += Number(value >= FULL);
+        full += Number(value === FULL);
         cordoned += Number((group.flags[at] & CORDONED) > 0);
         bad += Number((group.flags[at] & NOT_READY) > 0);
       }
@@ -181,11 +182,15 @@ export class Cells {
     const fit = this.fit?.get(name);
     if (this.fit) {
       pen.fillStyle = fit && fit.shade !== null ? colours.score.replace("{n}", String(0.18 + 0.7 * fit.shade)) : colours.heat[0];
-    } else pen.fillStyle = value >= FULL ? colours.full : colours.heat[Math.min(STEPS - 1, Math.floor(value / 20))];
+    } else pen.fillStyle = value === FULL ? colours.full : value === NOTHING ? colours.notch : colours.heat[Math.min(STEPS - 1, Math.floor(value / 20))];
     pen.fillRect(x, y, size, size);
     pen.lineWidth = 1;
     if (this.fit && (!fit || fit.shade === null)) this.cross(pen, x, y, size, colours.faint);
-    if (!this.fit && value >= FULL) {
+    if (!this.fit && value === NOTHING) {
+      pen.strokeStyle = colours.line;
+      pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+    }
+    if (!this.fit && value === FULL) {
       // The notch: full is told by shape too.
       pen.fillStyle = colours.notch;
       const notch = Math.max(2, size / 3);
@@ -266,7 +271,7 @@ export class Cells {
     const value = group.cells[spot.at];
     const flags = group.flags[spot.at];
     const fit = this.fit ? (this.fit.get(name)?.shade ?? null) === null ? " · does not fit" : " · fits" : "";
-    return `${name} · ${value >= FULL ? "full" : `${value} %`}${flags & CORDONED ? " · cordoned" : ""}${flags & NOT_READY ? " · not ready" : ""}${fit}`;
+    return `${name} · ${value === FULL ? "full" : value === NOTHING ? "has none of it" : `${value} %`}${flags & CORDONED ? " · cordoned" : ""}${flags & NOT_READY ? " · not ready" : ""}${fit}`;
   }
 
   /** Draw these again. @param {...string} names */

@@ -8,6 +8,7 @@ const LABEL = 104;
 const LANE = 34;
 const TOP = 20;
 const NEAREST = 10;
+const RIGHT = 8;
 
 /** @typedef {{ key: string, label: string, parts: { key: string, tone: string, words: string }[] }} Lane */
 /** @type {Lane[]} */
@@ -47,6 +48,16 @@ export class Lanes {
     });
   }
 
+  /** The oldest decision that is known. */
+  get least() {
+    return Math.max(0, this.data?.oldest ?? 0);
+  }
+
+  /** The lanes of which anything is recorded. */
+  get lanes() {
+    return LANES.filter((lane) => !this.data || lane.parts.some((part) => this.data?.lanes[part.key]));
+  }
+
   /** How many bins to ask for. */
   get bins() {
     return Math.max(50, Math.min(1200, Math.floor((this.element.clientWidth - LABEL) / 2) || 400));
@@ -72,7 +83,7 @@ export class Lanes {
   resize() {
     const width = this.element.clientWidth;
     if (!width) return;
-    const height = TOP + LANES.length * LANE + 6;
+    const height = TOP + this.lanes.length * LANE + 6;
     const scale = devicePixelRatio || 1;
     this.canvas.width = Math.round(width * scale);
     this.canvas.height = Math.round(height * scale);
@@ -84,13 +95,13 @@ export class Lanes {
 
   /** @param {number} number */
   x(number) {
-    return LABEL + ((number - this.from) / Math.max(1, this.to - this.from + 1)) * ((this.width ?? 0) - LABEL);
+    return LABEL + ((number - this.from) / Math.max(1, this.to - this.from + 1)) * ((this.width ?? 0) - LABEL - RIGHT);
   }
 
   /** @param {MouseEvent} event */
   numberAt(event) {
     const box = this.canvas.getBoundingClientRect();
-    const part = (event.clientX - box.left - LABEL) / Math.max(1, box.width - LABEL);
+    const part = (event.clientX - box.left - LABEL) / Math.max(1, box.width - LABEL - RIGHT);
     return Math.max(this.from, Math.min(this.to, Math.floor(this.from + part * (this.to - this.from + 1))));
   }
 
@@ -100,7 +111,7 @@ export class Lanes {
     if (!pen || !data || this.how.signal.aborted) return;
     const scale = devicePixelRatio || 1;
     const width = this.width ?? 0;
-    const height = TOP + LANES.length * LANE + 6;
+    const height = TOP + this.lanes.length * LANE + 6;
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     pen.clearRect(0, 0, width, height);
     pen.font = "12px system-ui, sans-serif";
@@ -111,7 +122,7 @@ export class Lanes {
     }
     this.axis(pen, width);
     const most = Math.max(1, ...LANES.flatMap((lane) => lane.parts).filter((part) => lane0(part.key)).flatMap((part) => data.lanes[part.key] ?? []));
-    for (const [index, lane] of LANES.entries()) {
+    for (const [index, lane] of this.lanes.entries()) {
       const base = TOP + (index + 1) * LANE - 4;
       pen.fillStyle = token("ink");
       pen.fillText(lane.label, 0, base - LANE / 2 + 4);
@@ -141,7 +152,7 @@ export class Lanes {
 
   /** @param {CanvasRenderingContext2D} pen @param {number[]} values @param {number[]} stacked @param {number} most @param {number} base @param {string} tone */
   bars(pen, values, stacked, most, base, tone) {
-    const width = ((this.width ?? 0) - LABEL) / Math.max(1, values.length);
+    const width = ((this.width ?? 0) - LABEL - RIGHT) / Math.max(1, values.length);
     const bar = Math.max(1, Math.min(width - (width > 3 ? 1 : 0), 8));
     pen.fillStyle = token(tone);
     for (const [bin, value] of values.entries()) {
@@ -220,7 +231,7 @@ export class Lanes {
   range(from, to) {
     if (!this.data) return;
     const size = to - from;
-    const last = Math.min(this.data.newest, Math.max(to, 1 + size));
-    this.how.onRange(Math.max(1, last - size), last);
+    const last = Math.min(this.data.newest, Math.max(to, this.least + size));
+    this.how.onRange(Math.max(this.least, last - size), last);
   }
 }

@@ -17,15 +17,16 @@ import { bind } from "./keyboard.js";
 
 const ROW = 26;
 const OVERSCAN = 5;
-const NODE_WIDTH = 208;
-const TOTAL_WIDTH = 132;
+const NODE_WIDTH = 196;
+const TOTAL_WIDTH = 160;
 const SCORE_WIDTH = 92;
 const FILTER_WIDTH = 84;
+const GAP_WIDTH = 420;
 const NEAREST = 20;
 
 /** A long name of a plugin, with places where it may break. @param {string} name */
 export function breakable(name) {
-  return name.replace(/([a-z])([A-Z])/g, "$1​$2");
+  return name.replace(/([a-z])([A-Z])/g, "$1\u200b$2");
 }
 
 export class Matrix {
@@ -41,19 +42,29 @@ export class Matrix {
     this.columns = [];
     /** @type {HTMLElement[]} */
     this.pool = [];
+    this.scoreWidth = SCORE_WIDTH;
+    this.scoreEnd = 0;
+    this.width = 0;
+    this.hiddenFilters = 0;
     this.head = h("div", { class: "matrix-head", role: "rowgroup" });
     this.body = h("div", { class: "matrix-body", role: "rowgroup" });
     this.scroller = h("div", { class: "matrix", role: "grid", tabindex: 0, "aria-label": "Nodes by plugins", "data-test": "matrix", onscroll: () => beforePaint(this.paint),
       onclick: (/** @type {MouseEvent} */ event) => this.clicked(event) }, this.head, this.body);
     this.element = h("div", { class: "matrix-frame", own: true }, this.scroller);
     this.paint = this.paint.bind(this);
-    const resized = new ResizeObserver(() => beforePaint(this.paint));
+    const resized = new ResizeObserver(() => this.resized());
     resized.observe(this.scroller);
     how.signal.addEventListener("abort", () => resized.disconnect());
     const scroll = (/** @type {number} */ rows) => () => {
       this.scroller.scrollTop += rows * ROW;
     };
     bind({ j: scroll(1), k: scroll(-1), ArrowDown: scroll(1), ArrowUp: scroll(-1) }, how.signal);
+  }
+
+  resized() {
+    const { clientWidth } = this.scroller;
+    if (this.data && clientWidth && clientWidth !== this.laidFor) this.arrange();
+    else beforePaint(this.paint);
   }
 
   /** Show an attempt. @param {MatrixData} data */
@@ -82,6 +93,7 @@ export class Matrix {
       order.push(row);
     }
     this.order = only === "nearest" ? order.slice(0, NEAREST) : order;
+    this.laidFor = this.scroller.clientWidth;
     this.arrangeColumns();
     this.sortRows();
     this.drawHead();
@@ -98,7 +110,8 @@ export class Matrix {
     this.hiddenFilters = 0;
     let left = NODE_WIDTH + TOTAL_WIDTH;
     const scored = data.rows.total.map((total, row) => (total === null ? -1 : row)).filter((row) => row >= 0);
-    for (const [at, scorer] of data.scorers.entries()) {
+    // Where nothing fits there are no scores, and their room is for what each node lacks.
+    for (const [at, scorer] of scored.length ? data.scorers.entries() : []) {
       const values = new Set();
       for (const row of scored) {
         values.add(data.rows.normalized[row]?.[at]);
@@ -107,19 +120,43 @@ export class Matrix {
       this.columns.push({ kind: "score", at, name: scorer.name, left, constant: values.size === 1 && scored.length > 1 ? String([...values][0]) : "" });
       left += SCORE_WIDTH;
     }
-    this.scoreEnd = left;
+    if (!scored.length) left += GAP_WIDTH;
     for (const [at, name] of data.filters.entries()) {
-      const all = data.rows.filters.every((verdicts) => verdicts[at] === 0);
-      if (all && this.view.folded) {
+      const none = !data.rows.filters.some((verdicts) => verdicts[at]);
+      const all = none && data.rows.filters.every((verdicts) => verdicts[at] === 0);
+      if (none && this.view.folded) {
         this.hiddenFilters += 1;
         continue;
       }
       this.columns.push({ kind: "filter", at, name, left, constant: all ? "all pass" : "" });
       left += FILTER_WIDTH;
     }
-    this.width = left;
+    this.spread(left);
     this.pool = [];
     this.body.replaceChildren();
+  }
+
+  /** Give what is left of the width to the scores, or to the words where there are none. @param {number} needed */
+  spread(needed) {
+    const scores = this.columns.filter((column) => column.kind === "score").length;
+    const spare = Math.max(0, this.scroller.clientWidth - needed);
+    this.scoreWidth = SCORE_WIDTH + (scores ? Math.min(48, Math.floor(spare / scores)) : 0);
+    let left = NODE_WIDTH + TOTAL_WIDTH;
+    for (const column of this.columns) {
+      if (column.kind === "score") {
+        column.left = left;
+        left += this.scoreWidth;
+      }
+    }
+    if (!scores) left += GAP_WIDTH + spare;
+    this.scoreEnd = left;
+    for (const column of this.columns) {
+      if (column.kind === "filter") {
+        column.left = left;
+        left += FILTER_WIDTH;
+      }
+    }
+    this.width = Math.max(left, this.scroller.clientWidth);
   }
 
   sortRows() {
@@ -153,19 +190,19 @@ export class Matrix {
     draw(this.head,
       h("div", { class: "matrix-groups", role: "row", style: { width: `${this.width}px` } },
         h("div", { class: "matrix-group stuck", role: "columnheader", style: { left: "0", width: `${NODE_WIDTH + TOTAL_WIDTH}px` } }, `${count(this.order.length)} of ${count(data.rows.node.length)} nodes`),
-        h("div", { class: "matrix-group", role: "columnheader", style: { left: `${NODE_WIDTH + TOTAL_WIDTH}px`, width: `${scores * SCORE_WIDTH}px` } },
-          scores ? `Scores, ${this.view.values === "normalized" ? "normalised to 0–100" : this.view.values}` : ""),
+        h("div", { class: "matrix-group", role: "columnheader", style: { left: `${NODE_WIDTH + TOTAL_WIDTH}px`, width: `${this.scoreEnd - NODE_WIDTH - TOTAL_WIDTH}px` } },
+          scores ? `Scores, ${this.view.values === "normalized" ? "normalised to 0–100" : this.view.values}` : "What it lacks"),
         filters ? h("div", { class: "matrix-group", role: "columnheader", style: { left: `${this.scoreEnd}px`, width: `${filters * FILTER_WIDTH}px` } }, "Filters") : null),
-      h("div", { class: "matrix-titles", role: "row", style: { width: `${this.width}px` } },
+      h("div", { class: `matrix-titles${this.columns.some((column) => breakable(column.name).split("\u200b").length > 3) ? " tall" : ""}`, role: "row", style: { width: `${this.width}px` } },
         h("div", { class: "mcell title stuck", role: "columnheader", style: { left: "0", width: `${NODE_WIDTH}px` } }, sorter("node", "Node", "Sort by name")),
-        h("div", { class: "mcell title stuck right edge", role: "columnheader", style: { left: `${NODE_WIDTH}px`, width: `${TOTAL_WIDTH}px` } }, sorter("total", "Total", winner ? `Points behind ${winner}` : "Sort by total")),
+        h("div", { class: "mcell title stuck right edge", role: "columnheader", style: { left: `${NODE_WIDTH}px`, width: `${TOTAL_WIDTH}px` } }, scores ? sorter("total", "Total", winner ? `Points behind ${winner}` : "Sort by total") : "First to reject"),
         this.columns.map((column) => {
           const failure = this.how.failures?.get(column.name);
           const weight = column.kind === "score" ? data.scorers[column.at].weight : 0;
           const title = [h("span", { class: "plugin-name" }, breakable(column.name)), weight ? h("span", { class: "faint" }, ` ×${weight}`) : ""];
           return h("div", { class: `mcell title ${column.kind === "score" ? "right" : "mid"}`, role: "columnheader", key: column.kind + column.name, "data-test": `column-${column.name}`,
             title: [column.name, column.constant ? `the same for all: ${column.constant}` : "", failure ?? ""].filter(Boolean).join("\n"),
-            style: { left: `${column.left}px`, width: `${column.kind === "score" ? SCORE_WIDTH : FILTER_WIDTH}px` } },
+            style: { left: `${column.left}px`, width: `${column.kind === "score" ? this.scoreWidth : FILTER_WIDTH}px` } },
           column.kind === "score" ? sorter(column.name, h("span", null, ...title), `Sort by ${column.name}`) : h("span", null, ...title),
           failure ? h("a", { class: "plugin-failure", href: to("plugins"), title: failure }, "✕ raised") : column.constant ? h("span", { class: "constant" }, column.kind === "score" ? `all ${column.constant}` : "all pass") : null);
         })));
@@ -192,8 +229,8 @@ export class Matrix {
     const row = h("div", { class: "mrow", role: "row", style: { width: `${this.width}px` } },
       h("div", { class: "mcell stuck", role: "rowheader", style: { left: "0", width: `${NODE_WIDTH}px` } }, h("a", { class: "name" }, "")),
       h("div", { class: "mcell stuck right edge", role: "gridcell", style: { left: `${NODE_WIDTH}px`, width: `${TOTAL_WIDTH}px` } }, h("span", { class: "faint figure" }, ""), h("span", { class: "total" }, "")),
-      this.columns.map((column, at) => h("div", { class: "mcell", role: "gridcell", "data-column": at, style: { left: `${column.left}px`, width: `${column.kind === "score" ? SCORE_WIDTH : FILTER_WIDTH}px` } })),
-      h("div", { class: "gap", style: { left: `${NODE_WIDTH + TOTAL_WIDTH + 8}px`, width: `${Math.max(280, (this.scoreEnd ?? 0) - NODE_WIDTH - TOTAL_WIDTH - 16)}px` } }));
+      this.columns.map((column, at) => h("div", { class: "mcell", role: "gridcell", "data-column": at, style: { left: `${column.left}px`, width: `${column.kind === "score" ? this.scoreWidth : FILTER_WIDTH}px` } })),
+      h("div", { class: "gap", style: { left: `${NODE_WIDTH + TOTAL_WIDTH + 8}px`, width: `${Math.max(280, this.scoreEnd - NODE_WIDTH - TOTAL_WIDTH - 16)}px` } }));
     this.pool.push(row);
     this.body.append(row);
   }
@@ -219,7 +256,7 @@ export class Matrix {
     link.href = nodeAddress(node);
     const [behind, figure] = row.children[1].children;
     behind.textContent = fits && data.winner && node !== data.winner ? this.behind(at) : "";
-    figure.textContent = fits ? `${count(total)}${data.rows.tie[at] ? " ★" : ""}` : `✕ ${breakable(data.rows.plugin[at]).replace(/^Node​/, "")}`;
+    figure.textContent = fits ? `${count(total)}${data.rows.tie[at] ? " ★" : ""}` : `✕ ${data.rows.plugin[at]}`;
     figure.className = fits ? "total" : "total bad-text";
     for (let column = 0; column < this.columns.length; column += 1) this.paintCell(/** @type {HTMLElement} */ (row.children[column + 2]), column, at, fits);
     const gap = /** @type {HTMLElement} */ (row.lastElementChild);

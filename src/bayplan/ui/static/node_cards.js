@@ -57,6 +57,8 @@ function card(node, known, first) {
   const marks = [node.ready === false ? h("span", { class: "badge bad" }, "✕ not ready") : null, node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
     ...(node.taints ?? []).filter((/** @type {string} */ taint) => !taint.startsWith("node.kubernetes.io/unschedulable")).slice(0, 1).map((/** @type {string} */ taint) => h("span", { class: "badge plain", title: taint }, cut(taint, 20)))];
   const blocks = node.blocks ?? [];
+  // A row of blocks is the node by the resource of which most is asked: what stays empty is free.
+  const by = share(node, "memory") > share(node, "cpu") ? "memory" : "cpu";
   return h("article", { class: `card${node.cordoned ? " cordoned" : ""}`, key: node.name, "data-test": "node-card", onclick: (/** @type {Event} */ event) => {
     if (!(event.target instanceof Element && event.target.closest("a"))) go(nodeAddress(node.name));
   } },
@@ -67,13 +69,18 @@ function card(node, known, first) {
     }),
     h("div", { class: "blocks", key: "blocks" }, blocks.map((/** @type {any} */ pod) => {
       const key = `${pod.namespace}/${pod.name}`;
-      const share = Math.max(pod.cpu / (node.allocatable.cpu || 1), pod.memory / (node.allocatable.memory || 1));
+      const part = pod[by] / (node.allocatable[by] || 1);
       const fresh = !first && !known.has(key + node.name);
       known.add(key + node.name);
-      return h("a", { class: `block${fresh ? " fresh" : ""}`, key, href: podAddress(pod), style: { "flex-grow": String(Math.round(share * 1000) + 1), "flex-basis": `${Math.max(7, Math.min(92, share * 92))}%` },
-        title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(share)} of the node`, "aria-label": key }, h("span", { class: "block-name" }, pod.name));
-    }), blocks.length ? null : h("span", { class: "faint small" }, "no pods")),
-    h("div", { class: "card-foot faint small", key: "foot" }, `${counted(node.pods ?? blocks.length, "pod")}`));
+      return h("a", { class: `block${fresh ? " fresh" : ""}`, key, href: podAddress(pod), style: { width: `${Math.min(100, part * 100)}%` },
+        title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(part)} of the node’s ${resource(by)}`, "aria-label": key }, h("span", { class: "block-name" }, pod.name));
+    })),
+    h("div", { class: "card-foot faint small", key: "foot" }, node.pods ? `${counted(node.pods, "pod")}, by ${resource(by)}` : "no pods"));
+}
+
+/** @param {any} node @param {string} name */
+function share(node, name) {
+  return (node.requested[name] ?? 0) / (node.allocatable[name] || 1);
 }
 
 /** @param {string} name */

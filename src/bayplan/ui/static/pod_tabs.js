@@ -78,12 +78,12 @@ export function preemptionPart(root, address, signal) {
 function preemptionReport(report) {
   const chosen = report.candidates.find((/** @type {any} */ each) => each.chosen);
   return h("div", { class: "stack", "data-test": "preemption" },
-    h("p", { class: "strong" }, chosen ? `${counted(chosen.victims.length, "pod")} on ${chosen.node} make room; ${counted(report.candidate_count, "node")} could have.` : report.candidate_count ? `${counted(report.candidate_count, "node")} could have made room; none was taken.` : "On no node would preemption make room."),
+    h("p", { class: "strong" }, chosen ? `${counted(chosen.victims.length, "pod")} on ${chosen.node} ${chosen.victims.length === 1 ? "makes" : "make"} room; ${counted(report.candidate_count, "node")} could have.` : report.candidate_count ? `${counted(report.candidate_count, "node")} could have made room; none was taken.` : "On no node would preemption make room."),
     report.candidates.length ? h("section", { class: "panel" }, h("h2", null, "Candidates"), h("table", { class: "list" }, h("thead", null, h("tr", null, ["Node", "Victims, the most important first", "Budgets violated", "Priorities", "Why it lost"].map((text, at) => h("th", { scope: "col", key: text, class: at === 2 || at === 3 ? "right" : null }, text)))),
       h("tbody", null, report.candidates.map((/** @type {any} */ each) => h("tr", { key: each.node, class: each.chosen ? "winner" : null, "data-test": each.chosen ? "chosen-candidate" : "candidate" }, h("td", null, each.chosen ? "★ " : "", nodeLink(each.node)),
         h("td", { class: "wrap" }, each.victims.map((/** @type {any} */ victim, /** @type {number} */ at) => [at ? ", " : "", podLink(podOf(victim.pod), { most: 36 }), h("span", { class: "faint" }, ` (${count(victim.priority)})`)]).flat()),
         h("td", { class: `right figure${each.pdb_violations ? " bad-text" : ""}` }, count(each.pdb_violations)), h("td", { class: "right figure" }, count(each.priority_sum)), h("td", { class: "wrap" }, each.chosen ? badge("placed", "chosen") : each.lost_by || "as good; the seed chose another")))))) : null,
-    report.refusals?.length ? h("section", { class: "panel" }, h("h2", null, "Where it would not fit in any case"), h("table", { class: "list" }, h("tbody", null, report.refusals.map((/** @type {any} */ refusal, /** @type {number} */ at) => h("tr", { key: at }, h("td", { class: "right figure" }, counted(refusal.count, "node")), h("td", { class: "wrap" }, refusal.reasons.join("; ")), h("td", { class: "faint" }, refusal.plugin)))))) : null,
+    report.refusals?.length ? h("section", { class: "panel" }, h("h2", null, "Where it would not fit in any case"), h("table", { class: "list" }, h("tbody", null, report.refusals.map((/** @type {any} */ refusal, /** @type {number} */ at) => h("tr", { key: at }, h("td", { class: "tight figure" }, counted(refusal.count, "node")), h("td", { class: "wrap" }, refusal.reasons.join("; ")), h("td", { class: "faint" }, refusal.plugin)))))) : null,
     h("p", { class: "faint" }, [report.not_helpful ? `${counted(report.not_helpful, "node")}: nobody's leaving would help.` : "", report.untried ? `${counted(report.untried, "node")} were not looked at: enough candidates were found.` : "", report.struck_out?.length ? `Extenders struck out ${report.struck_out.join(", ")}.` : ""].filter(Boolean).join(" ")));
 }
 
@@ -110,8 +110,9 @@ export function pointsPart(data) {
       }
     }
   }
+  if (data.skipped?.length) lines.push(["", `${counted(data.skipped.length, "plugin")} had nothing to say`, "", data.skipped.join("\n")]);
   if (!lines.length) return null;
-  return h("table", { class: "list points", "data-test": "points" }, h("tbody", null, lines.map(([point, plugin, words], at) => h("tr", { key: at }, h("th", { scope: "row" }, pointName(point)), h("td", null, plugin), h("td", { class: "wrap" }, words)))));
+  return h("p", { class: "points", "data-test": "points" }, lines.map(([point, plugin, words, title], at) => h("span", { key: at, title: title ?? null, class: point ? null : "faint" }, point ? h("span", { class: "faint" }, `${pointName(point)}: `) : null, [plugin, words].filter(Boolean).join(" "))));
 }
 
 /** @param {string} point */

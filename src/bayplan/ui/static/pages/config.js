@@ -166,8 +166,9 @@ class ConfigView {
 function effective(profiles, marked) {
   if (!profiles) return h("p", { class: "calm" }, "Told when the text has no problems.");
   return h("div", { class: "effective", "data-test": "effective" }, Object.entries(profiles).map(([profile, points]) => h("section", { key: profile }, h("h2", { class: "name" }, profile),
-    h("table", { class: "list" }, h("thead", { class: "unseen" }, h("tr", null, ["Extension point", "Plugin", "Weight", "From"].map((text) => h("th", { scope: "col" }, text)))),
-      Object.entries(/** @type {Record<string, any[]>} */ (points)).filter(([, plugins]) => plugins.length).map(([point, plugins]) => h("tbody", { key: point }, plugins.map((plugin, at) => h("tr", { key: plugin.plugin, class: plugin.plugin === marked ? "chosen" : null },
-        at === 0 ? h("th", { scope: "rowgroup", rowspan: plugins.length, class: "point" }, point) : null, h("td", null, plugin.plugin), h("td", { class: "right figure" }, plugin.weight ? `×${plugin.weight}` : ""), h("td", { class: "faint small" }, [plugin.from, plugin.line ? `line ${plugin.line}` : ""].filter(Boolean).join(", "))))))))));
+    h("dl", null, Object.entries(/** @type {Record<string, any[]>} */ (points)).filter(([, plugins]) => plugins.length).flatMap(([point, plugins]) => [h("dt", null, point), h("dd", null, plugins.map((plugin) => {
+      const from = [plugin.from, plugin.line ? `line ${plugin.line}` : ""].filter(Boolean).join(", ");
+      return h("span", { class: `tag${/default/.test(plugin.from ?? "default") ? "" : " set"}${plugin.plugin === marked ? " chosen" : ""}`, key: plugin.plugin, title: from || null }, plugin.plugin, plugin.weight ? h("span", { class: "faint" }, ` ×${plugin.weight}`) : null);
+    }))])))));
 }
 

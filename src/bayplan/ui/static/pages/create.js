@@ -206,7 +206,7 @@ class CreateView {
     }
     const problems = problemsOf(answer);
     draw(this.side, h("h2", null, result ? "Created" : "What would be created"), problems.length ? problemList(problems, editor) : null,
-      h("table", { class: "list", "data-test": "created" }, h("tbody", null, answer.items.slice(0, MOST_SHOWN).map((/** @type {any} */ item) => h("tr", { key: `${item.index}` }, h("td", null, item.action === "refused" ? h("span", { class: "badge bad" }, "✕ refused") : h("span", { class: "badge ok" }, result ? "✓ created" : "✓ fine")), h("td", null, item.kind), h("td", null, objectLink(item, Boolean(result))))))),
+      h("table", { class: "list", "data-test": "created" }, h("tbody", null, answer.items.slice(0, MOST_SHOWN).map((/** @type {any} */ item) => h("tr", { key: `${item.index}` }, h("td", { class: "tight" }, item.action === "refused" ? h("span", { class: "badge bad" }, "✕ refused") : h("span", { class: "badge ok" }, result ? "✓ created" : "✓ fine")), h("td", { class: "tight" }, item.kind), h("td", null, objectLink(item, Boolean(result))))))),
       answer.items.length > MOST_SHOWN ? h("p", { class: "faint" }, `and ${count(answer.items.length - MOST_SHOWN)} more`) : null,
       result && result.created ? h("p", { class: "row" }, h("a", { class: "button", href: to("pods", { sort: "-created_at" }) }, "Newest pods"), h("a", { class: "button", href: to("") }, "Overview")) : null);
   }

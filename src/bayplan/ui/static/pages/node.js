@@ -15,7 +15,7 @@ import { title } from "../shell.js";
 export function open({ place, root, signal }) {
   const { name } = place.names;
   title(name);
-  const body = h("div", null);
+  const body = h("div", { class: "stack" });
   root.append(body);
   /** @type {any} */
   let node = null;

@@ -70,8 +70,8 @@ function parts(data, cluster) {
       tile("CPU asked for", percent(cpu?.share), to("nodes", { metric: "cpu" }), cpu ? `of ${amount("cpu", cpu.allocatable)}; largest gap ${amount("cpu", cpu.largest_gap)}` : "", "figure-cpu"),
       tile("Nodes", count(counts.nodes), to("nodes"), nodeWords(counts), "figure-nodes")),
     h("div", { class: "columns" },
-      h("div", { class: "stack" }, reasonPanel(data), queuePanel(data), utilisationPanel(data)),
-      h("div", { class: "stack" }, h("section", { class: "panel" }, h("div", { class: "row" }, h("h2", { class: "grow" }, "The cluster"), h("a", { href: to("nodes") }, "All nodes")), slot(cluster)), latestPanel(data))),
+      h("div", { class: "stack" }, reasonPanel(data), queuePanel(data), utilisationPanel(data), latestPanel(data)),
+      h("div", { class: "stack" }, h("section", { class: "panel" }, h("div", { class: "row" }, h("h2", { class: "grow" }, "The cluster"), h("a", { href: to("nodes") }, "All nodes")), slot(cluster)))),
   ];
 }
 
@@ -89,7 +89,7 @@ function rate(perSecond) {
 
 /** @param {any} counts */
 function nodeWords(counts) {
-  const words = [[counts.nodes_full, "full"], [counts.nodes_empty, "empty"], [counts.nodes_cordoned, "cordoned"], [counts.nodes_not_ready, "not ready"]];
+  const words = [[counts.nodes_full, "full"], [counts.nodes_cordoned, "cordoned"], [counts.nodes_not_ready, "not ready"]];
   return words.filter(([value]) => value).map(([value, word]) => `${count(value)} ${word}`).join(", ") || "all ready";
 }
 

@@ -12,7 +12,7 @@ import { title } from "../shell.js";
 /** @param {import("../main.js").Page} page */
 export function open({ root, signal }) {
   title("Plugins");
-  const body = h("div", null);
+  const body = h("div", { class: "stack" });
   root.append(body);
   /** @type {() => Promise<void>} */
   const load = filled(body, () => get("/plugins", {}, signal), (data) => parts(Array.isArray(data) ? data : data.items, load), { signal, lines: 10 });

@@ -36,7 +36,7 @@ class PodView {
     this.address = `/pods${path(this.namespace, this.name)}`;
     title(this.name);
     root.classList.add("full-height");
-    this.head = h("div", null);
+    this.head = h("div", { class: "stack tight-stack" });
     this.tabBar = h("div", null);
     this.content = h("div", { class: "tab-content" });
     root.append(this.head, this.tabBar, this.content);
@@ -218,6 +218,11 @@ class PodView {
   }
 
   drawMatrix() {
+    if (this.matrixProblem && !this.data) {
+      // The pod itself could not be had, and that is said above.
+      this.content.replaceChildren();
+      return;
+    }
     if (this.matrixProblem) {
       draw(this.content, failure(this.matrixProblem, () => void this.fetchMatrix()));
       return;
@@ -277,11 +282,10 @@ class PodView {
       data.scorers.length && fit ? choice("Values", [{ value: "normalized", text: "normalised" }, { value: "weighted", text: "weighted" }, { value: "raw", text: "raw" }], view.values, (values) => change({ values: values === "normalized" ? "" : values })) : null,
       h("input", { type: "search", class: "field", placeholder: "Find node…", "aria-label": "Find node", "data-search": "", "data-test": "find-node", value: view.find, oninput: (/** @type {Event} */ event) => this.typed(/** @type {HTMLInputElement} */ (event.target).value) }),
       this.query.get("reason") ? h("span", { class: "chip" }, cut(this.query.get("reason") ?? "", 48), h("button", { type: "button", class: "chip-x", "aria-label": "Remove the filter", onclick: () => change({ reason: "" }) }, "✕")) : null,
-      this.matrix?.hiddenFilters || !view.folded ? h("button", { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) }, view.folded ? `${this.matrix?.hiddenFilters} filters passed every node` : "Fold filters that all pass") : null,
+      this.matrix?.hiddenFilters || !view.folded ? h("button", { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) }, view.folded ? `${this.matrix?.hiddenFilters} filters rejected no node` : "Fold filters that rejected no node") : null,
       h("label", { class: "check", title: "The scheduler stops at a node's first failing filter; this runs each filter alone" }, h("input", { type: "checkbox", checked: this.query.get("each") === "1", onchange: (/** @type {Event} */ event) => change({ each: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }) }), "each filter alone"),
       h("span", { class: "grow" }),
-      data.tie_set?.length > 1 ? h("span", { class: "faint", title: data.tie_set.join("\n") }, `★ ${count(data.tie_set.length)} tie; the seed chose`) : data.runner_up ? h("span", { class: "faint", "data-test": "margin" }, `${count(data.margin)} ahead of ${cut(data.runner_up, 24)}`) : null,
-      data.skipped?.length ? h("span", { class: "faint", title: data.skipped.join("\n") }, `${count(data.skipped.length)} plugins had nothing to say`) : null), points);
+      data.tie_set?.length > 1 ? h("span", { class: "faint", title: data.tie_set.join("\n") }, `★ ${count(data.tie_set.length)} tie; the seed chose`) : data.runner_up ? h("span", { class: "faint", "data-test": "margin" }, `${count(data.margin)} ahead of ${cut(data.runner_up, 24)}`) : null), points);
   }
 }
 

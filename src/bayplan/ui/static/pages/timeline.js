@@ -12,7 +12,6 @@ import { LANES, Lanes } from "../lanes.js";
 import { clockNow, faster, pause, setSpeed, speeds, step, title } from "../shell.js";
 
 const AROUND = 12;
-const FIRST_RANGE = 500;
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
@@ -33,13 +32,14 @@ class Timeline {
     this.head = h("div", null);
     this.tools = h("div", null);
     this.below = h("div", { class: "stack" });
+    this.legend = h("div", { class: "legend" });
     /** @type {any[]} */
     this.around = [];
     this.lanes = new Lanes({
       signal, onRange: (from, to) => change({ from, to, live: "" }), onPick: (number) => change({ at: number, sel: "" }), onSelect: (from, to) => change({ sel: `${from}-${to}` }),
       onOpen: () => this.openPicked(),
     });
-    root.append(this.head, this.tools, h("section", { class: "panel lanes-panel" }, this.lanes.element, legend()), this.below);
+    root.append(this.head, this.tools, h("section", { class: "panel lanes-panel" }, this.lanes.element, this.legend), this.below);
     this.load = single(() => this.fetchAll());
     subscribe("decisions", () => { if (this.isLive) void this.load(); }, signal);
     subscribe("clock", () => this.drawTools(), signal);
@@ -47,7 +47,7 @@ class Timeline {
     const { lanes } = this;
     bind({
       w: () => lanes.zoom(1 / 1.6), s: () => lanes.zoom(1.6), a: () => lanes.pan(-0.25), d: () => lanes.pan(0.25), Enter: () => this.openPicked(),
-      ArrowRight: () => this.move(1), ArrowLeft: () => this.move(-1), j: () => this.move(1), k: () => this.move(-1), Home: () => lanes.range(1, lanes.to - lanes.from + 1), End: () => change({ from: "", to: "", at: "" }),
+      ArrowRight: () => this.move(1), ArrowLeft: () => this.move(-1), j: () => this.move(1), k: () => this.move(-1), Home: () => lanes.range(lanes.least, lanes.least + lanes.to - lanes.from), End: () => change({ from: "", to: "", at: "" }),
     }, signal);
   }
 
@@ -57,18 +57,16 @@ class Timeline {
 
   async fetchAll() {
     const { query, lanes } = this;
-    const from = Number(query.get("from")) || 0;
-    const to = Number(query.get("to")) || 0;
     try {
-      const data = await get("/decisions/density", { from: from || (to ? 1 : -FIRST_RANGE), to: to || "", bins: lanes.bins }, this.signal);
+      const data = await get("/decisions/density", { from: query.get("from"), to: query.get("to"), bins: lanes.bins }, this.signal);
       if (this.signal.aborted) return;
       this.data = data;
-      if (!data.newest) {
+      if (data.newest === null || data.newest === undefined || data.newest < 0) {
         draw(this.head, h("h1", { class: "verdict" }, "Nothing was decided yet"), empty("Decisions appear here as pods are scheduled.", h("a", { class: "button primary", href: "/ui/new?kind=Pod" }, "Create pods")));
         return;
       }
-      const at = Number(query.get("at")) || data.newest;
-      const near = await get("/decisions", { after: Math.max(0, at - AROUND), before: at + AROUND + 1, limit: 2 * AROUND + 1 }, this.signal);
+      const at = query.get("at") ? Number(query.get("at")) : data.newest;
+      const near = await get("/decisions", { after: at > AROUND ? at - AROUND - 1 : "", before: at + AROUND + 1, limit: 2 * AROUND + 1 }, this.signal);
       if (this.signal.aborted) return;
       this.around = near.items;
       this.oldest = near.oldest ?? data.oldest;
@@ -84,14 +82,14 @@ class Timeline {
   /** @returns {[number, number] | null} */
   selection() {
     const parts = (this.query.get("sel") ?? "").split("-").map(Number);
-    return parts.length === 2 && parts[0] && parts[1] ? [parts[0], parts[1]] : null;
+    return parts.length === 2 && parts.every((part) => part >= 0) ? [parts[0], parts[1]] : null;
   }
 
   /** @param {number} by */
   move(by) {
-    const number = Math.max(1, Math.min(this.data?.newest ?? 1, (this.picked?.number ?? 1) + by));
     const { lanes } = this;
-    const range = number < lanes.from || number > lanes.to ? { from: Math.max(1, number - Math.round((lanes.to - lanes.from) / 2)), to: Math.max(number, number + Math.round((lanes.to - lanes.from) / 2)) } : {};
+    const number = Math.max(lanes.least, Math.min(this.data?.newest ?? 0, (this.picked?.number ?? 0) + by));
+    const range = number < lanes.from || number > lanes.to ? { from: Math.max(lanes.least, number - Math.round((lanes.to - lanes.from) / 2)), to: Math.max(number, number + Math.round((lanes.to - lanes.from) / 2)) } : {};
     change({ at: number, sel: "", ...range });
   }
 
@@ -101,9 +99,10 @@ class Timeline {
 
   drawAll() {
     const { data, picked } = this;
-    draw(this.head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, picked ? h("span", null, h("span", { class: "figure" }, `${time(picked.at, true)} `), `decision ${count(picked.number)} of ${count(data?.newest)}: ${picked.text ?? words(picked)}`) : `${count(data?.newest)} decisions`),
+    draw(this.head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, picked ? h("span", null, h("span", { class: "figure" }, `${time(picked.at, true)} `), `decision ${count(picked.number)} of ${count((data?.newest ?? 0) + 1)}: ${picked.text ?? words(picked)}`) : `${count((data?.newest ?? -1) + 1)} decisions`),
       picked ? h("button", { type: "button", class: "button primary", "data-test": "open-decision", onclick: () => this.openPicked() }, "Open") : null, copyMenu({ json: `/bayplan/v1/decisions?limit=100` })));
     this.drawTools();
+    draw(this.legend, ...legend(this.lanes.lanes));
     draw(this.below, this.measured(), this.table());
   }
 
@@ -150,7 +149,8 @@ function words(decision) {
   return `${decision.namespace}/${decision.name} ${decision.node ? `→ ${decision.node}` : `${decision.outcome}: ${decision.message}`}`;
 }
 
-function legend() {
-  return h("div", { class: "legend" }, LANES.flatMap((lane) => lane.parts).map((part) => h("span", { class: "key", key: part.key }, h("span", { class: `key-cell tone-${part.tone}`, "aria-hidden": "true" }), part.words)), h("span", { class: "grow" }), h("span", null, "w s zoom · a d move · drag measures · Enter opens"));
+/** @param {import("../lanes.js").Lane[]} lanes */
+function legend(lanes) {
+  return [lanes.flatMap((lane) => lane.parts).map((part) => h("span", { class: "key", key: part.key }, h("span", { class: `key-cell tone-${part.tone}`, "aria-hidden": "true" }), part.words)), h("span", { class: "grow" }), h("span", null, "w s zoom · a d move · drag measures · Enter opens")];
 }
 

@@ -1,0 +1,288 @@
+"""A small service with a made-up cluster behind it, for the page: our API's shapes, a stream that moves, a server in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from bayplan.ui.application import Page
+from tests.ui.fake_answers import (
+    cells,
+    config,
+    density,
+    matrix,
+    node_document,
+    overview,
+    pod_document,
+    pod_list,
+    queue,
+    report,
+)
+from tests.ui.fake_cluster import FakeCluster, Plain, stamp
+
+TICK_SECONDS = 0.25
+
+
+class FakeService:
+    """The application.
+
+    Args:
+        cluster: what it tells of. changes: pods that move in a second.
+    """
+
+    def __init__(self, cluster: FakeCluster, *, changes: int = 0) -> None:
+        self.cluster = cluster
+        self.changes = changes
+        self.instance = "fake-1"
+        self.clock: Plain = {"now": stamp(), "paused": changes == 0, "speed": 1, "mode": "virtual"}
+        self.requests: list[str] = []
+        self.page = Page()
+        self.api = Starlette(routes=[Mount("/bayplan/v1", routes=self._routes())])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as `bayplan up` does: the page first, then our API, then Kubernetes'."""
+        if scope["type"] == "http":
+            self.requests.append(f"{scope['method']} {scope['path']}")
+        answer: ASGIApp = self.page if self.page.answers(scope) else self.api
+        await answer(scope, receive, send)
+
+    def _routes(self) -> list[Route | WebSocketRoute]:
+        cluster = self.cluster
+
+        def get(path: str, make: Callable[[Request], object]) -> Route:
+            async def endpoint(request: Request) -> Response:
+                found = make(request)
+                if found is None:
+                    error = {
+                        "what": "pod",
+                        "where": request.url.path,
+                        "got": "a name",
+                        "wanted": "a pod",
+                        "hint": "",
+                        "request_id": "f-1",
+                    }
+                    return JSONResponse({"error": error}, status_code=404)
+                return JSONResponse(found)
+
+            return Route(path, endpoint)
+
+        return [
+            get(
+                "/",
+                lambda _: {
+                    "version": "0.1",
+                    "kubernetes_version": "v1.36.3",
+                    "instance": self.instance,
+                    "started_at": stamp(),
+                },
+            ),
+            get("/overview", lambda _: overview(cluster)),
+            get("/nodes", lambda request: self._nodes(request)),
+            get("/nodes/cells", lambda request: cells(cluster, request.query_params.get("by", "zone"))),
+            get("/nodes/{name:path}", lambda request: node_document(cluster, request.path_params["name"])),
+            get("/pods", lambda request: pod_list(cluster, request.query_params)),
+            get("/pods/{namespace}/{name}/attempts/{n}/matrix", lambda request: matrix(cluster, *self._names(request))),
+            get("/pods/{namespace}/{name}/attempts/{n}/preemption", lambda _: report(cluster)),
+            get(
+                "/pods/{namespace}/{name}/remedies",
+                lambda _: {"items": [], "why": "Every node fails more than one filter."},
+            ),
+            get("/pods/{namespace}/{name:path}", lambda request: pod_document(cluster, *self._names(request))),
+            get("/decisions", lambda request: self._decisions(request)),
+            get("/decisions/density", lambda request: density(cluster, request.query_params)),
+            get("/queue", lambda request: queue(cluster, request.query_params)),
+            get("/config", lambda _: config()),
+            get(
+                "/plugins",
+                lambda _: {
+                    "items": [
+                        {
+                            "name": "NodeResourcesFit",
+                            "points": ["filter", "score"],
+                            "file": None,
+                            "built_in": True,
+                            "failures": [],
+                        }
+                    ]
+                },
+            ),
+            get("/sources", lambda _: {"items": []}),
+            get("/forks", lambda _: {"items": []}),
+            Route("/config/validate", self._validate, methods=["POST"]),
+            Route("/apply", self._apply, methods=["POST"]),
+            Route("/clock", self._clock, methods=["GET", "PUT"]),
+            WebSocketRoute("/stream", self._stream),
+        ]
+
+    @staticmethod
+    def _names(request: Request) -> tuple[str, str]:
+        return request.path_params["namespace"], request.path_params["name"]
+
+    def _nodes(self, request: Request) -> Plain:
+        query = request.query_params
+        offset, limit = int(query.get("offset", 0)), int(query.get("limit", 50))
+        text, zone, sort = query.get("q", "").lower(), query.get("zone", ""), query.get("sort", "")
+        found = [node for node in self.cluster.nodes if text in node.name.lower() and zone in ("", node.zone)]
+        if sort.lstrip("-") == "cpu":
+            found.sort(key=lambda node: node.used_cpu / node.cpu, reverse=sort.startswith("-"))
+        items = [self.cluster.node_row(node) for node in found[offset : offset + limit]]
+        if query.get("blocks"):
+            for item, node in zip(items, found[offset : offset + limit], strict=True):
+                pods = [self.cluster.pods[number] for number in node.pods]
+                item["blocks"] = [
+                    {"namespace": p.namespace, "name": p.name, "cpu": p.cpu, "memory": p.memory, "priority": p.priority}
+                    for p in pods
+                ]
+        return {"items": items, "total": len(found), "total_is_exact": True, "offset": offset, "limit": limit}
+
+    def _decisions(self, request: Request) -> Plain:
+        query = request.query_params
+        total = len(self.cluster.decisions)
+        high = min(total, int(query.get("before") or total))
+        low = max(int(query["after"]) + 1 if query.get("after") else 0, high - int(query.get("limit") or 50))
+        return {"items": [self.cluster.decision(number) for number in range(low, high)], "oldest": 0}
+
+    async def _validate(self, request: Request) -> Response:
+        text = (await request.body()).decode()
+        wrong = [(number, line) for number, line in enumerate(text.splitlines(), 1) if "NodeResourceFit" in line]
+        problems = [
+            {
+                "line": number,
+                "path": "$.profiles[0].pluginConfig[0].name",
+                "message": "no plugin NodeResourceFit",
+                "hint": "NodeResourcesFit",
+            }
+            for number, _ in wrong
+        ]
+        difference = [] if problems else ["NodeResourcesFit: strategy LeastAllocated -> MostAllocated"]
+        return JSONResponse(
+            {
+                "problems": problems,
+                "effective": None,
+                "difference": difference,
+                "extension_points": None if problems else config()["extension_points"],
+            }
+        )
+
+    async def _apply(self, request: Request) -> Response:
+        body = await request.json()
+        refused = "refuse me" in body["text"]
+        number = int(body.get("count") or 1)
+        line = next((at for at, each in enumerate(body["text"].splitlines(), 1) if "refuse me" in each), 1)
+        items = [
+            {
+                "index": at,
+                "line": 1,
+                "kind": "Pod",
+                "namespace": "default",
+                "name": f"web-{at + 1}",
+                "action": "refused" if refused else "created",
+                "message": "",
+                "problems": [
+                    {"line": line, "path": "spec.containers[0].image", "message": "the server does not like it"}
+                ]
+                if refused
+                else [],
+            }
+            for at in range(number)
+        ]
+        return JSONResponse({"items": items, "created": 0 if refused else number, "refused": number if refused else 0})
+
+    async def _clock(self, request: Request) -> Response:
+        if request.method == "PUT":
+            self.clock.update(await request.json())
+        return JSONResponse({**self.clock, "now": stamp()})
+
+    async def _stream(self, socket: WebSocket) -> None:
+        await socket.accept("bayplan.v1" if "bayplan.v1" in socket.scope.get("subprotocols", ()) else None)
+        topics: list[str] = []
+
+        async def receive() -> None:
+            while True:
+                topics[:] = json.loads(await socket.receive_text())["topics"]
+
+        listening = asyncio.ensure_future(receive())
+        sequence = 0
+        try:
+            while not listening.done():
+                changed = set(self.cluster.changed)
+                if self.changes:
+                    for topic in list(topics):
+                        sequence += 1
+                        frame = {
+                            "seq": sequence,
+                            "instance": self.instance,
+                            "at": stamp(),
+                            "topic": topic,
+                            "data": self._data(topic, changed),
+                        }
+                        await socket.send_text(json.dumps(frame))
+                await asyncio.sleep(TICK_SECONDS)
+        except WebSocketDisconnect:
+            pass
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+    def _data(self, topic: str, changed: set[int]) -> object:
+        cluster = self.cluster
+        if topic.startswith("nodes:"):
+            nodes = [cluster.nodes[at] for at in changed]
+            return {
+                "version": cluster.version,
+                "layout": cluster.layout,
+                "names": [n.name for n in nodes],
+                "cells": [n.cell for n in nodes],
+                "flags": [n.flags for n in nodes],
+            }
+        if topic == "overview":
+            return overview(cluster)
+        if topic == "clock":
+            return {**self.clock, "now": stamp()}
+        return {"version": cluster.version, "counts": cluster.counts()}
+
+    async def move(self) -> None:
+        """Let pods move, for as long as the server runs."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self.cluster.changed.clear()
+            self.cluster.change(int(self.changes * TICK_SECONDS))
+
+
+@contextmanager
+def served(service: FakeService, port: int = 0) -> Iterator[str]:
+    """Serve it from a thread; yields the address."""
+    config = uvicorn.Config(
+        service, port=port, log_level="error", lifespan="off", ws="websockets-sansio", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+
+    async def run() -> None:
+        moving = asyncio.ensure_future(service.move()) if service.changes else None
+        await server.serve()
+        if moving is not None:
+            moving.cancel()
+            await asyncio.gather(moving, return_exceptions=True)
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+    thread.start()
+    while not server.started:
+        if not thread.is_alive():
+            raise RuntimeError("the server did not start")
+        threading.Event().wait(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
