@@ -99,8 +99,10 @@ def test_columns_of_amounts_are_the_same_in_every_view() -> None:
         "cpu_memory_requested": everything.requested,
         "cpu_memory_non_zero_requested": everything.non_zero_requested,
     }
-    for name, column in pairs.items():
-        want = np.stack([column(CPU), column(MEMORY)]).astype(np.float64)
+    wanted = {name: np.stack([column(CPU), column(MEMORY)]).astype(np.float64) for name, column in pairs.items()}
+    offered = wanted["cpu_memory_divisors"]
+    wanted["cpu_memory_hundredfold"] = 100 * (offered - wanted["cpu_memory_non_zero_requested"])
+    for name, want in wanted.items():
         assert np.array_equal(getattr(everything, name)(), want)
         assert np.array_equal(getattr(some, name)(), want[:, index])
         assert np.array_equal(getattr(gathered, name)(), want[:, index])

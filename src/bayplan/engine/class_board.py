@@ -40,6 +40,16 @@ def columns_of_score(part: ScorePart, params: Params | None, state: ClusterState
     return part.plugin.score_columns(part.spec, params, state)
 
 
+def some_filter_has_columns(parts: Iterable[FilterPart]) -> bool:
+    """Return whether some of these filters can ever be asked about classes."""
+    return any(type(part.plugin).filter_columns is not FilterPlugin.filter_columns for part in parts)
+
+
+def some_score_has_columns(parts: Iterable[ScorePart]) -> bool:
+    """Return whether some of these scorers can ever be asked about classes."""
+    return any(type(part.plugin).score_columns is not ScorePlugin.score_columns for part in parts)
+
+
 class ClassBoard:
     """The classes of one plan.
 

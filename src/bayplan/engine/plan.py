@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.class_board import ClassBoard
+from bayplan.engine.class_board import ClassBoard, some_filter_has_columns
 from bayplan.engine.convoy import Convoy
 from bayplan.engine.part import FEW_ROWS, FULL_SHARE, Changes, FilterPart, Part
 from bayplan.engine.part_store import PartStore
@@ -289,6 +289,7 @@ class Plan(PlanScores):
         self.dynamic_filters = [entry for entry in enumerate(self._filter_parts) if not entry[1].static]
         self._filter_epochs = [-1] * len(self._filter_parts)
         self.board, self._row_filters = None, self.dynamic_filters
+        self._filters_have_columns = some_filter_has_columns(part for _, part in self.dynamic_filters)
 
     def filter_params(self, part: FilterPart) -> Params | None:
         """Return what a filter gets as params now: None where the profile leaves out its PreFilter."""

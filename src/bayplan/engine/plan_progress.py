@@ -53,7 +53,7 @@ class PlanProgress:
         self.static_feasible = self.feasible
         self.feasible_count = 0
         self.static_sum: Ints = np.zeros(0, dtype=np.int64)
-        self._has_errors = self._has_static_errors = False
+        self._has_errors = self._has_static_errors = self._filters_have_columns = False
         self._begin()
 
     def _begin(self) -> None:

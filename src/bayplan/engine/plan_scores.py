@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.class_board import choose_board
+from bayplan.engine.class_board import choose_board, some_score_has_columns
 from bayplan.engine.part import FEW_ROWS, ScorePart
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan_progress import KEPT_CYCLES, PlanProgress
@@ -52,7 +52,7 @@ class PlanScores(PlanProgress):
         self._weighted: dict[int, Ints] = {}
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
         self._static_score_stamp: object = None
-        self._has_custom_scores = False
+        self._has_custom_scores = self._scores_have_columns = False
         self._dynamic_scales: list[int] = []
         self._score_epochs: list[int] = []
 
@@ -163,7 +163,8 @@ class PlanScores(PlanProgress):
             return self._fits_beside(beside) if beside else self.feasible.copy()
 
         # Numbers that may leave int64 are for the full way.
-        if self.state.small and not self._has_custom_scores and not self._has_errors:
+        possible = self._filters_have_columns or self._scores_have_columns
+        if possible and self.state.small and not self._has_custom_scores and not self._has_errors:
             self.board = choose_board(
                 self.state,
                 self.dynamic_filters,
@@ -210,6 +211,7 @@ class PlanScores(PlanProgress):
             self.scales = [None] * len(chosen)
             self._static_score_stamp = None
             self._has_custom_scores = any(not type(entry.plugin).__module__.startswith("bayplan.") for entry in chosen)
+            self._scores_have_columns = some_score_has_columns(self._score_parts)
         before, self._pre_score_seen = self._pre_score_seen, outcome
         for part in self._score_parts:
             if renewals is not None and part.name not in renewals:

@@ -117,15 +117,8 @@ def fit_score_requests(pod: Pod) -> Amounts:
 
 def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> Amounts:
     """Return what NodeResourcesBalancedAllocation adds to a node: no defaults, pod-level resources, resizes."""
-    return pod_amounts(
-        pod,
-        RequestOptions(
-            use_status_resources=gates.in_place_pod_vertical_scaling,
-            pod_level_vertical_scaling=gates.in_place_pod_level_resources_vertical_scaling,
-            skip_pod_level_resources=not gates.pod_level_resources,
-            earlier_sums=earlier_sums,
-        ),
-    )
+    options = replace(_balancing(gates), earlier_sums=earlier_sums) if earlier_sums else _balancing(gates)
+    return pod_amounts(pod, options)
 
 
 def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> AccountedRequests:
@@ -203,16 +196,25 @@ def pod_amounts(pod: Pod, options: RequestOptions) -> Amounts:
     The sums are made in whole nanos, which is exact. Where an amount is negative or leaves int64, upstream's answer
     depends on how it keeps numbers, and the sums are made again with quantities that do the same.
     """
-    amounts: Amounts = {}
     simple = None if options.skip_container_level_resources else _SIMPLE_SUMS.of(pod)
-    sums = simple.with_missing(options.missing_requests) if simple else _sum_requests(pod, options, nano_value)
+    amounts = simple.amounts(options.missing_requests) if simple else None
+    if amounts is None:
+        amounts = _rounded_up(_sum_requests(pod, options, nano_value))
+    if amounts is not None:
+        return amounts
+    return {
+        name: quantity.milli_value() if name == CPU else quantity.value()
+        for name, quantity in pod_requests(pod, options).items()
+    }
+
+
+def _rounded_up(sums: Mapping[str, int]) -> Amounts | None:
+    """Return sums of nanos as int64 (CPU in milli), None where one is negative or leaves int64."""
+    amounts: Amounts = {}
     for name, nanos in sums.items():
         amount = -(-nanos // (1_000_000 if name == CPU else 1_000_000_000))
         if nanos < 0 or amount > _MAX_INT64:
-            return {
-                name: quantity.milli_value() if name == CPU else quantity.value()
-                for name, quantity in pod_requests(pod, options).items()
-            }
+            return None
         amounts[name] = amount
     return amounts
 
@@ -222,10 +224,24 @@ class _SimpleSum(NamedTuple):
 
     Attributes:
         nanos: by resource the sum. silent: how many containers say nothing about CPU, and about memory.
+        rounded: what that came to where nothing was missing: one or none.
     """
 
     nanos: dict[str, int]
     silent: dict[str, int]
+    rounded: list[Amounts]
+
+    def amounts(self, missing: Quantities | None) -> Amounts | None:
+        """Return the sums as int64, None where that is not so simple."""
+        sums = self.with_missing(missing)
+        if sums is not self.nanos:
+            return _rounded_up(sums)
+        if not self.rounded:
+            amounts = _rounded_up(sums)
+            if amounts is None:
+                return None
+            self.rounded.append(amounts)
+        return self.rounded[0].copy()
 
     def with_missing(self, missing: Quantities | None) -> dict[str, int]:
         """Return the sums with what silent containers count with (of CPU and memory)."""
@@ -270,7 +286,7 @@ class _SimpleSums:
             _add(nanos, requests, nano_value)
             for name in silent:
                 silent[name] += name not in requests
-        return _SimpleSum(nanos, silent)
+        return _SimpleSum(nanos, silent, [])
 
 
 _SIMPLE_SUMS = _SimpleSums()

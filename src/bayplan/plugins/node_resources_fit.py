@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.base.errors import ConfigurationError, InvariantError
 from bayplan.framework.configuration.plugin_arguments import (
@@ -42,6 +43,7 @@ from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import (
     DEFAULT_RESOURCES,
     ScoredResource,
+    request_column,
     request_columns,
     scored_resources,
     with_devices,
@@ -57,6 +59,7 @@ from bayplan.plugins.stacked_specs import StackedSpecs
 from bayplan.state.arrays import Bools, Codes, Floats, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
+from bayplan.state.resource_table import CPU, FIRST_RESOURCES, MEMORY
 from bayplan.state.views import Rows
 
 NO_PRE_FILTER = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
@@ -64,6 +67,9 @@ TOO_MANY_PODS = 1
 STATE_MISSING = 0x2000 | ERROR_BIT
 MOST_FLAGS = 12
 """So many requests have a bit each in a verdict, after that of `TOO_MANY_PODS`; pods with more get numbered sets."""
+
+MOST_ORDERS = 256
+"""The orders of so many sets of resources are remembered."""
 
 NOTHING = -(2**63)
 """Stands for the amount of a resource that a pod does not request: no node has less room than that."""
@@ -75,8 +81,7 @@ Shortage: TypeAlias = tuple[bool, ...]
 """Whether there are too many pods, then for each request whether it lacks room."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True, gc=False):
     """What a pod wants of one resource.
 
     Attributes:
@@ -100,6 +105,7 @@ class NodeResourcesFitSpec:
         delegable: scalar resources among them, for which a device class may stand in.
         scored: what the score weighs.
         fast: the special case of the strategy that holds for `scored`, or None.
+        columns: float64[2, 1], the requests for CPU and memory, where these are all there is; else None.
     """
 
     key: tuple[tuple[tuple[int, int], ...], tuple[ScoredResource, ...]]
@@ -107,6 +113,7 @@ class NodeResourcesFitSpec:
     delegable: tuple[Request, ...] = field(compare=False)
     scored: tuple[ScoredResource, ...] = field(compare=False)
     fast: Strategy | None = field(compare=False)
+    columns: Floats | None = field(compare=False)
 
 
 class NodeResourcesFit(
@@ -143,21 +150,16 @@ class NodeResourcesFit(
         self._hints = FitHints(handle.cluster.request_gates, self._device_classes)
         self._stacked_requests = StackedSpecs(_stack_requests)
         self._stacked_scores = StackedSpecs(_stack_scores)
+        self._orders: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {}
         self._shortages: dict[tuple[tuple[int, int], ...], dict[Shortage, int]] = {}
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeResourcesFitSpec:
         """Sum up what the pod requests, once as the filter counts and once as the score does."""
         amounts = fit_requests(pod, cluster.request_gates)
-        names = sorted(name for name, amount in amounts.items() if amount > 0 and not self._is_ignored(name))
-        # CPU, memory and ephemeral storage come first, as upstream names them; the others it gives in random order.
-        numbered = sorted((cluster.register_resource(name), name) for name in names if not is_scalar(name))
-        numbered += [(cluster.register_resource(name), name) for name in names if is_scalar(name)]
         requests = []
-        for place, (number, name) in enumerate(numbered):
+        for name, flag in self._compared(tuple(name for name, amount in amounts.items() if amount > 0)):
             cluster.admit(amounts[name])
-            requests.append(
-                Request(name, number, amounts[name], TOO_MANY_PODS << 1 + place if place < MOST_FLAGS else 0)
-            )
+            requests.append(Request(name, cluster.register_resource(name), amounts[name], flag))
         scored = scored_resources(self._resources, fit_score_requests(pod), cluster)
         return NodeResourcesFitSpec(
             (tuple((request.number, request.amount) for request in requests), scored),
@@ -167,7 +169,22 @@ class NodeResourcesFit(
             else (),
             scored,
             special_case(self._strategy, scored),
+            _cpu_memory_column(requests),
         )
+
+    def _compared(self, names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+        """Return which of these resources are compared, in the order of the reasons, each with its flag."""
+        known = self._orders.get(names)
+        if known is None:
+            if len(self._orders) >= MOST_ORDERS:
+                self._orders.clear()
+            wanted = sorted(name for name in names if not self._is_ignored(name))
+            # CPU, memory and ephemeral storage come first, as upstream names them; the others it gives in random order.
+            ordered = sorted((name for name in wanted if not is_scalar(name)), key=FIRST_RESOURCES.index)
+            ordered += [name for name in wanted if is_scalar(name)]
+            flags = (TOO_MANY_PODS << 1 + place if place < MOST_FLAGS else 0 for place in range(len(ordered)))
+            known = self._orders[names] = tuple(zip(ordered, flags, strict=True))
+        return known
 
     def _is_ignored(self, name: str) -> bool:
         if not is_extended(name):
@@ -195,8 +212,26 @@ class NodeResourcesFit(
         """Return which requests lack room, a bit each, and whether one is more than the whole node offers."""
         if params is None:
             return rows.codes(rows.fill(STATE_MISSING))
-        if rows.scalar and _has_room(spec.requests, rows):
-            return rows.verdicts()
+        if rows.scalar:
+            if _has_room(spec.requests, rows):
+                return rows.verdicts()
+        elif spec.columns is not None and rows.index is None and rows.state.regular:
+            return self._filter_all(spec, spec.columns, params, rows)
+        return self._filter(spec, params, rows)
+
+    def _filter_all(self, spec: NodeResourcesFitSpec, columns: Floats, params: Params, rows: Rows) -> Codes:
+        """Return the verdicts of all rows for a pod that requests CPU and memory alone; only where room lacks, more is asked."""
+        failing = rows.crowded()
+        lacking = rows.cpu_memory_requested_with(columns) > rows.cpu_memory_divisors()
+        if np.count_nonzero(lacking):
+            failing = failing | lacking[0] | lacking[1]
+        verdicts = rows.verdicts()
+        if np.count_nonzero(failing):
+            index = failing.nonzero()[0]
+            verdicts[index] = self._filter(spec, params, Rows(rows.state, index))
+        return verdicts
+
+    def _filter(self, spec: NodeResourcesFitSpec, params: Params, rows: Rows) -> Codes:
         crowded = rows.pod_count() >= rows.allowed_pods()
         somewhere = crowded
         lacking = []
@@ -294,6 +329,16 @@ class NodeResourcesFit(
             device_class = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
             events.append((device_class, self._hints.is_schedulable_after_device_class_event))
         return events
+
+
+def _cpu_memory_column(requests: Sequence[Request]) -> Floats | None:
+    """Return float64[2, 1], requests for CPU and memory, None where there are others. What is not requested, no node lacks."""
+    amounts: dict[int, float] = {CPU: -np.inf, MEMORY: -np.inf}
+    for request in requests:
+        if request.number not in amounts:
+            return None
+        amounts[request.number] = request.amount
+    return request_column(amounts[CPU], amounts[MEMORY])
 
 
 def _has_room(requests: Sequence[Request], rows: Rows) -> bool:

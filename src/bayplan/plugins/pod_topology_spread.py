@@ -280,7 +280,7 @@ class PodTopologySpread(
                 found.append((key, entry.counter, weight, skew))
                 continue
             # Go's order of operations: the count times the weight, plus the skew.
-            worth: Floats = entry.sums.sums(end) * weight + skew
+            worth: Floats = np.multiply(entry.sums.sums(end), weight, dtype=np.float64) + skew
             # Nodes without the key, which come last, get nothing for it.
             worth[-1] = 0.0
             found.append((key, worth.tobytes()))

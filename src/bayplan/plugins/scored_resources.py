@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct, structs
 
 from bayplan.framework.configuration.plugin_arguments import ResourceSpec
 from bayplan.framework.plugin import Params
@@ -49,8 +49,7 @@ class DeviceTally:
         return hash((self.number, self.capacity.tobytes(), self.used.tobytes()))
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredResource:
+class ScoredResource(Struct, frozen=True, gc=False):
     """A resource that counts for a score.
 
     Attributes:
@@ -111,8 +110,11 @@ def scored_resources(
 
 
 @lru_cache(maxsize=1024)
-def request_column(*requests: int) -> Floats:
-    """Return float64[resources, 1], what a pod adds to columns of as many resources. Not to be written to."""
+def request_column(*requests: float) -> Floats:
+    """Return float64[resources, 1], what a pod adds to columns of as many resources. Not to be written to.
+
+    Who asks for the same gets the same array (see `UsageFloats.requested_with`).
+    """
     return np.array([(request,) for request in requests], dtype=np.float64)
 
 
@@ -127,4 +129,4 @@ def with_devices(scored: tuple[ScoredResource, ...], tallies: Params) -> tuple[S
     by_number = {tally.number: tally for tally in tallies if isinstance(tally, DeviceTally)}
     if not by_number:
         return scored
-    return tuple(replace(resource, devices=by_number.get(resource.number)) for resource in scored)
+    return tuple(structs.replace(resource, devices=by_number.get(resource.number)) for resource in scored)

@@ -8,6 +8,7 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/resource-bin-pac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeAlias
@@ -113,18 +114,24 @@ def least_allocated_cpu_memory(resources: Sequence[ScoredResource], shape: Shape
 
 def least_allocated_of_columns(requests: Floats, rows: Rows) -> Ints:
     """Return int64[..., rows], `least_allocated_cpu_memory` for requests of float64[..., 2, 1]."""
-    offered = rows.cpu_memory_divisors()
-    # Up to what there is; what is above that leaves nothing free. All numbers are whole and exact up to the division.
-    free: Floats = rows.cpu_memory_non_zero_requested() + requests
-    np.minimum(free, offered, out=free)
-    np.subtract(offered, free, out=free)
-    free *= 100.0
-    free /= offered
-    np.trunc(free, out=free)
-    mean: Floats = free[..., 0, :]
-    mean += free[..., 1, :]
-    mean *= 0.5
-    return mean.astype(np.int64)
+    # All numbers are whole and exact up to the division. Where nothing is left, that counts as 0.
+    free: Floats = rows.cpu_memory_hundredfold() - 100.0 * requests
+    np.maximum(free, _nothing(free.shape) if free.size > MANY else 0.0, out=free)
+    free /= rows.cpu_memory_divisors()
+    percents = free.astype(np.int32)
+    total = percents[..., 0, :]
+    total += percents[..., 1, :]
+    total >>= 1
+    return total.astype(np.int64)
+
+
+MANY = 2048
+"""From so many numbers on they are compared with an array of zeros twice as fast as with a zero."""
+
+
+@lru_cache(maxsize=4)
+def _nothing(shape: tuple[int, ...]) -> Floats:
+    return np.zeros(shape, dtype=np.float64)
 
 
 def special_case(strategy: Strategy, resources: Sequence[ScoredResource]) -> Strategy | None:

@@ -31,5 +31,5 @@ def largest_amount(amounts: Ints) -> int:
     """Return the largest of some amounts, at least `SMALL` where one is negative: such amounts are not small either."""
     if len(amounts) == 0:
         return 0
-    low, high = int(amounts.min()), int(amounts.max())
+    low, high = amounts.item(amounts.argmin()), amounts.item(amounts.argmax())
     return high if low >= 0 else max(SMALL, high)

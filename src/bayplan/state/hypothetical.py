@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.state.arrays import Floats, Index, Ints
+from bayplan.state.arrays import Bools, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT
 from bayplan.state.views import NON_ZERO_CPU_MEMORY, REQUESTED_CPU_MEMORY, Row, Rows
@@ -61,6 +61,14 @@ class HypotheticalRows(Rows):
     def cpu_memory_non_zero_requested(self) -> Floats:
         """Return the supposed requests for scoring."""
         return self.usage[NON_ZERO_CPU_MEMORY].astype(np.float64)
+
+    def cpu_memory_hundredfold(self) -> Floats:
+        """Return 100 times what the supposed requests for scoring leave."""
+        return 100.0 * (self.cpu_memory_divisors() - self.usage[NON_ZERO_CPU_MEMORY])
+
+    def crowded(self) -> Bools:
+        """Return which nodes have as many pods as they allow."""
+        return self.pod_count() >= self.allowed_pods()
 
     def pod_count(self) -> Ints:
         """Return the supposed number of pods."""

@@ -31,12 +31,11 @@ class Footprint:
     __slots__ = ("amounts", "host_ports", "largest", "vector")
 
     def __init__(self, vector: Ints, host_ports: tuple[HostPort, ...]) -> None:
+        amounts = vector.tolist()
         self.vector = vector
-        self.amounts: tuple[tuple[int, int], ...] = tuple(
-            (number, amount) for number, amount in enumerate(vector.tolist()) if amount
-        )
+        self.amounts: tuple[tuple[int, int], ...] = tuple((it, amount) for it, amount in enumerate(amounts) if amount)
         self.host_ports = host_ports
-        self.largest = largest_amount(vector)
+        self.largest: int = max(amounts) if min(amounts) >= 0 else largest_amount(vector)
 
 
 class PodClass:

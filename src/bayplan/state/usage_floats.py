@@ -1,4 +1,4 @@
-"""What pods take of nodes as floats: a copy of the usage matrix for rules that divide, kept from one full pass to the next."""
+"""What is taken and free of CPU and memory as floats: columns for rules that divide, kept from one full pass to the next."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayplan.state.arrays import Floats
+from bayplan.state.arrays import Bools, Floats
+from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, NON_ZERO_MEMORY, POD_COUNT
+from bayplan.state.resource_table import CPU, MEMORY
 
 if TYPE_CHECKING:
     from bayplan.state.cluster_state import ClusterState
@@ -14,30 +16,83 @@ if TYPE_CHECKING:
 FEW_ROWS = 64
 """Up to here rows that changed are copied one by one; more of them, all at once."""
 
+REQUESTED = slice(FIRST_RESOURCE, FIRST_RESOURCE + 2)
+NON_ZERO = slice(NON_ZERO_CPU, NON_ZERO_CPU + 2)
+"""Rows of CPU and memory in the usage matrix."""
+
 
 class UsageFloats:
-    """Follows the usage of a cluster. Exact while the state is ``small``."""
+    """Follows the usage of a cluster. Exact while the state is ``small``.
 
-    __slots__ = ("_node_position", "_state", "_usage_position", "_values")
+    Attributes, each float64[2, capacity], of CPU and memory, as of the last `follow`; not to be written to:
+        offered: what nodes offer, 1 where they have nothing.
+        requested: what pods request.
+        non_zero: the same where containers without requests count with the defaults for scoring.
+        hundredfold: 100 times what that leaves of `offered`.
+    And:
+        crowded: bool[capacity], nodes with as many pods as they allow.
+    """
+
+    __slots__ = (
+        "_node_position",
+        "_state",
+        "_sum",
+        "_usage_position",
+        "crowded",
+        "hundredfold",
+        "non_zero",
+        "offered",
+        "requested",
+    )
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._node_position = self._usage_position = -1
-        self._values: Floats = np.zeros((0, 0), dtype=np.float64)
+        nothing: Floats = np.zeros((2, 0), dtype=np.float64)
+        self.offered = self.requested = self.non_zero = self.hundredfold = nothing
+        self.crowded: Bools = np.zeros(0, dtype=np.bool_)
+        # What somebody asked for last.
+        self._sum: tuple[Floats, Floats] | None = None
 
-    def now(self) -> Floats:
-        """Return float64[3 + resources, capacity], the usage matrix as it is now. Not to be written to."""
-        state, values = self._state, self._values
+    def follow(self) -> UsageFloats:
+        """Bring the columns up to date with the usage matrix; return this object."""
+        state = self._state
+        end = state.usage_log.end
+        if self._usage_position == end and self._node_position == state.node_log.end:
+            return self
         rows = state.usage_log.since(self._usage_position)
+        self._sum = None
         if (
             rows is None
             or len(rows) > FEW_ROWS
             or self._node_position != state.node_log.end
-            or values.shape != state.usage.shape
+            or self.offered.shape[1] != state.usage.shape[1]
         ):
-            values = self._values = state.usage.astype(np.float64)
+            self.offered = state.nodes.divisors[:2].copy()
+            self.requested = state.usage[REQUESTED].astype(np.float64)
+            self.non_zero = state.usage[NON_ZERO].astype(np.float64)
+            self.hundredfold = 100.0 * (self.offered - self.non_zero)
+            self.crowded = state.usage[POD_COUNT] >= state.nodes.allowed_pods
         else:
             for row in rows:
-                values[:, row] = state.usage[:, row]
-        self._usage_position, self._node_position = state.usage_log.end, state.node_log.end
-        return values
+                self._take(row)
+        self._usage_position, self._node_position = end, state.node_log.end
+        return self
+
+    def _take(self, row: int) -> None:
+        usage, offered = self._state.usage, self.offered
+        self.requested[CPU, row] = usage.item(FIRST_RESOURCE + CPU, row)
+        self.requested[MEMORY, row] = usage.item(FIRST_RESOURCE + MEMORY, row)
+        cpu, memory = float(usage.item(NON_ZERO_CPU, row)), float(usage.item(NON_ZERO_MEMORY, row))
+        self.non_zero[CPU, row], self.non_zero[MEMORY, row] = cpu, memory
+        self.hundredfold[CPU, row] = 100.0 * (offered.item(CPU, row) - cpu)
+        self.hundredfold[MEMORY, row] = 100.0 * (offered.item(MEMORY, row) - memory)
+        self.crowded[row] = usage.item(POD_COUNT, row) >= self._state.nodes.allowed_pods.item(row)
+
+    def requested_with(self, requests: Floats) -> Floats:
+        """Return float64[2, capacity], `requested` and what a pod (float64[2, 1]) adds; the same array for who asks again."""
+        self.follow()
+        known = self._sum
+        if known is None or known[0] is not requests:
+            known = self._sum = (requests, self.requested + requests)
+        return known[1]

@@ -72,16 +72,30 @@ class Rows:
         return self.state.usage[NON_ZERO_CPU + resource, self._all]
 
     def cpu_memory_divisors(self) -> Floats:
-        """Return float64[2, rows], `divisor` of cpu and memory. Arrays only, as the next two, and not to be written to."""
+        """Return float64[2, rows], `divisor` of cpu and memory. Arrays only, as the next five, and not to be written to."""
         return self.state.nodes.divisors[CPU_MEMORY, self._all]
 
     def cpu_memory_requested(self) -> Floats:
         """Return float64[2, rows], `requested` of cpu and memory, exact while ``small``."""
-        return self.state.usage_floats.now()[REQUESTED_CPU_MEMORY, self._all]
+        return self.state.usage_floats.follow().requested[:, self._all]
 
     def cpu_memory_non_zero_requested(self) -> Floats:
         """Return float64[2, rows], `non_zero_requested` of cpu and memory, exact while ``small``."""
-        return self.state.usage_floats.now()[NON_ZERO_CPU_MEMORY, self._all]
+        return self.state.usage_floats.follow().non_zero[:, self._all]
+
+    def cpu_memory_requested_with(self, requests: Floats) -> Floats:
+        """Return float64[..., 2, rows], what is requested and float64[..., 2, 1] in addition, exact while ``small``."""
+        if self.index is None and requests.ndim == 2:
+            return self.state.usage_floats.requested_with(requests)[:, self._all]
+        return self.cpu_memory_requested() + requests
+
+    def cpu_memory_hundredfold(self) -> Floats:
+        """Return float64[2, rows], 100 times the divisors without the non-zero requests, exact while ``small``."""
+        return self.state.usage_floats.follow().hundredfold[:, self._all]
+
+    def crowded(self) -> Bools:
+        """Return which nodes have as many pods as they allow."""
+        return self.state.usage_floats.follow().crowded[self._all]
 
     def pod_count(self) -> Ints:
         """Return the number of pods on each node."""
@@ -282,6 +296,12 @@ class GatheredRows(Rows):
 
     def cpu_memory_non_zero_requested(self) -> Floats:
         return self._block[NON_ZERO_CPU_MEMORY].astype(np.float64)
+
+    def cpu_memory_hundredfold(self) -> Floats:
+        return 100.0 * (self.cpu_memory_divisors() - self._block[NON_ZERO_CPU_MEMORY])
+
+    def crowded(self) -> Bools:
+        return self.pod_count() >= self.allowed_pods()
 
 
 class Row(Rows):
