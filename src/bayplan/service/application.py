@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 from bayplan.apiserver.http.access import Access
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
-from bayplan.service import cluster_routes, control_routes, pod_routes
+from bayplan.service import cluster_routes, control_routes, fork_routes, pod_routes
 from bayplan.service.answers import json_answer
 from bayplan.service.observation import Observation
 from bayplan.service.refusal import Refusal, document_of, refusal_of
@@ -66,6 +66,12 @@ _ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/snapshots/{name}/restore", control_routes.restore_snapshot),
     ("POST", "/reset", control_routes.reset),
     ("GET", "/sources", control_routes.sources),
+    ("GET", "/forks", fork_routes.forks),
+    ("POST", "/forks", fork_routes.begin_fork),
+    ("GET", "/forks/{id}", fork_routes.fork),
+    ("DELETE", "/forks/{id}", fork_routes.delete_fork),
+    ("GET", "/placements", fork_routes.placements),
+    ("GET", "/compare", fork_routes.compare),
 )
 
 

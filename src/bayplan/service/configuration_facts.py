@@ -140,15 +140,16 @@ def _hint(settings: Settings, message: str) -> str:
     return f"'{close[0]}'" if close else ""
 
 
-def check(settings: Settings, text: str) -> None:
-    """Refuse a configuration with which something is wrong.
+def check(settings: Settings, text: str) -> SchedulerConfiguration:
+    """Return what a configuration comes to, custom plugins included.
 
     Raises:
-        Refusal: says what is, one thing a line.
+        Refusal: something is wrong with it; says what, one thing a line.
     """
     found = examine(settings, text)
-    if found.stage is None:
-        return
+    configuration = _with_custom_plugins(settings, found.configuration)
+    if configuration is not None:
+        return configuration
     told = [each.told("configuration") for each in problems_of(found, text)]
     raise Refusal(
         HTTPStatus.UNPROCESSABLE_ENTITY,

@@ -12,6 +12,7 @@ from bayplan.engine.assemble import request_gates
 from bayplan.service.cluster_view import ClusterView
 from bayplan.service.decision_summaries import DecisionSummaries
 from bayplan.service.event_index import EventIndex
+from bayplan.service.forks import Forks
 from bayplan.service.live_source import LiveSource
 from bayplan.service.overview import UtilisationHistory, overview_document
 from bayplan.service.pod_rows import PodRows
@@ -32,7 +33,7 @@ class Observation:
 
     Attributes:
         subject: the server. view: pods and nodes as columns. events: by object. queue: copies of it.
-        summaries, rows: decisions and pods as lists show them. history: of utilisation.
+        summaries, rows: decisions and pods as lists show them. history: of utilisation. forks: that were tried.
         start_ns: when the service began to look, by the clock.
     """
 
@@ -45,6 +46,7 @@ class Observation:
         self.summaries = DecisionSummaries(subject.decisions)
         self.rows = PodRows(subject.decisions, self.summaries)
         self.history = UtilisationHistory()
+        self.forks = Forks()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="bayplan-query")
 
     async def off_loop(self, work: Callable[[], T]) -> T:
@@ -53,6 +55,7 @@ class Observation:
 
     def close(self) -> None:
         """End the worker threads."""
+        self.forks.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def source_of(self, key: str) -> LiveSource:

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.store.store import Snapshot
 from bayplan.base.clock import Clock
 from bayplan.cluster.store import ChangeEvent, ObjectStore
 from bayplan.engine.decision import Decision, Record
@@ -200,6 +201,11 @@ class NamedSnapshot(Protocol):
     @property
     def revision(self) -> int:
         """Of the API's store."""
+        ...
+
+    @property
+    def contents(self) -> Snapshot:
+        """The documents of that moment."""
         ...
 
 
