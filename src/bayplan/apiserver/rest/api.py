@@ -26,6 +26,7 @@ from bayplan.apiserver.rest.options import (
     write_options,
 )
 from bayplan.apiserver.rest.request_info import RequestInfo, resolve, split_path
+from bayplan.apiserver.rest.warning_headers import warning_headers
 from bayplan.apiserver.rest.watching import Watch
 
 _WAIT_FOR_REVISION = 3.0
@@ -186,7 +187,7 @@ class Api:
             include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
             document = rendering.render_document(self.backend, info.resource, written.document, form, include)
             response = self._respond(status, document, form)
-        response.headers += [("warning", f"299 - {_quoted(text)}") for text in written.warnings]
+        response.headers += warning_headers(written.warnings)
         return response
 
     def _respond(self, status: int, document: Document, form: Form) -> Response:
@@ -198,8 +199,3 @@ class Api:
         body = rendering.render_error(problem, form)
         headers = list(problem.headers.items())
         return Response(problem.code, body, form.media_type, headers, self.backend.store.revision)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

@@ -10,7 +10,7 @@ Document = dict[str, object]
 REASONS = {
     400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
     406: "NotAcceptable", 409: "Conflict", 410: "Expired", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType",
-    422: "Invalid", 429: "TooManyRequests", 500: "InternalError", 504: "Timeout",
+    422: "Invalid", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout",
 }  # fmt: skip
 
 

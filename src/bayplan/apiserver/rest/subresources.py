@@ -156,6 +156,8 @@ def not_running(backend: Backend, info: RequestInfo) -> ApiError:
         return not_found(resource.name, resource.group, info.name)
     if resource.table == "pods" and not item.fields.get("spec.nodeName"):
         return bad_request(f"pod {info.name} does not have a host assigned")
+    if resource.table == "services":
+        return ApiError(503, f"no endpoints available for service {quote(info.name)}")
     return internal("no preferred addresses found; known addresses: []")
 
 

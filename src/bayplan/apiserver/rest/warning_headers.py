@@ -1,0 +1,36 @@
+"""What a writer should know, as Warning headers: each once, none with control characters, all of them within a limit.
+
+Source: https://kubernetes.io/blog/2020/09/03/warnings/
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+_MOST_CHARACTERS = 4 * 1024
+_MOST_EACH = 256
+
+
+def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the headers of warnings; when they are too long together, each is cut, and what is still over is left out."""
+    ordered = [text for text in dict.fromkeys(texts) if text]
+    whole = [text for text in ordered if not _has_control_characters(text)]
+    if sum(len(text) for text in whole) > _MOST_CHARACTERS:
+        whole = [text for each in ordered if not _has_control_characters(text := each[:_MOST_EACH])]
+        written = 0
+        for number, text in enumerate(whole):
+            if written >= _MOST_CHARACTERS:
+                whole = whole[:number]
+                break
+            written += len(text)
+    return [("warning", f"299 - {_quoted(text)}") for text in whole]
+
+
+def _has_control_characters(text: str) -> bool:
+    return any(unicodedata.category(each) == "Cc" for each in text)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,39 @@
+"""Requests that Schemathesis makes up are answered, in process; ``make test-fuzz-api`` sends ten thousand to a server."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import unquote
+
+import pytest
+
+from bayplan.apiserver.rest.loading import Source as Loaded
+from bayplan.apiserver.rest.loading import load_documents
+from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
+from tests.apiserver.client import Client
+from tests.apiserver.fuzz.expected import problem_with, seeded
+from tests.apiserver.fuzz.made_up import MadeUp, Source
+
+
+@pytest.mark.parametrize("version", ["apis/policy/v1", "apis/scheduling.k8s.io/v1"])
+def test_requests_that_are_made_up_are_answered(version: str) -> None:
+    client = Client()
+    load_documents(client.backend, [Loaded(each, "") for each in seeded()])
+    source = Source([client.get(f"/openapi/v3/{version}").document], 1)
+
+    async def ask(request: MadeUp) -> str:
+        headers = {name.lower(): value for name, value in request.headers.items()} | {"user-agent": "fuzz/1"}
+        plain = Request(request.method, unquote(request.path), parse_query(request.query), headers, request.body)
+        answer = await client.api.handle(plain)
+        if isinstance(answer, Stream):
+            async for _ in answer.frames:
+                break
+            return ""
+        assert isinstance(answer, Response)
+        return problem_with(request, answer.status, answer.body)
+
+    async def run() -> list[str]:
+        return await asyncio.gather(*(ask(each) for each in source.requests(50, most_each=3)))
+
+    assert [text for text in asyncio.run(run()) if text] == []
+    client.store.check_invariants()
