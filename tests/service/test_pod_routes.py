@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -9,6 +10,8 @@ from bayplan.analysis.explain import attempts_of
 from bayplan.analysis.verdict import pod_verdict
 from bayplan.engine.decision import Decision
 from bayplan.engine.records import RecordLevel
+from bayplan.service.verified_remedies import Surroundings, fits
+from bayplan.testing.builders import make_node, make_pod
 from tests.service.lab import Lab, node, pod, run
 
 NODES = [
@@ -236,3 +239,45 @@ def test_margins_in_the_table_are_those_of_the_totals() -> None:
                 assert item["why"].startswith("best of ")
 
     run(test, *NODES)
+
+
+def test_remedies_are_tried_by_the_engine() -> None:
+    async def test(lab: Lab) -> None:
+        found = await lab.get("/pods/default/waits/remedies")
+        by_plugin = {each["plugin"]: each for each in found["items"]}
+        assert set(by_plugin) == {"NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"}
+        assert all(each["verified"] for each in found["items"]), found
+        for each in found["items"]:
+            # What was tried can be tried again, in a fork of the whole cluster.
+            objects = [{**item, "status": item.get("status", {})} for item in each["objects"]]
+            begun = await lab.send("POST", "/forks", {"objects": objects}, want=201)
+            assert begun["id"]
+            for _ in range(500):
+                fork = await lab.get(f"/forks/{begun['id']}")
+                if fork["state"] != "running":
+                    break
+                await asyncio.sleep(0.01)
+            assert fork["facts"]["pods"]["pending"] == 0, (each, fork["message"])
+        assert (await lab.get("/pods/default/placed/remedies"))["why"] == "the pod has a node"
+
+    run(
+        test,
+        node("small", labels={"disk": "ssd"}),
+        pod("there", cpu="2", nodeName="small"),
+        node("cordoned", labels={"disk": "ssd"}, unschedulable=True),
+        node("tainted", labels={"disk": "ssd"}, taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]),
+        node("other"),
+        pod("placed", nodeName="other"),
+        pod("waits", cpu="3", nodeSelector={"disk": "ssd"}),
+    )
+
+
+def test_a_change_that_does_not_help_is_not_verified() -> None:
+    async def test(lab: Lab) -> None:
+        small = make_node("n").capacity(cpu="4").obj()
+        around = Surroundings(lab.server.settings, (), {"n": small}, {}, lab.server.clock.now_ns())
+        wants_more = make_pod("p").req(cpu="5").obj()
+        assert not fits([wants_more], wants_more, small, around)
+        assert fits([make_pod("p").req(cpu="3").obj()], wants_more, small, around)
+
+    run(test)

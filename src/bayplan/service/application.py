@@ -50,6 +50,7 @@ _ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/pods/{namespace}/{name}/attempts/{attempt}/matrix", pod_routes.matrix),
     ("GET", "/pods/{namespace}/{name}/attempts/{attempt}/preemption", pod_routes.preemption),
     ("GET", "/pods/{namespace}/{name}/explanation", pod_routes.explanation),
+    ("GET", "/pods/{namespace}/{name}/remedies", pod_routes.remedies),
     ("POST", "/pods/{namespace}/{name}/retry", control_routes.retry_pod),
     ("POST", "/queue/flush", control_routes.flush_queue),
     ("PUT", "/clock", control_routes.set_clock),

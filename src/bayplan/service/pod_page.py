@@ -148,6 +148,19 @@ class PodPage:
         except LookupError:
             return None
 
+    def recorded(self, attempt: Attempt) -> tuple[Attempt, Decision | None]:
+        """Return the record of an attempt that says what the plugins said about nodes, and that decision.
+
+        A refusal on the way to the binding (Reserve, Permit, PreBind, Bind) has a record of its own under the attempt's number,
+        and no matrix; then it is the record before that is meant.
+        """
+        same = [each for each in self.attempts if each.attempt == attempt.attempt and each.number <= attempt.number]
+        for each in reversed(same):
+            decision = self.decision(each)
+            if decision is not None:
+                return each, decision
+        return attempt, None
+
     def preemption(self, text: str) -> object:
         """Return how the search for victims went, in the attempt that a path names or the last one before it that made room."""
         return preemption_report(self.source, self.attempts, chosen_attempt(self.attempts, text, self.key))

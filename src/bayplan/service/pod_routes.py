@@ -9,8 +9,12 @@ from starlette.responses import Response
 
 from bayplan.analysis.verdict import decision_text
 from bayplan.apiserver.rest.backend import decode_item
-from bayplan.engine.decision import Outcome
+from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.watched_kinds import WATCHED_KINDS
+from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
 from bayplan.service.answers import json_answer
 from bayplan.service.decision_summaries import margin_of
 from bayplan.service.matrix import MOST_ROWS as MOST_MATRIX_ROWS
@@ -21,6 +25,7 @@ from bayplan.service.pod_query import SORTS as POD_SORTS
 from bayplan.service.pod_query import PodFilter, find_pods
 from bayplan.service.pod_table import STATUS_NAMES
 from bayplan.service.query import DEADLINE_SECONDS, Deadline, Query
+from bayplan.service.verified_remedies import Surroundings, remedies_document
 
 MARGIN_SECONDS = 0.06
 """So long a page of pods may look at full records for margins."""
@@ -114,7 +119,7 @@ async def matrix(observation: Observation, request: Request) -> Response:
         level = page.source.level.name.lower()
         if chosen is None:
             return nothing_kept(-1, level, "the pod was never tried" if page.source.level else "record level off")
-        decision = page.decision(chosen)
+        chosen, decision = page.recorded(chosen)
         if decision is None:
             return nothing_kept(chosen.number, level, _why_nothing(page, chosen.number)) | {"attempt": chosen.attempt}
         sort = query.sort((*SORTS, *decision.scorers, *decision.filters), "rank")
@@ -132,7 +137,7 @@ async def matrix(observation: Observation, request: Request) -> Response:
         document["attempt"] = chosen.attempt
         document["sentence"] = decision_text(record, margin_of(decision).points)
         document["skipped"] = skipped_plugins(decision, profiles.get(page.life.scheduler_name, {}))
-        document["points"] = _points(page, chosen.number)
+        document["points"] = _points(decision)
         return document
 
     return await _with_page(observation, request, make)
@@ -149,19 +154,14 @@ def _why_nothing(page: PodPage, number: int) -> str:
     return "only summaries are recorded at this record level"
 
 
-def _points(page: PodPage, number: int) -> Plain:
+def _points(decision: Decision) -> Plain:
     """Return what plugins said at the points around filters and scores, as far as it is recorded."""
-    decision = page.source.decision(number)
-    narrowed = int((~decision.allowed).sum())
-    status = decision.pre_filter or decision.absent
-    pre_filter: list[Plain] = []
-    if status is not None and (decision.pre_filter is not None or narrowed):
-        left = 0 if decision.pre_filter is not None else len(decision.names) - narrowed
-        pre_filter.append(
-            {"plugin": status.plugin, "status": status.code.text, "reasons": list(status.reasons), "nodes": left}
-        )
     return {
-        "pre_filter": pre_filter,
+        "pre_filter": [
+            {"plugin": plugin, "status": code.text, "message": message, "nodes": None if names is None else len(names)}
+            for plugin, code, message, names in decision.pre_filters
+        ],
+        "pre_score": [{"plugin": plugin, "status": code.text} for plugin, code in decision.pre_scores],
         "extenders": [
             {
                 "extender": said.name,
@@ -188,3 +188,29 @@ async def explanation(observation: Observation, request: Request) -> Response:
     query = Query(request.query_params, ("attempt", "node", "best"))
     attempt, node, best = query.maybe_number("attempt"), query.text("node"), query.number("best", 5, least=1, most=200)
     return await _with_page(observation, request, lambda page: page.explanation(attempt, node, best).as_dict())
+
+
+async def remedies(observation: Observation, request: Request) -> Response:
+    """Tell what would have to change for a waiting pod to fit, tried by the engine."""
+    Query(request.query_params, ())
+    subject = observation.subject
+    store = subject.bridge.store
+    nodes = dict(store.nodes)
+    pods_on: dict[str, list[Pod]] = {}
+    others = [
+        item for kind in store.kinds() if kind in WATCHED_KINDS and kind not in (Pod, Node) for item in store.all(kind)
+    ]
+    pods = list(store.pods.values())
+    settings, now_ns = subject.settings, subject.clock.now_ns()
+
+    def make(page: PodPage) -> Plain:
+        for each in pods:
+            if each.spec.node_name and not is_finished(each):
+                pods_on.setdefault(each.spec.node_name, []).append(each)
+        decision = page.decision(page.attempts[-1]) if page.attempts else None
+        if decision is None:
+            return {"items": [], "why": "there is no full record of the last attempt"}
+        around = Surroundings(settings, others, nodes, pods_on, now_ns)
+        return remedies_document(page.source, page.attempts[-1].number, decision, page.life, around)
+
+    return await _with_page(observation, request, make)
