@@ -5,6 +5,7 @@ from __future__ import annotations
 from bayplan.apiserver.kinds.strategy import Document, part, parts
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
+from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.workloads import Deployment, Job
 
 # By kind, what says when a condition was written last, whether its status changed or not.
@@ -22,6 +23,9 @@ def complete_status(item: KubernetesObject, document: Document, status: Document
     """
     if isinstance(item, Pod):
         _name_images(document, status)
+    if isinstance(item, PodDisruptionBudget):
+        # Pods that evictions have marked until somebody counts again; they have been deleted in the same step.
+        status.pop("disruptedPods", None)
     field = _WRITTEN.get(type(item))
     if field is not None and "conditions" in status:
         status["conditions"] = [

@@ -1,0 +1,271 @@
+"""Ends of objects: owners and dependents of every kind, namespaces, claims in use; and starts: restarts, resets, others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.apiserver.bridge.garbage_collector import GONE
+from bayplan.apiserver.store.durable import DurableRecorder
+from bayplan.apiserver.store.store import Store
+from tests.apiserver.bridge.world import API, APPS, BATCH, World, job, workload
+from tests.apiserver.client import PODS, Document, pod
+
+MAPS = f"{API}/namespaces/default/configmaps"
+
+
+def owned_map(name: str, owner: str, uid: object, **reference: object) -> Document:
+    """Return a ConfigMap that another ConfigMap owns: a kind that typed objects don't have."""
+    owner_reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uid, **reference}
+    return {"metadata": {"name": name, "ownerReferences": [owner_reference]}}
+
+
+def maps(world: World) -> list[str]:
+    return [name for name in world.names("configmaps") if name != "kube-root-ca.crt"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "want"),
+    [
+        pytest.param("Background", [], id="background deletes dependents of dependents after the owner"),
+        pytest.param("Foreground", [], id="foreground deletes them before"),
+        pytest.param("Orphan", ["child", "grandchild"], id="orphan leaves them"),
+    ],
+)
+def test_deleting_an_owner(policy: str, want: list[str]) -> None:
+    world = World()
+    uid = world.post(MAPS, {"metadata": {"name": "owner"}}).at("metadata.uid")
+    child = world.post(MAPS, owned_map("child", "owner", uid, blockOwnerDeletion=True)).at("metadata.uid")
+    world.post(MAPS, owned_map("grandchild", "child", child, blockOwnerDeletion=True))
+    world.run()
+    world.delete(f"{MAPS}/owner", {"propagationPolicy": policy})
+    world.run()
+    assert maps(world) == want
+    if want:
+        assert world.get(f"{MAPS}/child").at("metadata.ownerReferences") is None
+    assert world.names(GONE, "") == []
+
+
+def test_a_dependent_with_another_owner_only_loses_the_reference() -> None:
+    world = World()
+    uids = {name: world.post(MAPS, {"metadata": {"name": name}}).at("metadata.uid") for name in ("one", "two")}
+    references = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid} for name, uid in uids.items()]
+    world.post(MAPS, {"metadata": {"name": "child", "ownerReferences": references}})
+    world.run()
+    world.delete(f"{MAPS}/one")
+    world.run()
+    assert world.get(f"{MAPS}/child").at("metadata.ownerReferences.0.name") == "two"
+    world.delete(f"{MAPS}/two")
+    world.run()
+    assert maps(world) == []
+
+
+def test_objects_whose_owner_was_never_here_are_left_alone() -> None:
+    world = World()
+    world.post(MAPS, owned_map("child", "elsewhere", "7"))
+    world.run(100)
+    assert maps(world) == ["child"]
+
+
+def test_orphans_of_a_deployment_are_adopted_by_nobody_and_live_on() -> None:
+    world = World(nodes=1)
+    world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 2}))
+    world.run()
+    world.delete(f"{APPS}/deployments/web", {"propagationPolicy": "Orphan"})
+    world.run()
+    assert len(world.names("apps/replicasets")) == 1
+    assert len(world.names("pods")) == 2
+
+
+def test_a_deleted_job_takes_its_pods_with_it_although_they_carry_its_finalizer() -> None:
+    world = World(nodes=1)
+    world.post(f"{BATCH}/jobs", job("sums", "60s", {"completions": 2, "parallelism": 2}))
+    world.run(5)
+    world.delete(f"{BATCH}/jobs/sums", {"propagationPolicy": "Background"})
+    world.run(5)
+    assert (world.names("batch/jobs"), world.names("pods")) == ([], [])
+
+
+def test_a_deleted_namespace_empties_itself_and_goes() -> None:
+    world = World(nodes=1)
+    world.post(f"{API}/namespaces", {"metadata": {"name": "demo"}})
+    world.post(f"{APPS}/deployments".replace("default", "demo"), workload("Deployment", "web", {"replicas": 40}))
+    world.post(f"{API}/namespaces/demo/configmaps", {"metadata": {"name": "held", "finalizers": ["example.com/held"]}})
+    world.run()
+    world.delete(f"{API}/namespaces/demo")
+    world.run(1)
+    assert [name for name in world.store.table_names() if world.names(name, "demo")] == ["configmaps"]
+    conditions = world.get(f"{API}/namespaces/demo").at("status.conditions")
+    assert isinstance(conditions, list)
+    assert {each["type"]: each["message"] for each in conditions if each["status"] == "True"} == {
+        "NamespaceContentRemaining": "Some resources are remaining: configmaps. has 1 resource instances",
+        "NamespaceFinalizersRemaining": "Some content in the namespace has finalizers remaining: "
+        "example.com/held in 1 resource instances",
+    }
+    world.patch(f"{API}/namespaces/demo/configmaps/held", {"metadata": {"finalizers": None}})
+    world.run(1)
+    assert world.get(f"{API}/namespaces/demo").status == 404
+
+
+def test_every_namespace_has_a_service_account_and_the_root_certificate() -> None:
+    world = World()
+    world.post(f"{API}/namespaces", {"metadata": {"name": "demo"}})
+    world.run()
+    assert (world.names("serviceaccounts", "demo"), world.names("configmaps", "demo")) == (
+        ["default"],
+        ["kube-root-ca.crt"],
+    )
+    world.delete(f"{API}/namespaces/demo/configmaps/kube-root-ca.crt")
+    world.run()
+    assert world.names("configmaps", "demo") == ["kube-root-ca.crt"]
+
+
+def test_a_claim_that_a_pod_uses_waits_for_it_and_takes_its_volume_along() -> None:
+    world = World(nodes=1)
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    world.post(classes, {"metadata": {"name": "fast"}, "provisioner": "example.com/disk"})
+    claims = f"{API}/namespaces/default/persistentvolumeclaims"
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "fast"}
+    world.post(claims, {"metadata": {"name": "data"}, "spec": spec})
+
+    def use(document: Document) -> None:
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+        document["spec"] = {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}
+
+    world.post(PODS, pod("user", use))
+    world.run()
+    assert world.get(f"{claims}/data").at("status.phase") == "Bound"
+    world.delete(f"{claims}/data")
+    world.run()
+    assert world.names("persistentvolumeclaims") == ["data"]
+    world.delete(f"{PODS}/user")
+    world.run()
+    assert (world.names("persistentvolumeclaims"), world.names("persistentvolumes", "")) == ([], [])
+
+
+def test_pods_of_a_node_that_is_gone_go_after_forty_seconds() -> None:
+    world = World(nodes=1)
+    world.post(PODS, pod("p"))
+    world.run()
+    world.delete(f"{API}/nodes/n0")
+    world.run(39)
+    assert world.names("pods") == ["p"]
+    world.run(2)
+    assert world.names("pods") == []
+
+
+def test_pods_leave_a_node_that_is_not_ready_when_their_toleration_has_run_out() -> None:
+    world = World(nodes=1)
+    world.post(PODS, pod("p"))
+    world.run()
+    conditions = [{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}]
+    world.patch(f"{API}/nodes/n0/status", {"status": {"conditions": conditions}})
+    world.run(299)
+    effects = [each["effect"] for each in world.get(f"{API}/nodes/n0").at("spec.taints")]  # type: ignore[attr-defined]
+    assert (effects, world.names("pods")) == (["NoSchedule", "NoExecute"], ["p"])
+    world.run(2)
+    assert world.names("pods") == []
+    assert "TaintManagerEviction: Marking for deletion Pod default/p" in world.told("Pod")
+
+
+# --- starts -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_restart_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.db"
+    store = Store()
+    recorder = DurableRecorder(path, store, on_failure=lambda problem: None)
+    world = World(nodes=1, store=store)
+    world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 2}))
+    world.post(f"{BATCH}/jobs", job("sums", "60s"))
+    uid = world.post(MAPS, {"metadata": {"name": "owner"}}).at("metadata.uid")
+    for number in range(40):
+        world.post(MAPS, owned_map(f"m{number:02}", "owner", uid))
+    world.run(20)
+    pods = world.names("pods")
+    # The end comes between the owner's deletion and that of its dependents.
+    world.delete(f"{MAPS}/owner")
+    world.patch(f"{APPS}/deployments/web", {"spec": {"replicas": 5}})
+    recorder.close()
+
+    again = Store()
+    recorder = DurableRecorder(path, again, on_failure=lambda problem: None)
+    begun = world.seconds
+    world = World(store=again)
+    world.seconds = begun
+    world.run(35)
+    assert maps(world) == []
+    assert set(pods) <= set(world.names("pods"))
+    assert len(world.names("pods")) == 6
+    assert world.get(f"{BATCH}/jobs/sums").at("status.active") == 1
+    world.run(10)
+    assert world.get(f"{BATCH}/jobs/sums").at("status.succeeded") == 1
+    recorder.close()
+
+
+def test_a_restored_snapshot_is_worked_on_from_where_it_was() -> None:
+    world = World(nodes=1)
+    world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 3}))
+    snapshot = world.store.snapshot()
+    world.run()
+    assert len(world.names("pods")) == 3
+    world.store.restore(snapshot)
+    assert world.names("pods") == []
+    world.run()
+    assert len(world.names("pods")) == 3
+    world.delete(f"{APPS}/replicasets/web")
+    world.run()
+    assert world.names("pods") == []
+
+
+@pytest.mark.parametrize(
+    ("controllers", "kubelet", "want"),
+    [
+        pytest.param(False, True, ([], "Running"), id="without controllers nothing is made, and pods run"),
+        pytest.param(True, False, (["web"], "Pending"), id="without a kubelet pods are made, and none runs"),
+        pytest.param(False, False, ([], "Pending"), id="with nothing the API is alone"),
+    ],
+)
+def test_what_is_turned_off_does_nothing(controllers: bool, kubelet: bool, want: tuple[list[str], str]) -> None:
+    world = World(controllers=controllers, kubelet=kubelet)
+    world.add_node("n")
+    world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 1}))
+    manifest = pod("mine")
+    manifest["spec"] = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}
+    world.post(PODS, manifest)
+    world.run(100)
+    made = [name.rpartition("-")[0] for name in world.names("pods") if name != "mine"]
+    assert (made, world.get(f"{PODS}/mine").at("status.phase")) == want
+
+
+def test_what_others_write_stays_and_a_node_with_its_own_kubelet_is_left_alone() -> None:
+    world = World(nodes=1)
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+    world.post(leases, {"metadata": {"name": "real"}, "spec": {"holderIdentity": "real"}})
+    world.patch(f"{leases}/real", {"spec": {"holderIdentity": "real", "leaseDurationSeconds": 40}})
+    world.add_node("real")
+    manifest = pod("theirs")
+    manifest["spec"] = {"containers": [{"name": "c", "image": "i"}], "nodeName": "real"}
+    world.post(PODS, manifest)
+    world.run(10)
+    assert world.get(f"{PODS}/theirs").at("status.phase") == "Pending"
+    assert world.get(f"{API}/nodes/real").at("spec.taints.0.key") == "node.kubernetes.io/not-ready"
+    world.bridge.keep_house(world.bridge.now_ns())
+    assert world.get(f"{leases}/n0").at("spec.leaseDurationSeconds") == 40
+    assert world.get(f"{leases}/n0").at("metadata.ownerReferences.0.kind") == "Node"
+    assert world.get(f"{leases}/real").at("metadata.annotations") is None
+    world.delete(f"{API}/nodes/n0")
+    world.run()
+    assert world.get(f"{leases}/n0").status == 404
+
+
+def test_events_go_an_hour_after_they_happened_last() -> None:
+    world = World(nodes=1)
+    world.post(PODS, pod("p"))
+    world.run()
+    assert world.names("events")
+    world.seconds += 3601
+    while world.bridge.keep_house(world.bridge.now_ns()):
+        pass
+    assert world.names("events") == []

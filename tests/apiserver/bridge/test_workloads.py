@@ -1,0 +1,236 @@
+"""Workloads over the API: each kind makes its pods from whole templates, rolls, scales, ends, and tells people."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from bayplan.cluster.kubelet import KubeletOptions
+from tests.apiserver.bridge.world import API, APPS, BATCH, World, job, workload
+from tests.apiserver.client import PODS, Document, pod
+
+
+def owners(document: Document) -> list[str]:
+    metadata = cast("dict[str, list[dict[str, str]]]", document["metadata"])
+    return [f"{each['kind']}/{each['name']}" for each in metadata.get("ownerReferences", [])]
+
+
+def test_a_deployment_gets_running_pods_of_its_whole_template() -> None:
+    world = World(nodes=2)
+    world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 3}))
+    world.run()
+    status = world.get(f"{APPS}/deployments/web").at("status")
+    assert isinstance(status, dict)
+    assert (status["readyReplicas"], status["updatedReplicas"], status["availableReplicas"]) == (3, 3, 3)
+    (replica_set,) = world.names("apps/replicasets")
+    for document in world.documents("pods"):
+        assert owners(document) == [f"ReplicaSet/{replica_set}"]
+        (container,) = cast("dict[str, list[Document]]", document["spec"])["containers"]
+        assert container["env"] == [{"name": "GREETING", "value": "hello"}]
+        assert cast("Document", container["livenessProbe"])["periodSeconds"] == 10
+    assert world.told("Deployment") == [f"ScalingReplicaSet: Scaled up replica set {replica_set} from 0 to 3"]
+    created = [f"SuccessfulCreate: Created pod: {name}" for name in world.names("pods")]
+    assert sorted(world.told("ReplicaSet")) == created
+
+
+def test_what_controllers_write_is_theirs_in_managed_fields() -> None:
+    world = World(nodes=1)
+    world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 1}))
+    world.run()
+    (document,) = world.documents("pods")
+    metadata = cast("dict[str, list[Document]]", document["metadata"])
+    managers = [(entry["manager"], entry.get("subresource")) for entry in metadata["managedFields"]]
+    assert managers == [("kube-controller-manager", None), ("kubelet", "status")]
+
+
+def test_a_new_template_rolls_and_an_old_one_rolls_back() -> None:
+    world = World(nodes=2)
+    world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 4}))
+    world.run()
+    first = world.names("apps/replicasets")
+    image = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "app:2"}]
+    world.patch(f"{APPS}/deployments/web", image, "application/json-patch+json")
+    world.run(1)
+    assert len(world.names("apps/replicasets")) == 2
+    assert {
+        cast("dict[str, list[Document]]", each["spec"])["containers"][0]["image"] for each in world.documents("pods")
+    } == {"app:2"}
+    image[0]["value"] = "app:1"
+    world.patch(f"{APPS}/deployments/web", image, "application/json-patch+json")
+    world.run(1)
+    names = world.names("apps/replicasets")
+    sizes = {name: world.get(f"{APPS}/replicasets/{name}").at("status.replicas") for name in names}
+    assert sizes.pop(first[0]) == 4
+    assert list(sizes.values()) == [0]
+
+
+def test_fields_that_typed_objects_lack_survive_what_controllers_write() -> None:
+    world = World(nodes=1)
+    world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 1}))
+    world.run()
+    world.patch(f"{APPS}/deployments/web", {"metadata": {"annotations": {"note": "mine"}}, "spec": {"replicas": 2}})
+    world.run()
+    document = world.get(f"{APPS}/deployments/web").document
+    assert world.get(f"{APPS}/deployments/web").at("spec.template.spec.containers.0.env.0.value") == "hello"
+    assert cast("dict[str, Document]", document["metadata"])["annotations"] == {
+        "deployment.kubernetes.io/revision": "1",
+        "note": "mine",
+    }
+
+
+def test_a_big_scale_is_done_in_bursts_and_reaches_its_number() -> None:
+    world = World(nodes=1)
+    world.post(f"{APPS}/replicasets", workload("ReplicaSet", "many", {"replicas": 100}))
+    world.bridge.advance(world.bridge.now_ns(), 1)
+    assert 0 <= len(world.names("pods")) < 100
+    world.run(schedule=False)
+    assert len(world.names("pods")) == 100
+    assert len(world.told("ReplicaSet")) <= 25
+    world.patch(f"{APPS}/replicasets/many", {"spec": {"replicas": 0}})
+    world.run(schedule=False)
+    assert world.names("pods") == []
+
+
+def test_a_stateful_set_goes_in_order_with_claims_of_its_whole_template() -> None:
+    world = World(nodes=1)
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "dataSource": {"kind": "PersistentVolumeClaim", "name": "seed"},
+        },
+    }
+    spec: Document = {"replicas": 3, "serviceName": "db", "volumeClaimTemplates": [claim]}
+    world.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", spec))
+    world.run()
+    assert world.names("pods") == ["db-0", "db-1", "db-2"]
+    assert world.names("persistentvolumeclaims") == ["data-db-0", "data-db-1", "data-db-2"]
+    first = world.documents("persistentvolumeclaims")[0]
+    assert cast("dict[str, Document]", first["spec"])["dataSource"]["name"] == "seed"
+    assert world.get(f"{PODS}/db-1").at("spec.hostname") == "db-1"
+    assert world.get(f"{PODS}/db-1").at("spec.containers.0.env.0.value") == "hello"
+    assert world.told("StatefulSet")[:2] == [
+        "SuccessfulCreate: create Claim data-db-0 Pod db-0 in StatefulSet db success",
+        "SuccessfulCreate: create Pod db-0 in StatefulSet db successful",
+    ]
+    world.delete(f"{PODS}/db-1")
+    world.run()
+    assert world.names("pods") == ["db-0", "db-1", "db-2"]
+
+
+def test_a_daemon_set_has_a_pod_on_every_node_and_on_those_that_come() -> None:
+    world = World(nodes=2)
+    world.post(f"{APPS}/daemonsets", workload("DaemonSet", "agent"))
+    world.run()
+    world.add_node("late")
+    world.run()
+    assert len(world.names("pods")) == 3
+    assert world.get(f"{APPS}/daemonsets/agent").at("status.numberReady") == 3
+
+
+def test_a_job_runs_to_its_end_and_lets_go_of_its_pods() -> None:
+    world = World(nodes=1)
+    world.post(f"{BATCH}/jobs", job("sums", "20s", {"completions": 3, "parallelism": 2}))
+    world.run(45)
+    answer = world.get(f"{BATCH}/jobs/sums")
+    assert (answer.at("status.succeeded"), answer.at("status.completionTime") is not None) == (3, True)
+    assert answer.at("spec.template.metadata.labels") == {
+        "app": "x",
+        "batch.kubernetes.io/controller-uid": answer.at("metadata.uid"),
+        "batch.kubernetes.io/job-name": "sums",
+        "controller-uid": answer.at("metadata.uid"),
+        "job-name": "sums",
+    }
+    phases = [cast("Document", each["status"])["phase"] for each in world.documents("pods")]
+    assert phases == ["Succeeded"] * 3
+    assert all("finalizers" not in cast("Document", each["metadata"]) for each in world.documents("pods"))
+    assert world.told("Job")[-1] == "Completed: Job completed"
+
+
+def test_a_job_counts_a_pod_that_was_deleted_as_failed_and_makes_another() -> None:
+    world = World(nodes=1)
+    world.post(f"{BATCH}/jobs", job("sums", "60s"))
+    world.run(10)
+    (first,) = world.names("pods")
+    world.delete(f"{PODS}/{first}")
+    world.run(30)
+    assert world.get(f"{BATCH}/jobs/sums").at("status.failed") == 1
+    assert world.names("pods") != [first]
+
+
+def test_a_cron_job_makes_jobs_of_its_whole_template_and_sees_them_end() -> None:
+    world = World(nodes=1)
+    inner = cast("Document", job("unused", "5s")["spec"])
+    cron = {"metadata": {"name": "each"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": inner}}}
+    world.post(f"{BATCH}/cronjobs", cron)
+    world.run(130)
+    jobs = world.documents("batch/jobs")
+    assert len(jobs) == 2
+    assert (
+        world.get(f"{BATCH}/jobs/{world.names('batch/jobs')[0]}").at("spec.template.spec.containers.0.env.0.value")
+        == "hello"
+    )
+    told = world.told("CronJob")
+    assert told[0] == f"SuccessfulCreate: Created job {world.names('batch/jobs')[0]}"
+    assert told[1] == f"SawCompletedJob: Saw completed job: {world.names('batch/jobs')[0]}, condition: Complete"
+
+
+def test_pods_that_the_api_refuses_are_told_of_and_tried_again() -> None:
+    world = World(nodes=1)
+    document = workload("ReplicaSet", "urgent", {"replicas": 1})
+    cast("dict[str, dict[str, Document]]", document)["spec"]["template"]["spec"]["priorityClassName"] = "high"  # type: ignore[index]
+    world.post(f"{APPS}/replicasets", document)
+    world.run()
+    assert world.names("pods") == []
+    assert list(world.bridge.failures()) == ["ReplicaSet default/urgent"]
+    text = 'FailedCreate: Error creating: pods "urgent-'
+    assert world.told("ReplicaSet")[0].startswith(text)
+    world.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 7})
+    world.run(20)
+    assert [cast("Document", each["spec"])["priority"] for each in world.documents("pods")] == [7]
+    assert world.bridge.failures() == {}
+
+
+def test_a_budget_is_kept_up_to_date_and_honoured_by_evictions() -> None:
+    world = World(nodes=2)
+    world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 3}))
+    budget = {"metadata": {"name": "web"}, "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "x"}}}}
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    world.post(budgets, budget)
+    world.run()
+    assert world.get(f"{budgets}/web").at("status.disruptionsAllowed") == 1
+    first, second, _ = world.names("pods")
+    evict = {"apiVersion": "policy/v1", "kind": "Eviction"}
+    assert world.post(f"{PODS}/{first}/eviction", {**evict, "metadata": {"name": first}}).status == 201
+    assert world.post(f"{PODS}/{second}/eviction", {**evict, "metadata": {"name": second}}).status == 429
+    world.run()
+    assert first not in world.names("pods")
+    assert world.get(f"{budgets}/web").at("status.disruptionsAllowed") == 1
+    assert world.get(f"{budgets}/web").at("status.disruptedPods") is None
+
+
+def test_a_deleted_pod_lingers_for_its_grace_where_the_kubelet_takes_it() -> None:
+    world = World(nodes=1, pods=KubeletOptions(container_statuses=True, termination_scale=1.0))
+    world.post(PODS, pod("slow"))
+    world.run()
+    world.delete(f"{PODS}/slow")
+    world.run(29)
+    assert world.get(f"{PODS}/slow").at("metadata.deletionGracePeriodSeconds") == 30
+    assert world.told("Pod")[-1] == "Killing: Stopping container c"
+    world.run(2)
+    assert world.names("pods") == []
+
+
+def test_a_node_becomes_ready_and_loses_the_taint_of_new_nodes() -> None:
+    world = World()
+    world.add_node("n")
+    assert world.get(f"{API}/nodes/n").at("spec.taints.0.key") == "node.kubernetes.io/not-ready"
+    world.run()
+    answer = world.get(f"{API}/nodes/n")
+    assert answer.at("spec.taints") is None
+    conditions = {each["type"]: each["status"] for each in answer.at("status.conditions")}  # type: ignore[attr-defined]
+    assert conditions == {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "True"}
+    assert sorted(world.told("Node")) == [
+        "NodeReady: Node n status is now: NodeReady",
+        "RegisteredNode: Node n event: Registered Node n in Controller",
+    ]

@@ -1,0 +1,126 @@
+"""An API in process with controllers and kubelet over it, a clock that the test moves, and a scheduler that takes any node."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
+from bayplan.apiserver.store.store import Store
+from bayplan.cluster.kubelet import KubeletOptions
+from tests.apiserver.client import Client, Document
+
+API = "/api/v1"
+APPS = "/apis/apps/v1/namespaces/default"
+BATCH = "/apis/batch/v1/namespaces/default"
+MOST_SLICES = 20_000
+
+
+class World(Client):
+    """A cluster that behaves.
+
+    Attributes:
+        bridge: over the API.
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: int = 0,
+        store: Store | None = None,
+        controllers: bool = True,
+        kubelet: bool = True,
+        pods: KubeletOptions | None = None,
+    ) -> None:
+        super().__init__(store)
+        options = BridgeOptions(
+            controllers=controllers, kubelet=kubelet, pods=pods or KubeletOptions(container_statuses=True)
+        )
+        self.bridge = Bridge(self.backend, seed=1, options=options)
+        for number in range(nodes):
+            self.add_node(f"n{number}")
+        self.run()
+
+    def add_node(self, name: str, **spec: object) -> None:
+        """Create a node."""
+        status = {"capacity": {"cpu": "8", "memory": "16Gi", "pods": "110"}}
+        self.post(f"{API}/nodes", {"metadata": {"name": name}, "spec": spec, "status": status})
+
+    def run(self, seconds: float = 0, *, schedule: bool = True) -> None:
+        """Let time pass, everything at its own time, and check that both stores agree in the end."""
+        until = self.seconds + seconds
+        self._settle(schedule)
+        while (wakeup := self.bridge.next_wakeup()) is not None and wakeup <= until * 1e9:
+            # A float of seconds is a fraction of a microsecond early or late.
+            self.seconds = max(self.seconds, (wakeup // 1000 + 1) / 1e6)
+            self._settle(schedule)
+        self.seconds = until
+        self._settle(schedule)
+        assert self.bridge.bugs() == {}
+        self.bridge.check()
+
+    def _settle(self, schedule: bool) -> None:
+        for _ in range(MOST_SLICES):
+            busy = self.bridge.advance(self.bridge.now_ns(), 500_000)
+            if not (schedule and self.schedule()) and not busy:
+                return
+        raise AssertionError("it does not come to rest")
+
+    def schedule(self) -> bool:
+        """Bind the pods that wait to the nodes in turn; say whether there were any."""
+        nodes = [
+            node for node in self.bridge.store.nodes.values() if not node.spec.taints and not node.spec.unschedulable
+        ]
+        bound = False
+        for number, pod in enumerate(list(self.bridge.store.pods.values())):
+            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None and nodes:
+                binding = {"metadata": {"name": pod.metadata.name}, "target": {"name": nodes[number % len(nodes)].key}}
+                path = f"{API}/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}/binding"
+                bound = self.post(path, binding).status == 201 or bound
+        return bound
+
+    def names(self, table: str, namespace: str = "default") -> list[str]:
+        """Return the names of what a table holds in a namespace."""
+        return [item.name for item in self.store.between(table, namespace)]
+
+    def documents(self, table: str, namespace: str = "default") -> list[Document]:
+        """Return what a table holds in a namespace."""
+        return [cast("Document", msgspec.json.decode(item.raw)) for item in self.store.between(table, namespace)]
+
+    def told(self, kind: str, namespace: str = "default") -> list[str]:
+        """Return the events about objects of a kind, in the order in which they were written."""
+        items = sorted(self.store.between("events", namespace), key=lambda item: item.revision)
+        events = [msgspec.json.decode(item.raw) for item in items]
+        return [f"{event['reason']}: {event['message']}" for event in events if event["involvedObject"]["kind"] == kind]
+
+
+def template(labels: dict[str, str] | None = None, image: str = "app:1", **metadata: object) -> Document:
+    """Return a pod template with fields that typed objects do not have."""
+    container: Document = {
+        "name": "c",
+        "image": image,
+        "env": [{"name": "GREETING", "value": "hello"}],
+        "livenessProbe": {"httpGet": {"port": 80}},
+    }
+    return {"metadata": {"labels": labels or {"app": "x"}, **metadata}, "spec": {"containers": [container]}}
+
+
+def workload(kind: str, name: str, spec: Document | None = None, **template_fields: object) -> Document:
+    """Return a workload of the group apps whose pods have the label ``app: x``."""
+    made = template(**template_fields)  # type: ignore[arg-type]
+    whole: Document = {"selector": {"matchLabels": {"app": "x"}}, "template": made, **(spec or {})}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": whole}
+
+
+def job(name: str, run_time: str = "", spec: Document | None = None) -> Document:
+    """Return a Job whose pods run for a time."""
+    annotations = {"annotations": {"bayplan.io/run-time": run_time}} if run_time else {}
+    made = template(**annotations)  # type: ignore[arg-type]
+    cast("Document", made["spec"])["restartPolicy"] = "Never"
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"template": made, **(spec or {})},
+    }
