@@ -97,6 +97,8 @@ function adopt(parent, wanted) {
     /** @type {ChildNode | null} */
     let match = key !== null ? keyed.get(key) ?? null : at;
     if (key === null && match instanceof Element && match.hasAttribute("data-key")) match = null;
+    // An element that looks after itself is meant itself, not one that looks like it; unless a key says that it is there already.
+    if (key === null && next instanceof Element && next.hasAttribute("data-own")) match = null;
     if (match && alike(match, next)) {
       if (match !== at) parent.insertBefore(match, at);
       else at = at.nextSibling;
@@ -126,7 +128,7 @@ function patch(old, next) {
   }
   if (old === next) return;
   if (next.hasAttribute("data-own") && old.hasAttribute("data-own")) return;
-  for (const { name } of [...old.attributes]) if (!next.hasAttribute(name) && name !== "style") old.removeAttribute(name);
+  for (const { name } of [...old.attributes]) if (!next.hasAttribute(name) && name !== "style" && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
   for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   if (old instanceof HTMLElement && next instanceof HTMLElement && old.style.cssText !== next.style.cssText) {
     old.style.cssText = next.style.cssText;

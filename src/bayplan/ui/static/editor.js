@@ -10,7 +10,7 @@ const PAUSE = 200;
 
 export class Editor {
   /**
-   * @param {{ label: string, key: string, text: string, onChange: (text: string) => void, rows?: number, fresh?: boolean }} how
+   * @param {{ label: string, key: string, text: string, onChange: (text: string) => void, rows?: number, fresh?: boolean, hint?: string }} how
    *   key: under which the draft is kept. fresh: start from `text` even if there is a draft. onChange: a pause after the last key.
    */
   constructor(how) {
@@ -25,7 +25,7 @@ export class Editor {
     const changed = later(PAUSE, () => how.onChange(this.text));
     this.area = h("textarea", {
       class: "editor-text", spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off", "aria-label": how.label, "data-test": "editor",
-      value: draft ?? how.text, oninput: () => { this.keep(); this.drawGutter(); changed(); }, onscroll: () => this.follow(),
+      value: draft ?? how.text, placeholder: how.hint ?? null, oninput: () => { this.keep(); this.drawGutter(); changed(); }, onscroll: () => this.follow(),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     });
     this.element = h("div", { class: "editor", own: true, style: { "--lines": String(how.rows ?? 24) } }, this.gutter, this.area);

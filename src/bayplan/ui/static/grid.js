@@ -210,6 +210,7 @@ export class Grid {
     if (total !== this.total) {
       this.total = total;
       this.view.setAttribute("aria-rowcount", String(total + 1));
+      this.element.style.setProperty("--rows", String(Math.max(4, total)));
       const height = `${Math.min(total * this.rowHeight, TALLEST)}px`;
       if (this.body.style.height !== height) this.body.style.height = height;
     }

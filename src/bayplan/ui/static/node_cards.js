@@ -54,8 +54,8 @@ function waitingRow(waiting) {
 function card(node, known, first) {
   const resources = Object.keys(node.allocatable).filter((name) => node.allocatable[name] && !LEFT_OUT.has(name) && !name.startsWith("hugepages-"))
     .sort((a, b) => place(a) - place(b)).slice(0, 3);
-  const marks = [node.ready === false ? h("span", { class: "badge bad" }, "✕ not ready") : null, node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
-    ...(node.taints ?? []).filter((/** @type {string} */ taint) => !taint.startsWith("node.kubernetes.io/unschedulable")).slice(0, 1).map((/** @type {string} */ taint) => h("span", { class: "badge plain", title: taint }, cut(taint, 20)))];
+  const marks = [node.ready === false ? h("span", { class: "badge bad" }, "✕ not ready") : null, node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null];
+  const taints = (node.taints ?? []).filter((/** @type {string} */ taint) => !taint.startsWith("node.kubernetes.io/unschedulable"));
   const blocks = node.blocks ?? [];
   // A row of blocks is the node by the resource of which most is asked: what stays empty is free.
   const by = share(node, "memory") > share(node, "cpu") ? "memory" : "cpu";
@@ -75,7 +75,7 @@ function card(node, known, first) {
       return h("a", { class: `block${fresh ? " fresh" : ""}`, key, href: podAddress(pod), style: { width: `${Math.min(100, part * 100)}%` },
         title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(part)} of the node’s ${resource(by)}`, "aria-label": key }, h("span", { class: "block-name" }, pod.name));
     })),
-    h("div", { class: "card-foot faint small", key: "foot" }, node.pods ? `${counted(node.pods, "pod")}, by ${resource(by)}` : "no pods"));
+    h("div", { class: "card-foot faint small", key: "foot" }, node.pods ? `${counted(node.pods, "pod")}, by ${resource(by)}` : "no pods", taints.length ? h("span", { title: taints.join("\n") }, ` · taint ${taints.join(", ")}`) : null));
 }
 
 /** @param {any} node @param {string} name */

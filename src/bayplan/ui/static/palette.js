@@ -98,9 +98,9 @@ async function search(query) {
     kind && kind !== "n" ? [] : get("/nodes", { q: text, limit: kind ? 20 : 6 }).then((answer) => answer.items, () => []),
   ]);
   if (kind === "w") {
-    const names = new Set(pods.map((/** @type {any} */ pod) => pod.workload && `${pod.namespace}/${pod.workload}`).filter(Boolean));
+    const names = new Set(pods.map((/** @type {any} */ pod) => pod.workload && `${pod.namespace} ${pod.workload}`).filter(Boolean));
     return [...names].map((name) => {
-      const [namespace, owner, workload] = String(name).split("/");
+      const [, namespace, owner, workload] = /^(\S+) (\w+)[ /](?:.*\/)?([^/]+)$/.exec(String(name)) ?? ["", "", "", String(name)];
       return { text: String(name), kind: owner, act: () => go(to("workloads", owner.toLowerCase(), namespace, workload)) };
     });
   }

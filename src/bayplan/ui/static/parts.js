@@ -5,6 +5,7 @@ import { amount, count, cut, percent } from "./format.js";
 import { podAddress, nodeAddress } from "./address.js";
 import { factsOf } from "./states.js";
 import { announce } from "./notices.js";
+import { send } from "./service.js";
 
 const GLYPHS = /** @type {Record<string, [string, string]>} */ ({
   placed: ["✓", "ok"], scheduled: ["✓", "ok"], Success: ["✓", "ok"], done: ["✓", "ok"], ready: ["✓", "ok"], live: ["✓", "ok"], created: ["✓", "ok"],
@@ -166,20 +167,23 @@ export async function copy(text, what) {
  * @param {{ json?: string, kubectl?: string }} of
  */
 export function copyMenu(of) {
-  const menu = h("details", { class: "menu", "data-test": "copy-menu" },
+  return h("details", { class: "menu", "data-test": "copy-menu", onfocusout: (/** @type {FocusEvent} */ event) => {
+    const menu = /** @type {HTMLDetailsElement} */ (event.currentTarget);
+    if (!(event.relatedTarget instanceof Node) || !menu.contains(event.relatedTarget)) setTimeout(() => (menu.open = false), 150);
+  } },
     h("summary", { class: "button quiet" }, "Copy"),
     h("div", { class: "menu-list" },
       entry("Link to this view", () => copy(location.href, "Link")),
-      of.json ? entry("As JSON", async () => copy(JSON.stringify(await (await fetch(/** @type {string} */ (of.json))).json(), null, 2), "JSON")) : null,
+      of.json ? entry("As JSON", async () => copy(JSON.stringify(await (await send(/** @type {string} */ (of.json))).json(), null, 2), "JSON")) : null,
       of.json ? h("a", { href: of.json, target: "_blank", rel: "noopener" }, "Open the data") : null,
       of.kubectl ? entry("kubectl command", () => copy(/** @type {string} */ (of.kubectl), "Command")) : null));
-  menu.addEventListener("focusout", (event) => {
-    if (!(event.relatedTarget instanceof Node) || !menu.contains(event.relatedTarget)) setTimeout(() => (menu.open = false), 150);
-  });
-  return menu;
 
   /** @param {string} text @param {() => unknown} act */
   function entry(text, act) {
-    return h("button", { type: "button", onclick: () => { menu.open = false; void act(); } }, text);
+    return h("button", { type: "button", onclick: (/** @type {Event} */ event) => {
+      const menu = event.currentTarget instanceof Element ? event.currentTarget.closest("details") : null;
+      if (menu) menu.open = false;
+      void act();
+    } }, text);
   }
 }

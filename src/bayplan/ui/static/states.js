@@ -42,7 +42,7 @@ function askToken() {
   const field = h("input", { type: "password", class: "field", "aria-label": "Token", autocomplete: "off" });
   return h("form", { class: "note wait", "data-test": "token", onsubmit: (/** @type {Event} */ event) => {
     event.preventDefault();
-    keepToken(field.value);
+    keepToken(/** @type {HTMLInputElement} */ (/** @type {Element} */ (event.currentTarget).querySelector("input")).value);
     location.reload();
   } },
     h("p", { class: "strong" }, "This server wants a token"),

@@ -37,7 +37,7 @@ class ConfigView {
     root.classList.add("full-height");
     this.head = h("div", null);
     this.side = h("section", { class: "panel side-panel", "aria-label": "What it means" });
-    this.editor = new Editor({ label: "Scheduler configuration in YAML", key: "config", text: data.text, onChange: () => void this.validate() });
+    this.editor = new Editor({ label: "Scheduler configuration in YAML", key: "config", text: data.text, hint: "No configuration was given: the defaults decide, as shown on the right.\nBegin with [Default] above, or type one.", onChange: () => void this.validate() });
     root.replaceChildren(this.head, h("div", { class: "split" }, this.editor.element, this.side));
     this.drawAll();
     if (this.editor.changed) void this.validate();

@@ -81,7 +81,7 @@ class View {
       label: "Nodes", signal: this.signal, test: "node-table", keyOf: (row) => row.name, hrefOf: (row) => nodeAddress(row.name),
       columns: [
         { key: "name", title: "Name", width: "minmax(150px, 1.4fr)", sort: "name", render: (row) => h("a", { class: "name", href: nodeAddress(row.name), title: row.name }, cut(row.name, 34)) },
-        { key: "state", title: "State", width: "96px", render: (row) => row.ready === false ? h("span", { class: "badge bad" }, "✕ not ready") : row.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : h("span", { class: "badge ok" }, "✓ ready") },
+        { key: "state", title: "State", width: "110px", render: (row) => row.ready === false ? h("span", { class: "badge bad" }, "✕ not ready") : row.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : h("span", { class: "badge ok" }, "✓ ready") },
         { key: "zone", title: "Zone", width: "minmax(80px, .7fr)", sort: "zone", render: (row) => cut(row.zone ?? "", 18) },
         { key: "pool", title: "Pool", width: "minmax(80px, .7fr)", sort: "pool", render: (row) => cut(row.pool ?? "", 18) },
         { key: "cpu", title: "CPU asked", width: "150px", sort: "cpu", render: bar("cpu") },
@@ -156,6 +156,7 @@ class View {
   /** The map shows what the table shows: same filter. */
   filterCells() {
     if (!this.cellData) return;
+    this.parts.map.parentElement?.classList.toggle("full-height", !this.isSmall);
     if (this.isSmall) {
       this.ending.abort();
       this.ending = new AbortController();

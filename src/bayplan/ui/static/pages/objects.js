@@ -58,7 +58,7 @@ export async function open({ place, root, signal }) {
   const nav = h("nav", { class: "panel kinds", "aria-label": "Kinds" }, all.map((each) => h("a", { href: kindAddress(each), key: each.group + each.plural, "aria-current": each === kind ? "page" : null, title: `${each.plural}.${each.group}/${each.version}` }, each.kind)));
   const head = h("div", null);
   const table = h("div", { class: "object-table" });
-  draw(root, head, h("div", { class: "kinds-split" }, nav, table));
+  root.replaceChildren(head, h("div", { class: "kinds-split" }, nav, table));
   let { query } = place;
   const load = () => list(kind, query, head, table, signal);
   void load();

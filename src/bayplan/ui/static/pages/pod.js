@@ -2,7 +2,7 @@
 // evidence: the matrix of nodes by plugins, what would help, attempts, preemption, events, YAML.
 
 import { draw, h, later, stamp } from "../dom.js";
-import { amount, age, count, cut, time } from "../format.js";
+import { amount, age, count, counted, cut, time } from "../format.js";
 import { change, here, to } from "../address.js";
 import { get, objectPath, path, send, single } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
@@ -17,6 +17,7 @@ import { title } from "../shell.js";
 
 /** @typedef {import("../matrix.js").View} View */
 const TABS = [["matrix", "Matrix"], ["help", "What would help"], ["attempts", "Attempts"], ["preemption", "Preemption"], ["events", "Events"], ["yaml", "YAML"]];
+const LONG = 130;
 const VALUES = /** @type {const} */ (["normalized", "weighted", "raw"]);
 
 /** @param {import("../main.js").Page} page */
@@ -153,7 +154,7 @@ class PodView {
     draw(this.head,
       h("p", { class: "crumbs" }, h("a", { href: to("pods") }, "Pods"), " / ", h("a", { href: to("pods", { namespace: this.namespace }) }, this.namespace), " / ", h("span", { class: "name", title: this.name }, cut(this.name, 80))),
       data.deleted ? h("div", { class: "note wait", "data-test": "gone" }, "This pod is deleted. What was decided about it is kept as long as decisions are.") : null,
-      h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence),
+      h("div", { class: "head" }, h("h1", { class: `verdict${data.sentence.length > LONG ? " long" : ""}`, "data-test": "verdict" }, data.sentence),
         waits ? h("a", { class: "button", href: to("nodes", { fit: `${this.namespace}/${this.name}` }) }, "Where on the map") : null,
         waits ? h("button", { type: "button", class: "button", onclick: () => void this.retry() }, "Schedule again") : null,
         data.deleted ? null : h("button", { type: "button", class: "button danger", "data-test": "delete", onclick: () => void this.remove() }, "Delete"),
@@ -167,8 +168,8 @@ class PodView {
 
   /** @param {string} workload */
   workloadLink(workload) {
-    const [kind, owner] = workload.includes("/") ? workload.split("/") : ["", workload];
-    return kind ? h("a", { class: "name", href: to("workloads", kind.toLowerCase(), this.namespace, owner) }, workload) : h("span", { class: "name" }, workload);
+    const [, kind, owner] = /^(\w+)[ /](?:.*\/)?([^/]+)$/.exec(workload) ?? [];
+    return kind ? h("a", { class: "name", href: to("workloads", kind.toLowerCase(), this.namespace, owner) }, `${kind}/${owner}`) : h("span", { class: "name" }, workload);
   }
 
   /** @param {any} queue */
@@ -282,7 +283,7 @@ class PodView {
       data.scorers.length && fit ? choice("Values", [{ value: "normalized", text: "normalised" }, { value: "weighted", text: "weighted" }, { value: "raw", text: "raw" }], view.values, (values) => change({ values: values === "normalized" ? "" : values })) : null,
       h("input", { type: "search", class: "field", placeholder: "Find node…", "aria-label": "Find node", "data-search": "", "data-test": "find-node", value: view.find, oninput: (/** @type {Event} */ event) => this.typed(/** @type {HTMLInputElement} */ (event.target).value) }),
       this.query.get("reason") ? h("span", { class: "chip" }, cut(this.query.get("reason") ?? "", 48), h("button", { type: "button", class: "chip-x", "aria-label": "Remove the filter", onclick: () => change({ reason: "" }) }, "✕")) : null,
-      this.matrix?.hiddenFilters || !view.folded ? h("button", { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) }, view.folded ? `${this.matrix?.hiddenFilters} filters rejected no node` : "Fold filters that rejected no node") : null,
+      this.matrix?.hiddenFilters || !view.folded ? h("button", { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) }, view.folded ? `${counted(this.matrix?.hiddenFilters ?? 0, "filter")} rejected no node` : "Fold filters that rejected no node") : null,
       h("label", { class: "check", title: "The scheduler stops at a node's first failing filter; this runs each filter alone" }, h("input", { type: "checkbox", checked: this.query.get("each") === "1", onchange: (/** @type {Event} */ event) => change({ each: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }) }), "each filter alone"),
       h("span", { class: "grow" }),
       data.tie_set?.length > 1 ? h("span", { class: "faint", title: data.tie_set.join("\n") }, `★ ${count(data.tie_set.length)} tie; the seed chose`) : data.runner_up ? h("span", { class: "faint", "data-test": "margin" }, `${count(data.margin)} ahead of ${cut(data.runner_up, 24)}`) : null), points);
