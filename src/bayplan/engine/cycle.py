@@ -26,6 +26,7 @@ from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Index
 
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)
+NO_CODES: Codes = np.zeros(0, dtype=np.uint16)
 
 
 class ScheduleResult:
@@ -263,7 +264,7 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: Schedule
     if row is None:
         return False
     index = np.array([row], dtype=np.intp)
-    first, verdicts = NO_ROWS, plan.first_failures_of(NO_ROWS)[1]
+    first, verdicts = NO_ROWS, NO_CODES
     if len(crowd.pods_at(row)):
         first, verdicts = filter_with_nominated_pods(plan, crowd, index)
     if not len(first) or first[0] < 0:

@@ -13,8 +13,8 @@ import numpy as np
 
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.overrides import NO_OVERRIDES, Overrides
-from bayplan.engine.plan import Plan
-from bayplan.engine.supposing import FEW_SUPPOSED, filter_with_nominated_pods, supposed_parts
+from bayplan.engine.plan import FEW_LOOKED_UP, Plan
+from bayplan.engine.supposing import filter_with_nominated_pods, supposed_parts
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.arrays import Bools, Codes, Index
@@ -25,6 +25,9 @@ BOARDS = 8
 
 FULL_SHARE = 8
 """Where more than one row in so many changed, all are looked at anew."""
+
+
+NO_PLACES: Index = np.zeros(0, dtype=np.intp)
 
 
 class FailureBoard:
@@ -114,17 +117,26 @@ class FailureBoard:
 
     def _look_at(self, index: Index, crowd: Crowd) -> None:
         plan = self._plan
-        first, verdicts = self._own_failures(index)
+        first, verdicts = plan.first_failures_of(index)
+        places = crowd.places_in(index) if len(crowd) else NO_PLACES
+        with_them = filter_with_nominated_pods(plan, crowd, index[places]) if len(places) else None
+        if len(index) <= FEW_LOOKED_UP:
+            told = dict[int, tuple[int, int]]()
+            if with_them is not None:
+                told = dict(zip(places.tolist(), zip(*map(np.ndarray.tolist, with_them), strict=True), strict=True))
+            own = zip(index.tolist(), first.tolist(), verdicts.tolist(), strict=True)
+            for place, (row, number, verdict) in enumerate(own):
+                self._put(row, (number, verdict), told.get(place, (-1, 0)))
+            return
         shut = np.zeros(len(index), dtype=np.bool_)
         differs = np.zeros(len(index), dtype=np.bool_)
-        places = crowd.places_in(index) if len(crowd) else ()
-        if len(places):
-            with_them, their_verdicts = filter_with_nominated_pods(plan, crowd, index[places])
-            fails = with_them >= 0
+        if with_them is not None:
+            numbers, their_verdicts = with_them
+            fails = numbers >= 0
             own_first, own_verdicts = first[places], verdicts[places]
-            differs[places] = fails & ((own_first != with_them) | (own_verdicts != their_verdicts))
+            differs[places] = fails & ((own_first != numbers) | (own_verdicts != their_verdicts))
             shut[places] = fails & (own_first < 0)
-            first[places] = np.where(fails, with_them, own_first)
+            first[places] = np.where(fails, numbers, own_first)
             verdicts[places] = np.where(fails, their_verdicts, own_verdicts)
         self._count(index, -1)
         self.shut_count += int(np.count_nonzero(shut)) - int(np.count_nonzero(self.shut[index]))
@@ -132,17 +144,24 @@ class FailureBoard:
         self.shut[index], self._differs[index] = shut, differs
         self._count(index, 1)
 
-    def _own_failures(self, index: Index) -> tuple[Index, Codes]:
-        """Return what the plan itself says of some rows; few of them are read one by one."""
-        if len(index) > FEW_SUPPOSED:
-            return self._plan.first_failures_of(index)
-        found = [(-1, 0)] * len(index)
-        values = [part.values for part in self._plan.filter_parts]
-        for place, row in enumerate(index.tolist()):
-            verdicts = (it.item(row) for it in values)
-            found[place] = next(((number, it) for number, it in enumerate(verdicts) if it), (-1, 0))
-        firsts, codes = zip(*found, strict=True)
-        return np.array(firsts, dtype=np.intp), np.array(codes, dtype=np.uint16)
+    def _put(self, row: int, own: tuple[int, int], told: tuple[int, int]) -> None:
+        """Note what one row says by itself, and with nominated pods: the number of a filter (-1: none fails) and its verdict."""
+        found = told if told[0] >= 0 else own
+        shut = found[0] >= 0 > own[0]
+        if self.first.item(row) >= 0:
+            self._add(self.first.item(row) << 16 | self.verdicts.item(row), -1)
+        if found[0] >= 0:
+            self._add(found[0] << 16 | found[1], 1)
+        self.shut_count += shut - self.shut.item(row)
+        self.first[row], self.verdicts[row] = found
+        self.shut[row], self._differs[row] = shut, found != own
+
+    def _add(self, key: int, count: int) -> None:
+        left = self.counts.get(key, 0) + count
+        if left:
+            self.counts[key] = left
+        else:
+            del self.counts[key]
 
     def _count(self, index: Index, sign: int) -> None:
         """Count what some rows say in (1) or out (-1)."""
@@ -154,11 +173,7 @@ class FailureBoard:
             keys, counts = np.unique(packed, return_counts=True)
             found = list(zip(keys.tolist(), counts.tolist(), strict=True))
         for key, count in found:
-            left = self.counts.get(key, 0) + sign * count
-            if left:
-                self.counts[key] = left
-            else:
-                del self.counts[key]
+            self._add(key, sign * count)
 
     def overrides(self) -> Overrides:
         """Return the rows where nominated pods make the plan's own verdict another one."""

@@ -31,6 +31,9 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint, PodClass
 from bayplan.state.views import GatheredRows
 
+FEW_LOOKED_UP = 3
+"""Up to here rows are looked up one by one."""
+
 
 class Plan(PlanScores):
     """One pod template compiled for one profile.
@@ -441,6 +444,15 @@ class Plan(PlanScores):
         """Return the same for some rows (intp)."""
         first = np.full(len(index), -1, dtype=np.intp)
         verdicts = np.zeros(len(index), dtype=np.uint16)
+        if len(index) <= FEW_LOOKED_UP:
+            parts = list(enumerate(part.values for part in self.filter_parts))
+            for place, row in enumerate(index.tolist()):
+                for number, values in parts:
+                    verdict = values.item(row)
+                    if verdict:
+                        first[place], verdicts[place] = number, verdict
+                        break
+            return first, verdicts
         for number, part in enumerate(self.filter_parts):
             codes = part.values[index]
             fresh = (codes != 0) & (first < 0)

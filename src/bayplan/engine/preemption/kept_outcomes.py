@@ -46,6 +46,8 @@ class KeptOutcomes:
     def _shape(self) -> None:
         slots, capacity = self._table.priorities.shape
         self._known: Bools = np.zeros(capacity, dtype=np.bool_)
+        # Rows of which it is not known that they are no candidates.
+        self._hopeful: Bools = np.ones(capacity, dtype=np.bool_)
         self._first: Index = np.zeros(capacity, dtype=np.intp)
         self._verdicts: Codes = np.zeros(capacity, dtype=np.uint16)
         self._victims: Bools = np.zeros((slots, capacity), dtype=np.bool_)
@@ -65,19 +67,22 @@ class KeptOutcomes:
         else:
             for rows in missed:
                 if rows:
-                    self._known[rows] = False
+                    self._forget(rows)
         self._positions = [log.end for log in self._logs]
         # What is found on a row without the nomination of the pod itself does not hold for others.
         for row in (self._own_row, own_row):
             if row >= 0:
-                self._known[row] = False
+                self._forget(row)
         self._own_row = own_row
         self._lockstep = lockstep
 
     def hopeful(self, rows: Index) -> Index:
         """Return those rows (intp) of which it is not known that they are no candidates, in their order."""
-        open_ones: Index = rows[~self._known[rows] | (self._first[rows] == -1)]
-        return open_ones
+        return rows[self._hopeful[rows]]
+
+    def _forget(self, rows: int | list[int]) -> None:
+        self._known[rows] = False
+        self._hopeful[rows] = True
 
     def run(self, rows: Index) -> Outcome:
         """Return the outcome of dry runs on rows (intp)."""
@@ -94,6 +99,7 @@ class KeptOutcomes:
     def _take(self, rows: Index, outcome: Outcome) -> None:
         self._known[rows] = True
         refused = rows[outcome.refused]
+        self._hopeful[refused] = False
         self._first[refused] = outcome.first
         self._verdicts[refused] = outcome.verdicts
         found = rows[outcome.places]

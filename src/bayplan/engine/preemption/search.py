@@ -63,6 +63,14 @@ def search_in_lockstep(plan: Plan, run: Callable[[Index], Outcome], rows: Index,
         if not len(shortlist):
             continue
         protected = shortlist.violations > 0
+        if not np.count_nonzero(protected):
+            # As below, where no budget has to be looked at.
+            needed = max(missing, 1)
+            found.append(shortlist.first(needed))
+            if len(shortlist) >= needed:
+                break
+            safe += len(shortlist)
+            continue
         are_safe = safe + np.cumsum(~protected)
         are_violating = np.minimum(violating + np.cumsum(protected), wanted)
         enough = np.flatnonzero((are_safe > 0) & (are_safe + are_violating >= wanted))
@@ -76,7 +84,7 @@ def search_in_lockstep(plan: Plan, run: Callable[[Index], Outcome], rows: Index,
         return shortlist_of((), [(status, len(rows)) for status, rows in refused], lambda: refused)
     whole = joined(found)
     protected = whole.violations > 0
-    if protected.any():
+    if np.count_nonzero(protected):
         whole = whole.at_places(np.concatenate((np.flatnonzero(~protected), np.flatnonzero(protected)[:wanted])))
     return replace(whole, refused_rows=lambda: _refused_rows(plan, outcomes))
 

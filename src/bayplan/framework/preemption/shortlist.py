@@ -64,6 +64,20 @@ class Shortlist:
         """Return int64 columns, the criteria one after the other: the smaller the better."""
         return (self.violations, self.highest, self.sums, self.counts, -self.starts)
 
+    def first(self, count: int) -> Shortlist:
+        """Return the first so many candidates."""
+        if count >= len(self.rows):
+            return self
+        return Shortlist(
+            self.rows[:count],
+            self.violations[:count],
+            self.highest[:count],
+            self.sums[:count],
+            self.counts[:count],
+            self.starts[:count],
+            self.victims_at,
+        )
+
     def at_places(self, places: Index, refusals: Sequence[tuple[Status, int]] = ()) -> Shortlist:
         """Return the candidates at some places, in that order."""
         return Shortlist(
