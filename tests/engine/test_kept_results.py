@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bayplan.engine import convoy, part, plan_scores
+from bayplan.engine import answers_by_state, convoy, part, plan_scores, row_states
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.full_pass import filter_over, score_over
 from bayplan.engine.records import Outcome, RecordLevel
@@ -67,10 +67,24 @@ def check_against_full_pass(scheduler: Scheduler, pod: Pod) -> None:
         assert np.array_equal(plan.total[: state.nodes.count], score_over(plan, plan.feasible).total)
 
 
-@pytest.fixture(params=[None, 0, 2], ids=["the usual form", "always on arrays", "on arrays from three rows on"])
+FORMS = {
+    "the usual form": None,
+    "always on arrays": 0,
+    "on arrays from three rows on": 2,
+    "few states are known": "states",
+}
+
+
+@pytest.fixture(params=list(FORMS.values()), ids=list(FORMS))
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Evaluate more rows than usual on arrays, and sooner for many plans at once."""
-    if request.param is not None:
+    """Evaluate more rows than usual on arrays, and sooner for many plans at once; or number states anew again and again."""
+    if request.param == "states":
+        monkeypatch.setattr(answers_by_state, "FEW_CHANGES", 2)
+        monkeypatch.setattr(answers_by_state, "FEW_STATES", 1)
+        monkeypatch.setattr(row_states, "MOST_STATES", 60)
+        monkeypatch.setattr(row_states, "TRIAL", 30)
+        monkeypatch.setattr(row_states, "REST", 20)
+    elif request.param is not None:
         monkeypatch.setattr(part, "FEW_ROWS", request.param)
         monkeypatch.setattr(plan_scores, "FEW_ROWS", request.param)
         monkeypatch.setattr(convoy, "MOST_BEHIND", request.param // 2)
@@ -99,6 +113,31 @@ def plain_pod(random: Random, name: str) -> Pod:
     return builder.obj()
 
 
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("level", list(RecordLevel), ids=lambda level: level.name.lower())
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_by_state_equal_a_full_pass_while_pods_come_and_go(seed: int, level: RecordLevel) -> None:
+    random = Random(seed)
+    scheduler = make(level)
+    for number in range(random.choice((12, 40))):
+        scheduler.handle(None, random_node(random, f"n{number % 7:02}-{number}"), 0)
+    served = 0
+    for step in range(150):
+        pod = plain_pod(random, f"p{step}")
+        scheduler.handle(None, pod, step)
+        scheduler.schedule_one(step)
+        state = scheduler.state
+        if random.random() < 0.6 and state.pods:
+            leaving = state.pods[random.choice(sorted(state.pods))]
+            name = state.nodes.names[leaving.row] or ""
+            scheduler.handle(replace(leaving.pod, spec=replace(leaving.pod.spec, node_name=name)), None, step)
+        if random.random() < 0.02:
+            change_something(random, scheduler, step)
+        check_against_full_pass(scheduler, plain_pod(random, "probe"))
+        served += any(plan._answers.serve for plan in scheduler.plans)
+    assert served > 50
+
+
 def pod_with_other_requests(random: Random, name: str) -> Pod:
     """Return a pod of one of a few kinds, mostly with requests that no pod had before."""
     number = random.randrange(3)
@@ -116,8 +155,10 @@ def pod_with_other_requests(random: Random, name: str) -> Pod:
 @pytest.mark.parametrize("level", list(RecordLevel), ids=lambda level: level.name.lower())
 @pytest.mark.parametrize("seed", range(3))
 def test_plans_that_go_together_equal_a_full_pass_while_nodes_fill_up(
-    seed: int, level: RecordLevel, form: None
+    seed: int, level: RecordLevel, form: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Plans that have met rows in the state that they are in now would go alone.
+    monkeypatch.setattr(answers_by_state, "MOST_STRIKES", 0)
     random = Random(seed)
     scheduler = make(level)
     for number in range(random.choice((12, 40))):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
-from bayplan.engine.node_sampling import NodeSampling, num_feasible_nodes_to_find
+from bayplan.engine.node_sampling import NodeSampling, Visits, num_feasible_nodes_to_find
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
@@ -65,7 +65,7 @@ def test_a_search_finds_what_visiting_one_by_one_finds(
         evaluated += 1
         if fits[row]:
             found.append(row)
-    sample = sampling.search(order, feasible, wanted)
+    sample = sampling.search(Visits(order, feasible), wanted)
     assert sample.rows.tolist() == found
     assert sample.evaluated == evaluated
     assert sampling.visited(order, evaluated).tolist() == [

@@ -10,7 +10,7 @@ import numpy as np
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.failure_board import FailureBoard, FailureBoards
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.node_sampling import NodeSampling
+from bayplan.engine.node_sampling import NodeSampling, Visits
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.overrides import NO_OVERRIDES, Overrides
 from bayplan.engine.plan import Plan
@@ -244,7 +244,7 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
         order = state.nodes.tree.order(state.nodes.row_of)
         if plan.pre.node_names is not None:
             order = order[plan.examined()[order]]
-        sample = sampling.search(order, feasible, wanted)
+        sample = sampling.search(plan.visits(order) if feasible is plan.feasible else Visits(order, feasible), wanted)
         visited = sampling.visited(order, sample.evaluated) if failed or result.refused_row >= 0 else NO_ROWS
         result.failure = _first_error(plan, result, visited) if failed else None
         if len(sample.rows) < result.feasible_nodes:
@@ -371,19 +371,31 @@ def score_sample(plan: Plan, feasible: Bools, sample: Index, result: ScheduleRes
 
     The totals that the plan keeps hold for a sample where nothing depends on which other nodes are feasible.
     """
-    sampled = np.zeros_like(feasible)
-    sampled[sample] = True
+    sampled: Bools | None = None
     if (feasible is plan.feasible or result.board is not None) and not _is_bare(result):
         plan.refresh_scores()
-        if plan.failure is None and plan.totals_hold_for(sampled):
-            worths = plan.total[sample]
-            result.total = int(worths[worths.argmax()])
-            result.ties = np.sort(sample[worths == result.total])
+        if plan.failure is None and not plan.totals_ignore_others:
+            sampled = mask_of(sample, len(feasible))
+        if plan.failure is None and (sampled is None or plan.totals_hold_for(sampled)):
+            worths = plan.total.take(sample)
+            result.total = worths.item(worths.argmax())
+            ties = sample.take((worths == result.total).nonzero()[0])
+            ties.sort()
+            result.ties = ties
             return
+    if sampled is None:
+        sampled = mask_of(sample, len(feasible))
     table = result.table = score_over(plan, sampled, bare=_is_bare(result))
     result.failure = table.failure
     if result.failure is None:
         result.total, result.ties = tie_set(table.total, plan.state.nodes.count)
+
+
+def mask_of(rows: Index, capacity: int) -> Bools:
+    """Return bool[capacity], true in these rows (intp)."""
+    mask = np.zeros(capacity, dtype=np.bool_)
+    mask[rows] = True
+    return mask
 
 
 def _is_bare(result: ScheduleResult) -> bool:

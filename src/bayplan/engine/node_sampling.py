@@ -30,6 +30,28 @@ def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
     return max(count * percentage // 100, MIN_FEASIBLE_NODES)
 
 
+class Visits:
+    """The feasible rows in the order of visits: what searches go through, as long as neither changes.
+
+    Args:
+        order: intp, the rows in the order of visits.
+        feasible: bool[capacity].
+
+    Attributes:
+        order: as given.
+        places: intp, the places of feasible rows in the order.
+        rows: intp, those rows, twice over: a search that goes past the end of the order goes on at its beginning.
+    """
+
+    __slots__ = ("order", "places", "rows")
+
+    def __init__(self, order: Index, feasible: Bools) -> None:
+        self.order = order
+        self.places: Index = feasible.take(order).nonzero()[0]
+        rows = order.take(self.places)
+        self.rows: Index = np.concatenate((rows, rows))
+
+
 class Sample(NamedTuple):
     """What one search came upon.
 
@@ -69,22 +91,17 @@ class NodeSampling:
         """Return whether all nodes are looked at, however many there are."""
         return (self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage) >= 100
 
-    def search(self, order: Index, feasible: Bools, wanted: int) -> Sample:
-        """Visit rows (intp) from the rotating start until more than `wanted` of them are feasible (bool[capacity])."""
-        count = len(order)
-        places = feasible.take(order).nonzero()[0]
-        found = len(places)
+    def search(self, visits: Visits, wanted: int) -> Sample:
+        """Visit rows from the rotating start until more than `wanted` of them are feasible."""
+        count, found = len(visits.order), len(visits.places)
         if found == 0:
-            return Sample(order[:0], count)
+            return Sample(visits.rows, count)
         start = self.next_start % count
-        first = int(places.searchsorted(start))
+        first = int(visits.places.searchsorted(start))
         if found <= wanted:
-            return Sample(order.take(np.roll(places, -first)), count)
-        chosen = places[first : first + wanted]
-        if len(chosen) < wanted:
-            chosen = np.concatenate((chosen, places[: wanted - len(chosen)]))
-        end = int(places[(first + wanted) % found])
-        return Sample(order.take(chosen), (end - start) % count)
+            return Sample(visits.rows[first : first + found], count)
+        end = visits.places.item((first + wanted) % found)
+        return Sample(visits.rows[first : first + wanted], (end - start) % count)
 
     def visited(self, order: Index, evaluated: int) -> Index:
         """Return the first `evaluated` rows from the rotating start, in the order of visits."""

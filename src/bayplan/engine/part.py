@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, Plugin, Reads, ScorePlugin
-from bayplan.state.arrays import Codes, Ints
+from bayplan.state.arrays import Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import GatheredRows, Row, Rows
 
@@ -35,13 +35,15 @@ class Changes:
 
     __slots__ = ("_view", "few", "node_end", "ports_end", "ports_start", "rows", "usage_end", "usage_start")
 
-    def __init__(self, state: ClusterState, rows: list[int], usage_start: int, ports_start: int) -> None:
-        self.rows = rows
+    def __init__(self, state: ClusterState, rows: list[int] | Index, usage_start: int, ports_start: int) -> None:
+        self._view: GatheredRows | None = None
+        if not isinstance(rows, list) and len(rows) > FEW_ROWS:
+            self._view = GatheredRows(state, rows)
+        self.rows: list[int] = rows if isinstance(rows, list) else rows.tolist()
         self.few = len(rows) <= FEW_ROWS
         self.node_end = state.node_log.end
         self.usage_start, self.usage_end = usage_start, state.usage_log.end
         self.ports_start, self.ports_end = ports_start, state.ports_log.end
-        self._view: GatheredRows | None = None
 
     def view(self, state: ClusterState) -> GatheredRows:
         """Return the rows as arrays; one view for all parts, so that what one gathered need not be gathered again."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from bayplan.engine.convoy import Convoys
 from bayplan.engine.part import FilterPart, ScorePart
+from bayplan.engine.row_states import RowStates
 from bayplan.framework.plugin import FilterPlugin, ScorePlugin
 from bayplan.state.cluster_state import ClusterState
 
@@ -23,11 +24,13 @@ class PartStore:
 
     Attributes:
         convoys: the plans that are brought up to date together.
+        row_states: rows that look the same to rules about amounts.
     """
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self.convoys = Convoys(state)
+        self.row_states = RowStates(state)
         self._arrays: deque[Any] = deque(maxlen=SHARED_ARRAYS)
         self._filters: WeakValueDictionary[tuple[int, Hashable], FilterPart] = WeakValueDictionary()
         self._scores: WeakValueDictionary[tuple[int, Hashable], ScorePart] = WeakValueDictionary()

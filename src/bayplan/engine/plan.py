@@ -235,16 +235,22 @@ class Plan(PlanScores):
         if opened and self.board is not None:
             self.feasible = self.board.feasible()
             self.feasible_count = int(np.count_nonzero(self.feasible))
+            self._visits = None
         if (flipped or opened) and not self._scales_hold():
             self._stale_rows = None
         elif self._stale_rows is not None:
             self._stale_rows = united(self._stale_rows, changes.rows) if self._stale_rows else changes.rows
 
-    def _changed_rows(self) -> list[int] | None:
+    def _changed_rows(self) -> list[int] | Index | None:
         """Return the rows that changed since the last refresh, each once, or None for all."""
         state = self.state
         if self._node_position != state.node_log.end:
             return None
+        # Parts that are kept follow the log: they have not seen what this plan has.
+        if self.convoy is None and not self._asked and not self._keeping_for:
+            moved = self._answers.moved_rows(self.usage_position)
+            if moved is not None:
+                return moved
         rows = state.usage_log.since(self.usage_position)
         if self._ports_position != state.ports_log.end:
             ports = state.ports_log.since(self._ports_position)
@@ -308,6 +314,8 @@ class Plan(PlanScores):
         self._has_errors = self._has_static_errors
         self.feasible = self._fits_beside(frozenset())
         self.feasible_count = int(np.count_nonzero(self.feasible))
+        self._visits = None
+        self._answers.choose_filters([part for _, part in self.dynamic_filters])
 
     def _leave_board(self) -> None:
         """Look at rows alone, until scores are fused anew."""
@@ -349,13 +357,18 @@ class Plan(PlanScores):
     def _fuse_filter_rows(self, changes: Changes) -> bool:
         """Fuse just these rows; return whether any became or stopped being feasible."""
         feasible, static, keeping = self.feasible, self.static_feasible, self._keeping
-        row_view, board = self._row_view, self.board
+        row_view, board, answers = self._row_view, self.board, self._answers
+        by_state = board is None and answers.filters and not keeping and answers.follow()
         if not changes.few or not self.state.small:
-            return self._fuse_many_filter_rows(changes)
+            return self._fuse_many_filter_rows(changes, by_state=by_state)
         flipped = False
         for row in changes.rows:
             now = static.item(row)
-            if now:
+            if now and by_state:
+                verdict = answers.verdict_of(row)
+                now = not verdict
+                self._has_errors |= verdict >= ERROR_BIT
+            elif now:
                 row_view.number = row
                 for _, part in self._row_filters:
                     if part.loose and not keeping:
@@ -371,16 +384,16 @@ class Plan(PlanScores):
             if now != feasible.item(row):
                 feasible[row] = now
                 self.feasible_count += 1 if now else -1
+                self._visits = None
                 flipped = True
         return flipped
 
-    def _fuse_many_filter_rows(self, changes: Changes) -> bool:
+    def _fuse_many_filter_rows(self, changes: Changes, *, by_state: bool) -> bool:
         view, feasible = changes.view(self.state), self.feasible
         index = view.row_numbers()
         fits = self.static_feasible.take(index)
-        for _, part in self._row_filters:
-            loose = part.loose and not self._keeping
-            verdicts = part.evaluate(view) if loose else part.values.take(index)
+        said = [self._answers.verdicts_of(index)] if by_state else None
+        for verdicts in said or (self._verdicts_at(part, view) for _, part in self._row_filters):
             if np.count_nonzero(verdicts):
                 self._has_errors |= bool((verdicts >= ERROR_BIT).any())
                 fits &= verdicts == 0
@@ -393,7 +406,11 @@ class Plan(PlanScores):
             return False
         self.feasible_count += int(np.count_nonzero(fits)) - int(np.count_nonzero(before))
         feasible[index] = fits
+        self._visits = None
         return True
+
+    def _verdicts_at(self, part: FilterPart, view: GatheredRows) -> Any:
+        return part.evaluate(view) if part.loose and not self._keeping else part.values.take(view.row_numbers())
 
     def _find_filter_error(self) -> None:
         """Set `failure` where a filter that was reached says Error; upstream ends the cycle with the first it meets."""

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.engine.answers_by_state import AnswersByState
 from bayplan.engine.class_board import ClassBoard
 from bayplan.engine.convoy import Convoy, rules_of
+from bayplan.engine.node_sampling import Visits
 from bayplan.engine.part import FULL_SHARE, Changes, FilterPart, Part, ScorePart
 from bayplan.engine.part_store import PartStore
 from bayplan.engine.tie_set import TieSet
 from bayplan.framework.plugin import Params
-from bayplan.state.arrays import Bools, Ints
+from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Row
 
@@ -77,6 +79,9 @@ class PlanProgress:
         self.board: ClassBoard | None = None
         # The filters that are asked about rows: all that placements can change, or all but those that the board asks about classes.
         self._row_filters = self.dynamic_filters
+        self._visits: Visits | None = None
+        # What filters, and scorers, that placements can change say of rows by their state, where it follows from that.
+        self._answers = AnswersByState(self._parts.row_states, self.state)
 
     @property
     def total(self) -> Ints:
@@ -86,6 +91,13 @@ class PlanProgress:
     @total.setter
     def total(self, total: Ints) -> None:
         self._total = total
+
+    def visits(self, order: Index) -> Visits:
+        """Return the feasible rows in an order of visits (intp)."""
+        visits = self._visits
+        if visits is None or visits.order is not order:
+            visits = self._visits = Visits(order, self.feasible)
+        return visits
 
     def _scales_hold(self) -> bool:
         raise TypeError("a plan knows whether its scales hold")
@@ -172,6 +184,7 @@ class PlanProgress:
         self._ties.forget()
         if convoy.take_flipped(self.place):
             self.feasible_count = int(np.count_nonzero(self.feasible))
+            self._visits = None
             if not self._scales_hold():
                 self._stale_rows = None
 

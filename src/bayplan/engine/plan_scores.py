@@ -120,7 +120,7 @@ class PlanScores(PlanProgress):
                 renewed += [item for item in self._dynamic_scales if item not in renewed and self._scale_moved(item)]
             if renewed:
                 self._fuse_renewed_scores(renewed)
-            elif many and answered == NOBODY and self.convoy is None and board is None:
+            elif many and answered == NOBODY and self.convoy is None and board is None and not self._answers.serve:
                 self._join_convoy()
         if renewed:
             self._recorded_rows = None
@@ -259,6 +259,13 @@ class PlanScores(PlanProgress):
         scale = self.scales[number]
         return scale is not None and scale != self.scale_of(number, self.feasible)
 
+    @property
+    def totals_ignore_others(self) -> bool:
+        """Return whether the total of a feasible node would be the same whatever others are feasible."""
+        if self.board is not None or not self._pre_scores.ignore_feasible:
+            return False
+        return all(scale is None or self._is_uniform(number) for number, scale in enumerate(self.scales))
+
     def totals_hold_for(self, sample: Bools) -> bool:
         """Return whether totals of some feasible nodes (bool[capacity]) would be the same if only these were feasible."""
         if not self._pre_scores.would_answer_alike(sample[: self.state.nodes.count]):
@@ -342,6 +349,8 @@ class PlanScores(PlanProgress):
         if self.was_scored:
             self._keeping_for = KEPT_CYCLES
         self.was_scored = True
+        weighted_parts = [(part, self.weights[number]) for number, part in self.dynamic_scores]
+        self._answers.choose_scores(weighted_parts, alone=self.board is None)
         if self.board is not None:
             self.board.start(total[:count])
             return
@@ -352,8 +361,10 @@ class PlanScores(PlanProgress):
 
     def _fuse_score_rows(self, rows: list[int]) -> None:
         """Fuse just these rows, of the parts that placements change."""
+        answers = self._answers
+        by_state = answers.scores and not self._keeping and answers.follow()
         if len(rows) > FEW_ROWS or not self.state.small:
-            self._fuse_many_score_rows(rows)
+            self._fuse_many_score_rows(rows, by_state=by_state)
             return
         total, sums, ties, row_view = self._total, self.static_sum, self._ties, self._row_view
         keeping, weights, board = self._keeping, self.weights, self.board
@@ -363,7 +374,9 @@ class PlanScores(PlanProgress):
             if fits.item(row):
                 worth = sums.item(row)
                 row_view.number = row
-                for number, part in self.dynamic_scores:
+                if by_state:
+                    worth += answers.worth_of(row)
+                for number, part in () if by_state else self.dynamic_scores:
                     if part.loose and not keeping:
                         worth += weights[number] * int(part.plugin.score(part.spec, part.params, row_view))
                     elif self.scales[number] is None:
@@ -376,7 +389,7 @@ class PlanScores(PlanProgress):
             ties.move(row, total.item(row), worth)
             total[row] = worth
 
-    def _fuse_many_score_rows(self, rows: list[int]) -> None:
+    def _fuse_many_score_rows(self, rows: list[int], *, by_state: bool) -> None:
         changes, state = self._changes, self.state
         if changes is not None and changes.rows is rows:
             view = changes.view(state)
@@ -384,7 +397,9 @@ class PlanScores(PlanProgress):
             view = GatheredRows(state, np.array(rows, dtype=np.intp))
         index = view.row_numbers()
         worths = self.static_sum.take(index)
-        for number, part in self.dynamic_scores:
+        if by_state:
+            worths += self._answers.worths_of(index)
+        for number, part in () if by_state else self.dynamic_scores:
             loose = part.loose and not self._keeping
             weighted = part.evaluate(view) if loose else part.values.take(index)
             scale = self.scales[number]

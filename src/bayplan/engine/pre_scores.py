@@ -9,7 +9,7 @@ from bayplan.base.errors import PluginError
 from bayplan.engine.pre_filters import is_static
 from bayplan.framework.plugin import Params, PreScorePlugin, Reads
 from bayplan.framework.profile import Profile
-from bayplan.framework.status import Code, Status, error
+from bayplan.framework.status import SKIP, Code, Status, error
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 
@@ -117,6 +117,14 @@ class PreScores:
             outcome.params[self._plugins[number][0].name] = answer or ()
         outcome.renewed = frozenset(self._plugins[number][0].name for number in changed)
         return outcome
+
+    @property
+    def ignore_feasible(self) -> bool:
+        """Return whether the answers of the last run do not depend on which nodes are feasible."""
+        return all(
+            self._answers[number] is SKIP and self._plugins[number][0].skips_whatever_is_feasible
+            for number in self._dynamic
+        )
 
     def would_answer_alike(self, feasible: Bools) -> bool:
         """Return whether every plugin would answer as in the last run if these nodes were the feasible ones."""

@@ -92,6 +92,8 @@ class Plugin(Generic[S]):
         compiles_requests: whether `compile` looks at what single containers request; what it makes of two pods that differ in
             nothing else is the same where it does not.
         scalar: whether its rules can run on plain Python numbers (`bayplan.state.views.Row`).
+        amounts_only: whether `filter` and `score` with params ``()`` read nothing of a node but what it offers and what its pods
+            request, and how many they are; what they said of a node then holds for every node of which that is the same.
         sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums up a pod's requests there, pod-level ones included.
         earlier_sums: how often that happened before PreScore; set by the profile.
         partial: whether it does only a part of what upstream's plugin of that name does; reports then name it.
@@ -102,6 +104,7 @@ class Plugin(Generic[S]):
     pre_reads: ClassVar[Reads] = Reads.EVERYTHING
     compiles_requests: ClassVar[bool] = True
     scalar: ClassVar[bool] = False
+    amounts_only: ClassVar[bool] = False
     partial: ClassVar[bool] = False
     sums_in_pre_filter: int = 0
     sums_in_pre_score: int = 0
@@ -238,7 +241,13 @@ class PostFilterPlugin(Plugin[S]):
 
 
 class PreScorePlugin(Plugin[S]):
-    """Called once when the feasible nodes are known; may take its own Score out of the cycle with SKIP."""
+    """Called once when the feasible nodes are known; may take its own Score out of the cycle with SKIP.
+
+    Class attributes:
+        skips_whatever_is_feasible: whether it would also answer SKIP for any other feasible nodes where it does.
+    """
+
+    skips_whatever_is_feasible: ClassVar[bool] = False
 
     def pre_score_reads(self, spec: S) -> Reads:
         """Return what `pre_score` reads for a spec, where that can be less than `pre_reads`."""

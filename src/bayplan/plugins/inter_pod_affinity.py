@@ -110,6 +110,7 @@ class InterPodAffinity(
     name = "InterPodAffinity"
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
+    skips_whatever_is_feasible = True
     compiles_requests = False
     scalar = True
 

@@ -66,6 +66,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
     scalar = True
+    amounts_only = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

@@ -128,6 +128,7 @@ class NodeResourcesFit(
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
     scalar = True
+    amounts_only = True
     sums_in_pre_filter = 1
 
     def __init__(self, arguments: object, handle: Handle) -> None:

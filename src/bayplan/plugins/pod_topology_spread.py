@@ -127,6 +127,7 @@ class PodTopologySpread(
     name = "PodTopologySpread"
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
+    skips_whatever_is_feasible = True
     compiles_requests = False
     scalar = True
 

@@ -15,6 +15,7 @@ from bayplan.base.errors import InputError
 from bayplan.cluster.binding_refusal import binding_refusal, update_refusal
 from bayplan.cluster.cluster import VirtualCluster
 from bayplan.cluster.store import ChangeEvent
+from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, SetCondition, Update
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.outlook import Outlook
@@ -32,7 +33,6 @@ from bayplan.sim.result import Counters, InputSummary, SimulationResult
 from bayplan.sim.timelines import Timelines
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.usage import UsageMeter
-from bayplan.cluster.watched_kinds import WATCHED_KINDS
 
 SECOND_NS = 1_000_000_000
 PERPETUAL_HORIZON_NS = 24 * 3600 * SECOND_NS

@@ -1,0 +1,202 @@
+"""What the rules of one plan said of rows, kept by the state that the row was in (`bayplan.engine.row_states`).
+
+A plan that comes again after many others finds many changed rows, and most of them in states that it has met before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayplan.engine.part import FilterPart, Part, ScorePart
+from bayplan.engine.row_states import RowStates, StateNumbers
+from bayplan.state.arrays import Index, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import GatheredRows, Row
+
+UNKNOWN = -1
+
+FEW_CHANGES = 24
+"""Up to so many changes of rows are read from the log; where there are more, all rows are looked at."""
+
+FEW_STATES = 12
+"""Up to so many states that are new to a plan are evaluated one by one; with more of them again and again, convoys are faster."""
+
+MOST_STRIKES = 4
+"""So many times running."""
+
+
+class AnswersByState:
+    """Verdicts and weighted scores of one plan by state: of the filters and scorers that placements can change, taken together.
+
+    Args:
+        states: of the rows.
+        state: the cluster.
+
+    Attributes:
+        filters, scores: whether verdicts, and scores, follow from the state of a row.
+        alone: whether placements change nothing else.
+    """
+
+    __slots__ = (
+        "_filter_parts",
+        "_generation",
+        "_row",
+        "_score_parts",
+        "_seen",
+        "_seen_at",
+        "_state",
+        "_states",
+        "_strikes",
+        "_verdicts",
+        "_worths",
+        "alone",
+        "filters",
+        "scores",
+    )
+
+    def __init__(self, states: RowStates, state: ClusterState) -> None:
+        self._states = states
+        self._state = state
+        self._row = Row(state)
+        self._generation = -1
+        self._filter_parts: Sequence[FilterPart] = ()
+        self._score_parts: Sequence[tuple[ScorePart, int]] = ()
+        self._strikes = 0
+        # The states in which rows were when the plan last looked, and how far the log of usage went then.
+        self._seen: StateNumbers = states.numbers
+        self._seen_at = -1
+        # By the number of a state; -1 where it is not known.
+        self._verdicts: Ints = np.zeros(0, dtype=np.int64)
+        self._worths: Ints = self._verdicts
+        self.filters = self.scores = self.alone = False
+
+    def choose_filters(self, parts: Sequence[FilterPart]) -> None:
+        """Forget verdicts; from now on they are those of these parts."""
+        self._filter_parts = parts
+        self.filters = all(map(_follows_from_state, parts))
+        self._verdicts[:] = UNKNOWN
+
+    def choose_scores(self, parts: Sequence[tuple[ScorePart, int]], *, alone: bool) -> None:
+        """Forget scores; from now on they are those of these parts, by their weights. `alone`: all that placements change."""
+        self._score_parts = parts
+        self.scores = all(_follows_from_state(part) for part, _ in parts)
+        self._worths[:] = UNKNOWN
+        self._strikes = 0
+        self.alone = alone
+
+    @property
+    def serve(self) -> bool:
+        """Return whether this plan mostly finds rows in states that it knows."""
+        return self.alone and self.filters and self.scores and self._strikes < MOST_STRIKES
+
+    def moved_rows(self, position: int) -> list[int] | Index | None:
+        """Return the rows that are in other states than when this was last asked.
+
+        Args:
+            position: how far the plan has followed the log of usage.
+
+        Returns:
+            Each once, an array (intp) where they are many. None where they are not known, or not worth knowing; they are known the
+            next time, if the plan then has followed the log up to now by other means.
+        """
+        if not self.serve or not self.follow():
+            self._seen_at = -1
+            return None
+        log, numbers = self._state.usage_log, self._states.numbers
+        known, self._seen_at = self._seen_at == position, log.end
+        if not known:
+            self._seen = numbers.copy()
+            return None
+        seen = self._seen
+        if log.end - position > FEW_CHANGES:
+            rows: Index = (numbers != seen).nonzero()[0]
+            np.copyto(seen, numbers)
+            return rows
+        moved = []
+        for row in log.since(position) or ():
+            number = numbers.item(row)
+            if number != seen.item(row):
+                seen[row] = number
+                moved.append(row)
+        return moved
+
+    def follow(self) -> bool:
+        """Bring the states of rows up to date, before anything is asked about them; return False where nothing can be asked."""
+        states = self._states
+        if not self._state.small or not states.follow():
+            return False
+        if states.generation != self._generation:
+            self._generation, self._seen_at = states.generation, -1
+            self._verdicts = np.full(max(64, 2 * states.size), UNKNOWN, dtype=np.int64)
+            self._worths = self._verdicts.copy()
+        elif states.size > len(self._verdicts):
+            more = np.full(states.size, UNKNOWN, dtype=np.int64)
+            self._verdicts = np.concatenate((self._verdicts, more))
+            self._worths = np.concatenate((self._worths, more))
+        return True
+
+    def verdict_of(self, row: int) -> int:
+        """Return the verdict of the first filter that rejects a row, 0 where none does."""
+        number = self._states.numbers.item(row)
+        verdict = self._verdicts.item(number)
+        if verdict == UNKNOWN:
+            self._row.number = row
+            for part in self._filter_parts:
+                verdict = int(part.plugin.filter(part.spec, part.params, self._row))
+                if verdict:
+                    break
+            else:
+                verdict = 0
+            self._verdicts[number] = verdict
+        return verdict
+
+    def worth_of(self, row: int) -> int:
+        """Return the weighted scores of a row."""
+        number = self._states.numbers.item(row)
+        worth = self._worths.item(number)
+        if worth == UNKNOWN:
+            self._row.number, worth = row, 0
+            for part, weight in self._score_parts:
+                worth += weight * int(part.plugin.score(part.spec, part.params, self._row))
+            self._worths[number] = worth
+        return worth
+
+    def verdicts_of(self, index: Index) -> Ints:
+        """Return `verdict_of` for rows (intp)."""
+        states = self._states.numbers.take(index)
+        verdicts = self._verdicts.take(states)
+        unknown = (verdicts < 0).nonzero()[0]
+        if len(unknown) > FEW_STATES:
+            fresh = index.take(unknown)
+            view, found = GatheredRows(self._state, fresh), np.zeros(len(fresh), dtype=np.int64)
+            for part in self._filter_parts:
+                np.copyto(found, part.evaluate(view), where=found == 0)
+            self._verdicts[states.take(unknown)] = verdicts[unknown] = found
+        else:
+            for place in unknown.tolist():
+                verdicts[place] = self.verdict_of(index.item(place))
+        return verdicts
+
+    def worths_of(self, index: Index) -> Ints:
+        """Return `worth_of` for rows (intp)."""
+        states = self._states.numbers.take(index)
+        worths = self._worths.take(states)
+        unknown = (worths < 0).nonzero()[0]
+        if len(unknown) > FEW_STATES:
+            self._strikes += 1
+            fresh = index.take(unknown)
+            view, found = GatheredRows(self._state, fresh), np.zeros(len(fresh), dtype=np.int64)
+            for part, weight in self._score_parts:
+                found += weight * part.evaluate(view)
+            self._worths[states.take(unknown)] = worths[unknown] = found
+        else:
+            self._strikes = 0
+            for place in unknown.tolist():
+                worths[place] = self.worth_of(index.item(place))
+        return worths
+
+
+def _follows_from_state(part: Part) -> bool:
+    return part.loose and part.plugin.amounts_only and part.params == ()

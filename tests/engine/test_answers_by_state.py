@@ -1,0 +1,140 @@
+"""What a plan said of a state it need not find out again. That it stays right is tested in test_kept_results.py."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from bayplan.engine import answers_by_state
+from bayplan.engine.answers_by_state import AnswersByState
+from bayplan.engine.part import FilterPart, ScorePart
+from bayplan.engine.row_states import RowStates
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads, ScorePlugin
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Codes, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+from bayplan.testing.builders import make_node, make_pod
+
+
+class Counting(FilterPlugin["Counting"], ScorePlugin["Counting"]):
+    """Rejects nodes with more than two pods, scores the number of pods, and counts the rows that it was asked about."""
+
+    name = "Counting"
+    reads = Reads.NODES | Reads.USAGE
+    scalar = True
+    amounts_only: ClassVar[bool] = True
+    key = "counting"
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self.asked = 0
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> Counting:
+        """Return itself, which is all the same."""
+        return self
+
+    def filter(self, spec: Counting, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes with more than two pods."""
+        self.asked += len(rows)
+        return rows.codes(rows.where(rows.pod_count() > 2, 1, 0))
+
+    def score(self, spec: Counting, params: Params | None, rows: Rows) -> Ints:
+        """Return the number of pods."""
+        self.asked += len(rows)
+        return rows.pod_count()
+
+
+class Elsewhere(Counting):
+    """Says the same, but promises nothing."""
+
+    amounts_only: ClassVar[bool] = False
+
+
+def asking(kind: type[Counting], nodes: int) -> tuple[ClusterState, Counting, AnswersByState]:
+    state = ClusterState()
+    for number in range(nodes):
+        state.add_node(make_node(f"n{number:02}").capacity(cpu="4", memory="8Gi").obj())
+    plugin = kind(None, Handle(state, FeatureGates()))
+    answers = AnswersByState(RowStates(state), state)
+    filters, scores = FilterPart(plugin, plugin, state), ScorePart(plugin, plugin, state)
+    filters.params = scores.params = ()
+    answers.choose_filters([filters])
+    answers.choose_scores([(scores, 3)], alone=True)
+    return state, plugin, answers
+
+
+def place(state: ClusterState, name: str, row: int) -> None:
+    state.place(state.pod_info(make_pod(name).req(cpu="1").obj()), row)
+
+
+@pytest.mark.parametrize("few", [0, 12], ids=["on arrays", "one by one"])
+def test_rows_in_one_state_are_asked_about_once(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_by_state, "FEW_STATES", few)
+    state, plugin, answers = asking(Counting, 6)
+    for row, count in enumerate((0, 1, 1, 3, 3, 3)):
+        for number in range(count):
+            place(state, f"p{row}-{number}", row)
+    assert answers.follow()
+    rows = np.arange(6, dtype=np.intp)
+    assert answers.verdicts_of(rows).tolist() == [0, 0, 0, 1, 1, 1]
+    assert answers.worths_of(rows).tolist() == [0, 3, 3, 9, 9, 9]
+    assert plugin.asked <= (12 if few == 0 else 6)
+    before = plugin.asked
+    state.remove_pod("default/p1-0")
+    place(state, "again", 0)
+    assert answers.follow()
+    assert [answers.verdict_of(row) for row in range(6)] == [0, 0, 0, 1, 1, 1]
+    assert [answers.worth_of(row) for row in range(6)] == [3, 0, 3, 9, 9, 9]
+    assert plugin.asked == before
+
+
+@pytest.mark.parametrize("few", [0, 24], ids=["all rows are compared", "the log is read"])
+def test_rows_that_came_back_to_a_state_have_not_moved(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_by_state, "FEW_CHANGES", few)
+    state, _, answers = asking(Counting, 6)
+    assert answers.moved_rows(0) is None, "it is not known what was seen before"
+    position = state.usage_log.end
+    for row in (1, 4, 5):
+        place(state, f"p{row}", row)
+    state.remove_pod("default/p4")
+    moved = answers.moved_rows(position)
+    assert moved is not None
+    assert list(moved) == [1, 5]
+    position = state.usage_log.end
+    place(state, "other", 2)
+    assert answers.moved_rows(position - 1) is None, "the plan has followed the log by other means"
+    assert list(answers.moved_rows(state.usage_log.end) or ()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "alone", "want"),
+    [
+        pytest.param(Counting, True, True, id="rules about amounts are served"),
+        pytest.param(Counting, False, False, id="not so where placements change something else, too"),
+        pytest.param(Elsewhere, True, False, id="nor rules that promise nothing"),
+    ],
+)
+def test_who_is_served(kind: type[Counting], alone: bool, want: bool) -> None:
+    state, plugin, answers = asking(kind, 2)
+    part = ScorePart(plugin, plugin, state)
+    part.params = ()
+    answers.choose_scores([(part, 1)], alone=alone)
+    assert answers.serve is want
+
+
+def test_plans_that_meet_many_new_states_again_and_again_are_no_longer_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_by_state, "FEW_STATES", 2)
+    state, _, answers = asking(Counting, 40)
+    rows = np.arange(40, dtype=np.intp)
+    for strike in range(answers_by_state.MOST_STRIKES):
+        assert answers.serve
+        for row in range(4):
+            request = {"cpu": f"{10 * strike + row}m"}
+            state.place(state.pod_info(make_pod(f"p{strike}-{row}").req(request).obj()), row)
+        assert answers.follow()
+        answers.worths_of(rows)
+    assert not answers.serve
