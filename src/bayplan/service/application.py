@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 from bayplan.apiserver.http.access import Access
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
-from bayplan.service import cluster_routes, control_routes, fork_routes, pod_routes
+from bayplan.service import cluster_routes, control_routes, document_routes, fork_routes, pod_routes
 from bayplan.service.answers import json_answer
 from bayplan.service.observation import Observation
 from bayplan.service.refusal import Refusal, document_of, refusal_of
@@ -72,6 +72,10 @@ _ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/forks/{id}", fork_routes.fork),
     ("DELETE", "/forks/{id}", fork_routes.delete_fork),
     ("GET", "/placements", fork_routes.placements),
+    ("POST", "/apply", document_routes.apply),
+    ("GET", "/export", document_routes.export),
+    ("POST", "/import", document_routes.import_documents),
+    ("POST", "/nodes/{name}/drain", document_routes.drain),
     ("GET", "/compare", fork_routes.compare),
 )
 

@@ -204,6 +204,8 @@ async def remedies(observation: Observation, request: Request) -> Response:
     settings, now_ns = subject.settings, subject.clock.now_ns()
 
     def make(page: PodPage) -> Plain:
+        if page.life.node:
+            return {"items": [], "why": "the pod has a node"}
         for each in pods:
             if each.spec.node_name and not is_finished(each):
                 pods_on.setdefault(each.spec.node_name, []).append(each)

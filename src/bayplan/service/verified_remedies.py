@@ -59,8 +59,6 @@ def remedies_document(
     Args:
         source: a moment of the server. number, decision: which one. life: of its pod. around: what changes are tried in.
     """
-    if decision.record.node:
-        return {"items": [], "why": "the pod has a node"}
     if life.pod is None:
         return {"items": [], "why": "nothing is known of the pod"}
     found = remedies(source, number, decision, life)

@@ -6,7 +6,7 @@ new object, but keeps a status that it brings, and a node is not tainted: no kub
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -66,6 +66,17 @@ def load_documents(backend: Backend, sources: Iterable[Source]) -> Loaded:
         InputError: one is no object of a kind that is served, or the API would refuse it.
     """
     loaded = Loaded()
+    for _ in load_one_by_one(backend, sources, loaded):
+        pass
+    return loaded
+
+
+def load_one_by_one(backend: Backend, sources: Iterable[Source], loaded: Loaded) -> Iterator[None]:
+    """Store documents like `load_documents`, and come back after each: for a server that has others to serve meanwhile.
+
+    Args:
+        backend: of the API. sources: the documents. loaded: is told what comes of them.
+    """
     waiting: list[Source] = []
     by_rank: dict[int, list[Source]] = {}
     for source in sources:
@@ -75,7 +86,7 @@ def load_documents(backend: Backend, sources: Iterable[Source]) -> Loaded:
         waiting += by_rank[rank]
     for source in waiting:
         _load(backend, source, loaded)
-    return loaded
+        yield
 
 
 def _rank(backend: Backend, source: Source) -> int:

@@ -1,0 +1,179 @@
+"""Documents in and out: several of a text at once, the whole cluster, the pods of a node that is to be emptied."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import cast
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.rest.loading import Loaded, Source, load_one_by_one
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.store.store import Snapshot
+from bayplan.base.errors import InputError
+from bayplan.objects.pod import Pod
+from bayplan.service.answers import JSON, json_answer
+from bayplan.service.bodies import read_body, read_struct
+from bayplan.service.configuration_facts import check
+from bayplan.service.document_writes import ApplyRequest, apply_text, ask, message_of
+from bayplan.service.observation import Observation
+from bayplan.service.query import Query
+from bayplan.service.refusal import Refusal
+
+MOST_IMPORT_BYTES = 1 << 30
+AT_ONCE = 10
+ITEMS_A_PIECE = 500
+NOT_EXPORTED = frozenset(("events",))
+"""Tables that tell what happened, not what there is."""
+
+EMPTY = Snapshot(0, {})
+
+Plain = dict[str, object]
+
+
+async def apply(observation: Observation, request: Request) -> Response:
+    """Write the documents of a text."""
+    wanted = await read_struct(request, ApplyRequest)
+    written = await apply_text(observation.subject.api, wanted)
+    document = {"items": written.items, "created": written.created, "refused": written.refused}
+    return json_answer(request, document)
+
+
+# --- the whole cluster ------------------------------------------------------------------------------------------------
+
+
+async def export(observation: Observation, request: Request) -> Response:
+    """Return everything as a List, with the configuration."""
+    Query(request.query_params, ())
+    subject = observation.subject
+    pieces = _exported(subject.backend, subject.backend.store.snapshot(), subject.settings.configuration_text)
+    headers = {"content-disposition": 'attachment; filename="bayplan-export.json"'}
+    return StreamingResponse(pieces, media_type=JSON, headers=headers)
+
+
+async def _exported(backend: Backend, contents: Snapshot, configuration: str) -> AsyncIterator[bytes]:
+    """Yield the documents of a moment, some at a time."""
+    resources: dict[str, Resource] = {}
+    for resource in backend.registry.all():
+        resources.setdefault(resource.table, resource)
+    yield b'{"apiVersion":"v1","kind":"List","configuration":' + msgspec.json.encode(configuration) + b',"items":['
+    comma = b""
+    for table, (items, keys) in contents.tables.items():
+        found = resources.get(table)
+        if found is None or table in NOT_EXPORTED:
+            continue
+        for start in range(0, len(keys), ITEMS_A_PIECE):
+            part = [backend.encode(found, items[key]) for key in keys[start : start + ITEMS_A_PIECE]]
+            yield comma + b",".join(part)
+            comma = b","
+            await asyncio.sleep(0)
+    yield b"]}"
+
+
+class ImportRequest(msgspec.Struct):
+    """A List, as `export` returns it.
+
+    Attributes:
+        items: documents of any kind. configuration: of the scheduler; empty leaves it as it is.
+    """
+
+    items: list[dict[str, object]] = []
+    configuration: str = ""
+
+
+async def import_documents(observation: Observation, request: Request) -> Response:
+    """Take in what `export` returned, or any List; ``replace=1`` takes everything else away first."""
+    query = Query(request.query_params, ("replace",))
+    body = await read_body(request, MOST_IMPORT_BYTES)
+    wanted = await observation.off_loop(lambda: _decode(body))
+    if wanted.configuration:
+        settings = observation.subject.settings
+        await observation.off_loop(lambda: check(settings, wanted.configuration))
+    loaded = await load_into(observation, wanted.items, replace=query.switch("replace"))
+    if wanted.configuration and wanted.configuration != observation.subject.settings.configuration_text:
+        await observation.subject.configure(wanted.configuration)
+    document = {
+        "loaded": loaded.counts,
+        "replaced": loaded.replaced,
+        "unknown_fields": loaded.unknown,
+        "total": sum(loaded.counts.values()),
+    }
+    return json_answer(request, document)
+
+
+def _decode(body: bytes) -> ImportRequest:
+    try:
+        return msgspec.json.decode(body, type=ImportRequest)
+    except msgspec.ValidationError as problem:
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "body", got=str(problem), wanted="a List of documents") from None
+    except msgspec.DecodeError as problem:
+        raise Refusal(HTTPStatus.BAD_REQUEST, "body", got=str(problem), wanted="JSON") from None
+
+
+async def load_into(observation: Observation, documents: list[dict[str, object]], *, replace: bool) -> Loaded:
+    """Store documents as files are loaded; all of them, or, where one can't be used, none.
+
+    Args:
+        observation: of the server. documents: of any kind. replace: whether everything else goes.
+
+    Raises:
+        InputError: one can't be used; the cluster is as it was before.
+    """
+    backend = observation.subject.backend
+    before, loaded = backend.store.snapshot(), Loaded()
+    if replace:
+        backend.store.restore(EMPTY)
+        bootstrap(backend)
+    sources = (Source(document, f"items[{number}]") for number, document in enumerate(documents))
+    try:
+        for number, _ in enumerate(load_one_by_one(backend, sources, loaded)):
+            if number % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+    except InputError:
+        backend.store.restore(before)
+        raise
+    return loaded
+
+
+# --- one node ---------------------------------------------------------------------------------------------------------
+
+
+async def drain(observation: Observation, request: Request) -> Response:
+    """Cordon a node and evict its pods, but for those of DaemonSets; budgets are honoured."""
+    name: str = request.path_params["name"]
+    api, store = observation.subject.api, observation.subject.bridge.store
+    cordoned = await ask(api, "GET", f"/api/v1/nodes/{quote(name)}")
+    if cordoned.status != 200:
+        raise Refusal(HTTPStatus.NOT_FOUND, "node", got=f"'{name}'", wanted="a node of the cluster")
+    document = cast("dict[str, dict[str, object]]", msgspec.json.decode(cordoned.body))
+    document["spec"] = {**document.get("spec", {}), "unschedulable": True}
+    answer = await ask(api, "PUT", f"/api/v1/nodes/{quote(name)}", document)
+    if answer.status != 200:
+        raise Refusal(answer.status, "cordon", got=message_of(answer))
+    evicted, refused = 0, []
+    for pod in [pod for pod in store.pods_on(name) if not _stays(pod)]:
+        metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace}
+        path = f"/api/v1/namespaces/{quote(pod.metadata.namespace)}/pods/{quote(pod.metadata.name)}/eviction"
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+        answer = await ask(api, "POST", path, eviction)
+        if answer.status < 300:
+            evicted += 1
+        else:
+            refused.append({"pod": pod.key, "message": message_of(answer)})
+        await asyncio.sleep(0)
+    return json_answer(request, {"evicted": evicted, "refused": refused})
+
+
+def _stays(pod: Pod) -> bool:
+    """Return whether a pod is left on a node that is drained."""
+    controller = pod.metadata.controller()
+    mirrored = "kubernetes.io/config.mirror" in pod.metadata.annotations
+    leaving = pod.metadata.deletion_timestamp is not None
+    return mirrored or leaving or (controller is not None and controller.kind == "DaemonSet")
