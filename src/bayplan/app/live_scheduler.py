@@ -124,7 +124,7 @@ class LiveScheduler:
         async with self._connection(access) as main, self._connection(access) as events:
             feed = self._feed = ClusterFeed(main, self._take_changes)
             health = self._health()
-            with _signals(self._stop):
+            with stopping_signals(self._stop):
                 try:
                     await feed.open()
                     if health is not None:
@@ -313,7 +313,7 @@ def _figures_of(scheduler: Scheduler) -> QueueFigures:
 
 
 @contextlib.contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
+def stopping_signals(stop: asyncio.Event) -> Iterator[None]:
     """Let SIGTERM and SIGINT set an event."""
     loop = asyncio.get_running_loop()
     caught = (signal.SIGTERM, signal.SIGINT)

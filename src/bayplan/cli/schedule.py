@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from bayplan.base.errors import InputError
 from bayplan.cli.simulation_options import FeatureGates, Plugins
 
 
@@ -45,19 +46,29 @@ def schedule(
         Path | None, typer.Option(metavar="FILE", help="Answer probes over HTTPS with this certificate (PEM).")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key of --tls-cert (PEM).")] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Write nothing: say of each decision of the cluster's scheduler what ours is."),
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --dry-run: write every comparison here, a line of JSON each."),
+    ] = None,
 ) -> None:
     """Schedule the pods of a cluster, as its second scheduler or as the only one.
 
     It takes the pods whose schedulerName is one of its profiles', as kube-scheduler does, and sends what that one sends:
     bindings, events, conditions, evictions. SIGTERM lets it finish what it has begun. docs/schedule.md tells more.
 
-    Exit code: 0 when told to end, 1 when another has taken the lease over, 2 on bad input.
+    Exit code: 0 when told to end, 1 when another has taken the lease over or a dry run has found differences, 2 on bad input.
     """
     # A client of an API takes a while to import, and only this verb needs one.
     from bayplan.app.live_scheduler import LiveOptions, LiveScheduler
     from bayplan.app.scheduler_settings import SchedulerOptions
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
+    if report is not None and not dry_run:
+        raise InputError("--report", got="no --dry-run", wanted="both")
     scheduler = SchedulerOptions(config=config, plugins=plugin or (), feature_gates=feature_gates, seed=seed)
     options = LiveOptions(
         kubeconfig=kubeconfig,
@@ -72,7 +83,13 @@ def schedule(
         key=tls_key,
         plugin_deadline_seconds=plugin_deadline,
     )
-    code = LiveScheduler(options, _tell).run()
+    if dry_run:
+        from bayplan.app.live_dry_run import LiveDryRun
+
+        agreement = LiveDryRun(options, _tell, report).run()
+        code = int(agreement.placed_alike != agreement.placed or agreement.refused_alike != agreement.refused)
+    else:
+        code = LiveScheduler(options, _tell).run()
     if code:
         raise typer.Exit(code)
 

@@ -1,0 +1,111 @@
+"""Watch the scheduler of a cluster, and say of each of its decisions what ours would have been. Only reads."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import msgspec
+
+from bayplan.app.live_scheduler import USER_AGENT, LiveOptions, stopping_signals
+from bayplan.app.scheduler_settings import SchedulerSettings, read_settings
+from bayplan.base.clock import Clock
+from bayplan.client.cluster_access import open_access
+from bayplan.client.connection import ApiConnection
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.scheduler import Scheduler
+from bayplan.live.cluster_feed import ClusterFeed
+from bayplan.live.dry_run import Agreement, DryRun, Verdict
+from bayplan.live.plugin_runner import PluginRunner
+
+TURN_SECONDS = 0.1
+PROGRESS_SECONDS = 10.0
+_encode = msgspec.json.encode
+
+
+class LiveDryRun:
+    """One observation.
+
+    Args:
+        options: as for scheduling; what concerns writing is of no interest.
+        tell: is given a line for each thing that users should see.
+        report: a file for all verdicts, a line of JSON each; None for none.
+
+    Raises:
+        InputError: a configuration or a plugin that can't be used.
+    """
+
+    def __init__(self, options: LiveOptions, tell: Callable[[str], None], report: Path | None = None) -> None:
+        self.options = options
+        self._tell = tell
+        self._report = report
+        self._clock = Clock()
+        self._runner = PluginRunner(options.plugin_deadline_seconds, now_ns=self._clock.now_ns)
+        self.settings: SchedulerSettings = read_settings(options.scheduler, self._runner)
+        self._stop = asyncio.Event()
+
+    def run(self) -> Agreement:
+        """Observe until the process is told to end; return what came out.
+
+        Raises:
+            InputError: kubeconfig, API server or report can't be used.
+        """
+        try:
+            return asyncio.run(self._run())
+        finally:
+            self._runner.close()
+            self.settings.connections.close()
+
+    async def _run(self) -> Agreement:
+        declared = self.settings.configuration.client_connection
+        access = await open_access(
+            self.options.kubeconfig or (Path(declared.kubeconfig) if declared.kubeconfig else None),
+            self.options.context,
+        )
+        opened = self._report.open("wb") if self._report is not None else nullcontext(None)
+        async with ApiConnection(access, user_agent=USER_AGENT, qps=declared.qps, burst=declared.burst) as connection:
+            with opened as file, stopping_signals(self._stop):
+
+                def write(verdict: Verdict) -> None:
+                    if file is not None:
+                        file.write(_encode(verdict) + b"\n")
+
+                dry_run = DryRun(self._make(), write)
+                feed = ClusterFeed(connection, lambda changes: dry_run.take(changes, self._clock.now_ns()))
+                await feed.open()
+                try:
+                    await feed.wait_until_synced()
+                    feed.begin()
+                    dry_run.turn(self._clock.now_ns(), at_once=True)
+                    self._tell(f"watching the scheduler of {access.url}; nothing is written there")
+                    await self._watch(dry_run)
+                finally:
+                    await feed.close()
+                dry_run.turn(self._clock.now_ns(), at_once=True)
+        self._tell(dry_run.agreement.sentence())
+        return dry_run.agreement
+
+    async def _watch(self, dry_run: DryRun) -> None:
+        told, told_at = 0, time.monotonic()
+        while not self._stop.is_set():
+            await asyncio.sleep(TURN_SECONDS)
+            dry_run.turn(self._clock.now_ns())
+            found = dry_run.agreement.placed + dry_run.agreement.refused
+            if found != told and time.monotonic() - told_at > PROGRESS_SECONDS:
+                told, told_at = found, time.monotonic()
+                self._tell(dry_run.agreement.sentence())
+
+    def _make(self) -> Scheduler:
+        settings = self.settings
+        return assemble_scheduler(
+            settings.configuration,
+            settings.registry,
+            feature_gates=settings.feature_gates,
+            seed=settings.seed,
+            start_ns=self._clock.now_ns(),
+            sampling=False,
+            extenders=settings.connections.extenders,
+        )
