@@ -12,7 +12,7 @@ import msgspec
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
-from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.rest.messages import Request, Response, parse_query
 from bayplan.apiserver.store.store import Store
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.document import Document, part
@@ -36,9 +36,13 @@ class Here:
 
     def send(self, request: ApiRequest) -> ApiResponse:
         """Answer a request."""
+        return asyncio.run(self.answer(request))
+
+    async def answer(self, request: ApiRequest) -> ApiResponse:
+        """Answer a request, on a loop that runs."""
         headers = {"content-type": request.content_type}
-        asked = Request(request.method, request.path, {}, headers, request.body)
-        answer = asyncio.run(self._api.handle(asked))
+        query = parse_query(request.query)
+        answer = await self._api.handle(Request(request.method, request.path, query, headers, request.body))
         assert isinstance(answer, Response)
         assert answer.status != 500, answer.body
         return ApiResponse(answer.status, answer.body)

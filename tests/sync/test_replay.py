@@ -1,0 +1,187 @@
+"""Tests of replays: speed, pause, seek in both directions, workloads that are applied."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.sync.document import Document
+from bayplan.sync.feed import Changed, FeedChange, Listed
+from bayplan.sync.pace import Pace
+from bayplan.sync.replay import ApplyReplay, ReplayFeed
+from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
+from tests.sync.world import Here, pod
+
+SECOND = 1_000_000_000
+
+
+class Tape:
+    """A recording that a test made."""
+
+    def __init__(self, changes: Sequence[TimedChange], *, applies: bool = False) -> None:
+        self.header = RecordingHeader("bayplan", 0, ("pods",), applies=applies)
+        self._changes = changes
+
+    def changes(self) -> Iterator[TimedChange]:
+        """Read all changes."""
+        return iter(self._changes)
+
+
+TAPE = Tape(
+    [
+        TimedChange(0, Listed("pods", [pod("a")])),
+        TimedChange(1 * SECOND, Changed("pods", pod("b"))),
+        TimedChange(2 * SECOND, Changed("pods", pod("a"), deleted=True)),
+        TimedChange(3 * SECOND, Changed("pods", pod("c"))),
+    ]
+)
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.ns = 0
+
+    def now_ns(self) -> int:
+        """Return the time."""
+        return self.ns
+
+
+def names(change: FeedChange) -> str:
+    """Return a change in short."""
+    if isinstance(change, Listed):
+        return "=" + ",".join(sorted(str(each["metadata"]["name"]) for each in change.documents))  # type: ignore[index]
+    name = change.document["metadata"]["name"]  # type: ignore[index]
+    return f"-{name}" if change.deleted else f"+{name}"
+
+
+def replayed(steps: Sequence[Callable[[Clock, Pace], None]], *, speed: float = 1.0, start_ns: int = 0) -> list[str]:
+    """Replay the tape, let the steps happen one after the other, and return what was told, a stroke for each step."""
+
+    async def run() -> list[str]:
+        clock = Clock()
+        pace = Pace(clock.now_ns, speed=speed, start_ns=start_ns)
+        told: list[str] = []
+        task = asyncio.create_task(ReplayFeed(TAPE, pace).run(lambda change: told.append(names(change))))
+        for step in steps:
+            await _rest()
+            told.append("|")
+            step(clock, pace)
+        await _rest()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return told
+
+    return asyncio.run(run())
+
+
+async def _rest() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def passes(seconds: float) -> Callable[[Clock, Pace], None]:
+    """Let time pass; whoever waits looks at the clock again."""
+
+    def step(clock: Clock, pace: Pace) -> None:
+        clock.ns += int(seconds * SECOND)
+        pace.set_speed(pace.speed)
+
+    return step
+
+
+STEPS = [
+    ("nothing comes before its time", [passes(0.9)], 1.0, 0, "=a |"),
+    ("everything comes at its time", [passes(1), passes(1), passes(1)], 1.0, 0, "=a | +b | -a | +c"),
+    ("ten times faster", [passes(0.1), passes(0.2)], 10.0, 0, "=a | +b | -a +c"),
+    ("as fast as can be", [], float("inf"), 0, "=a +b -a +c"),
+    ("from a later place, what lies before comes at once", [passes(1)], 1.0, 2 * SECOND, "=a +b -a | +c"),
+    (
+        "paused, time passes by",
+        [lambda clock, pace: pace.pause(), passes(9), lambda clock, pace: pace.resume(), passes(1)],
+        1.0,
+        0,
+        "=a | | | | +b",
+    ),
+    ("forward to a later place", [lambda clock, pace: pace.seek(2 * SECOND)], 1.0, 0, "=a | +b -a"),
+    (
+        "back to an earlier place: as it was then, and on from there",
+        [passes(2), lambda clock, pace: pace.seek(SECOND // 2), passes(0.5)],
+        1.0,
+        0,
+        "=a | +b -a | =a | +b",
+    ),
+    ("back and forth while paused", [lambda c, p: p.pause(), lambda c, p: p.seek(SECOND)], 1.0, 0, "=a | | +b"),
+]
+
+
+@pytest.mark.parametrize(
+    ("steps", "speed", "start_ns", "want"), [row[1:] for row in STEPS], ids=[row[0] for row in STEPS]
+)
+def test_a_replay_goes_at_its_pace(
+    steps: Sequence[Callable[[Clock, Pace], None]], speed: float, start_ns: int, want: str
+) -> None:
+    assert " ".join(replayed(steps, speed=speed, start_ns=start_ns)) == want
+
+
+@pytest.mark.parametrize("speed", [0.0, -1.0, float("nan")])
+def test_a_speed_is_above_zero(speed: float) -> None:
+    async def make() -> None:
+        Pace(lambda: 0, speed=speed)
+
+    with pytest.raises(InputError, match="speed: expected a number above 0"):
+        asyncio.run(make())
+
+
+def collection(api_version: str, kind: str, namespace: str) -> str | None:
+    """Return the path of a collection."""
+    known = {"Deployment": "/apis/apps/v1/namespaces/{}/deployments", "Pod": "/api/v1/namespaces/{}/pods"}
+    return known[kind].format(namespace) if kind in known else None
+
+
+def workload(replicas: int) -> Document:
+    """Return a Deployment."""
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec: Document = {"replicas": replicas, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    metadata = {"name": "web", "namespace": "shop"}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def test_workloads_are_applied_scaled_and_deleted_and_problems_are_told() -> None:
+    here = Here()
+    seen: list[object] = []
+
+    async def send(request: ApiRequest) -> ApiResponse:
+        answer = await here.answer(request)
+        if request.method == "PATCH" and answer.ok:
+            seen.append(msgspec.json.decode(answer.body)["spec"].get("replicas"))
+        return answer
+
+    odd: Document = {"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "w"}}
+    bad: Document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
+    tape = Tape(
+        [
+            TimedChange(0, Applied(workload(1))),
+            TimedChange(0, Applied(odd)),
+            TimedChange(0, Applied(bad)),
+            TimedChange(SECOND, Applied(workload(5))),
+            TimedChange(2 * SECOND, Applied(workload(5), deleted=True)),
+        ],
+        applies=True,
+    )
+
+    async def run() -> ApplyReplay:
+        replay = ApplyReplay(tape, Pace(lambda: 0, speed=float("inf")), send, collection)
+        await replay.run()
+        return replay
+
+    replay = asyncio.run(run())
+    assert seen == [1, 5]
+    assert (replay.applied, replay.deleted) == (2, 1)
+    assert [text.split(":")[0] for text in replay.problems] == ["v1 Widget default/w", "Pod default/p"]

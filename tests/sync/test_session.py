@@ -1,0 +1,170 @@
+"""Tests of a session: feeds in, requests out, until everything is here; then again after it was stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from bayplan.apiserver.store.item import Write
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.sync.document import Document, part
+from bayplan.sync.document_feed import DocumentFeed
+from bayplan.sync.feed import Changed, Feed, FeedChange, Listed, Take
+from bayplan.sync.followed_kinds import BY_PLURAL
+from bayplan.sync.memory import MEMORY_NAMESPACE
+from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.session import STATUS, SyncSession, SyncStatus
+from tests.sync.world import Here, node, plural_table, pod
+
+KINDS: tuple[str, ...] = ("namespaces", "nodes", "pods")
+
+
+class LiveFeed:
+    """The cluster here, as it changes."""
+
+    def __init__(self, here: Here) -> None:
+        self.kinds: tuple[str, ...] = tuple(BY_PLURAL)
+        self.left_out: dict[str, str] = {}
+        self.problems: dict[str, str] = {}
+        self._here = here
+
+    async def open(self) -> None:
+        """There is nothing to open."""
+
+    async def run(self, take: Take) -> None:
+        """Tell what there is, then every write, until cancelled."""
+        store = self._here.backend.store
+        for plural in self.kinds:
+            documents = [msgspec.json.decode(item.raw) for item in store.between(plural_table(plural))]
+            take(Listed(plural, documents, store.revision))
+            store.listen(plural_table(plural), _teller(plural, take), lambda: None)
+        await asyncio.Event().wait()
+
+
+def _teller(plural: str, take: Take) -> Callable[[Write], None]:
+    def tell(write: Write) -> None:
+        take(Changed(plural, msgspec.json.decode(write.new.raw), deleted=write.type == "DELETED"))
+
+    return tell
+
+
+class ScriptedFeed:
+    """A source of which a test says what it tells."""
+
+    def __init__(self) -> None:
+        self.kinds = KINDS
+        self.left_out: dict[str, str] = {}
+        self.problems: dict[str, str] = {}
+        self.changes: asyncio.Queue[FeedChange | None] = asyncio.Queue()
+
+    async def open(self) -> None:
+        """There is nothing to open."""
+
+    async def run(self, take: Take) -> None:
+        """Tell what the test says."""
+        while (change := await self.changes.get()) is not None:
+            take(change)
+
+
+class FlakySender:
+    """Sends to the cluster here; the first answers are that it is too busy, or none."""
+
+    def __init__(self, here: Here, failures: int = 0) -> None:
+        self.here = here
+        self.failures = failures
+        self.sent = 0
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        """Answer a request."""
+        self.sent += 1
+        await asyncio.sleep(0)
+        if self.failures:
+            self.failures -= 1
+            return ApiResponse(503 if self.failures % 2 else 0, b"connection refused")
+        return await self.here.answer(request)
+
+
+def run_once(here: Here, source: Feed, *, failures: int = 0, policy: SyncPolicy | None = None) -> SyncStatus:
+    """Import what a source has, and return what came of it."""
+
+    async def run() -> SyncStatus:
+        sender = FlakySender(here, failures)
+        session = SyncSession(source, LiveFeed(here), sender.send, policy or SyncPolicy(), name="test")
+        await session.run(once=True)
+        return session.status()
+
+    return asyncio.run(run())
+
+
+def dumped(document: Document, uid: str) -> Document:
+    """Return a document as a dump has it."""
+    return {**document, "metadata": {**part(document, "metadata"), "uid": uid}}
+
+
+def test_an_import_of_documents_makes_all_that_scheduling_reads_and_tells_what_it_left_out() -> None:
+    here = Here()
+    documents: list[Document] = [
+        dumped(pod("runs", node_name="n1"), "u1"),
+        dumped(pod("waits"), "u2"),
+        dumped(node("n1"), "u3"),
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}},
+    ]
+    status = run_once(here, DocumentFeed(documents), failures=5)
+    assert (status.created, status.idle, status.problems) == (3, True, [])
+    assert list(status.left_out) == ["Deployment"]
+    runs = here.get("pods", "runs")
+    assert runs is not None
+    assert part(runs, "spec")["nodeName"] == "n1"
+    assert part(runs, "status")["phase"] == "Running"
+
+
+def test_the_same_import_again_changes_nothing() -> None:
+    here = Here()
+    documents = [dumped(node("n1"), "u1"), dumped(pod("runs", node_name="n1"), "u2")]
+    run_once(here, DocumentFeed(documents))
+    before = [here.list(plural)[0] for plural in KINDS]
+    status = run_once(here, DocumentFeed(documents))
+    assert status.created == 0
+    assert [here.list(plural)[0] for plural in KINDS] == before
+
+
+def test_what_is_followed_and_how_far_it_is_can_be_seen_in_the_cluster_here() -> None:
+    here = Here()
+    bad = pod("bad", containers=[])
+    run_once(here, DocumentFeed([dumped(bad, "u1")]))
+    answer = here.send(ApiRequest("GET", f"/api/v1/namespaces/{MEMORY_NAMESPACE}/configmaps/{STATUS}"))
+    data = msgspec.json.decode(answer.body)["data"]
+    assert data["source"] == "test"
+    assert data["problems"].startswith("pods default/bad: ")
+
+
+def test_a_session_follows_until_it_is_cancelled_and_goes_on_where_it_was() -> None:
+    here = Here()
+
+    async def follow(changes: list[FeedChange], until: Callable[[], bool]) -> None:
+        source = ScriptedFeed()
+        for change in changes:
+            source.changes.put_nowait(change)
+        session = SyncSession(source, LiveFeed(here), FlakySender(here).send, SyncPolicy())
+        task = asyncio.create_task(session.run())
+        async with asyncio.timeout(20):
+            while not (session.status().idle and until()):
+                await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def pods() -> list[str]:
+        items = here.backend.store.between("pods")
+        return [item.name for item in items]
+
+    first = dumped(pod("first", node_name="n1"), "u1")
+    lists: list[FeedChange] = [Listed("namespaces", []), Listed("nodes", [dumped(node("n1"), "n")])]
+    asyncio.run(follow([*lists, Listed("pods", [first])], lambda: pods() == ["first"]))
+    here.delete_pod("first")
+    late = dumped(pod("late", node_name="n1"), "u2")
+    asyncio.run(follow([*lists, Listed("pods", [first, late])], lambda: pods() == ["late"]))
+    found = here.get("pods", "late")
+    assert found is not None
+    assert not part(found, "spec").get("nodeName")
