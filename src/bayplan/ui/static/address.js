@@ -103,8 +103,14 @@ export function start(open) {
   document.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
     if (!(link instanceof HTMLAnchorElement) || link.target || link.hasAttribute("download")) return;
-    if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-    if (link.origin !== location.origin || !/^\/ui(\/|$)/.test(link.pathname) || link.getAttribute("href")?.startsWith("#")) return;
+    if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
+      return;
+    if (
+      link.origin !== location.origin ||
+      !/^\/ui(\/|$)/.test(link.pathname) ||
+      link.getAttribute("href")?.startsWith("#")
+    )
+      return;
     event.preventDefault();
     go(link.href);
   });

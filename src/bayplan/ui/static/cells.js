@@ -36,10 +36,20 @@ export class Cells {
     this.hovered = "";
     /** @type {Map<string, { shade: number | null }> | null} */
     this.fit = null;
-    this.canvas = h("canvas", { class: "cells-canvas", tabindex: 0, role: "img", "data-test": "cells",
-      onpointermove: (/** @type {PointerEvent} */ event) => this.hover(this.at(event), event), onpointerleave: () => this.hover("", null),
-      onclick: (/** @type {PointerEvent} */ event) => this.choose(this.at(event)), ondblclick: (/** @type {PointerEvent} */ event) => { const name = this.at(event); if (name) how.onOpen(name); },
-      onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) });
+    this.canvas = h("canvas", {
+      class: "cells-canvas",
+      tabindex: 0,
+      role: "img",
+      "data-test": "cells",
+      onpointermove: (/** @type {PointerEvent} */ event) => this.hover(this.at(event), event),
+      onpointerleave: () => this.hover("", null),
+      onclick: (/** @type {PointerEvent} */ event) => this.choose(this.at(event)),
+      ondblclick: (/** @type {PointerEvent} */ event) => {
+        const name = this.at(event);
+        if (name) how.onOpen(name);
+      },
+      onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+    });
     this.tip = h("div", { class: "tip", hidden: true });
     this.element = h("div", { class: "cells", own: true }, this.canvas, this.tip);
     this.paint = this.paint.bind(this);
@@ -103,7 +113,8 @@ export class Cells {
     for (const [group, { nodes, name }] of this.groups.entries()) {
       this.labels.push({ y, name, size: nodes.length });
       for (let at = 0; at < nodes.length; at += columns) this.rows.push(nodes.slice(at, at + columns));
-      for (const [at, node] of nodes.entries()) this.spots.set(node, { x: label + (at % columns) * cell, y: y + Math.floor(at / columns) * cell, group, at });
+      for (const [at, node] of nodes.entries())
+        this.spots.set(node, { x: label + (at % columns) * cell, y: y + Math.floor(at / columns) * cell, group, at });
       y += Math.max(Math.ceil(nodes.length / columns) * cell, 16) + GROUP_GAP;
     }
     const height = Math.max(cell, y - GROUP_GAP + 2);
@@ -119,7 +130,10 @@ export class Cells {
   /** @param {number} cell @param {number} width */
   heightFor(cell, width) {
     const columns = Math.max(1, Math.floor(width / cell));
-    return this.groups.reduce((sum, group) => sum + Math.max(Math.ceil(group.nodes.length / columns) * cell, 16) + GROUP_GAP, 0);
+    return this.groups.reduce(
+      (sum, group) => sum + Math.max(Math.ceil(group.nodes.length / columns) * cell, 16) + GROUP_GAP,
+      0,
+    );
   }
 
   describe() {
@@ -133,13 +147,23 @@ export class Cells {
         bad += Number((group.flags[at] & NOT_READY) > 0);
       }
     }
-    this.canvas.setAttribute("aria-label", `Heat map of ${counted(this.spots.size, "node")} in ${counted(this.groups.length, "group")}: ${full} full, ${cordoned} cordoned, ${bad} not ready. Arrow keys choose a node. The table below has the same nodes.`);
+    this.canvas.setAttribute(
+      "aria-label",
+      `Heat map of ${counted(this.spots.size, "node")} in ${counted(this.groups.length, "group")}: ${full} full, ${cordoned} cordoned, ${bad} not ready. Arrow keys choose a node. The table below has the same nodes.`,
+    );
   }
 
   colours() {
     return {
-      heat: Array.from({ length: STEPS }, (_, step) => token(`heat${step}`)), full: token("full"), notch: token("panel"), ink: token("ink"), faint: token("ink2"),
-      bad: token("bad"), accent: token("accent"), line: token("line"), score: token("score"),
+      heat: Array.from({ length: STEPS }, (_, step) => token(`heat${step}`)),
+      full: token("full"),
+      notch: token("panel"),
+      ink: token("ink"),
+      faint: token("ink2"),
+      bad: token("bad"),
+      accent: token("accent"),
+      line: token("line"),
+      score: token("score"),
     };
   }
 
@@ -181,8 +205,15 @@ export class Cells {
     pen.clearRect(x - 0.5, y - 0.5, this.cell, this.cell);
     const fit = this.fit?.get(name);
     if (this.fit) {
-      pen.fillStyle = fit && fit.shade !== null ? colours.score.replace("{n}", String(0.18 + 0.7 * fit.shade)) : colours.heat[0];
-    } else pen.fillStyle = value === FULL ? colours.full : value === NOTHING ? colours.notch : colours.heat[Math.min(STEPS - 1, Math.floor(value / 20))];
+      pen.fillStyle =
+        fit && fit.shade !== null ? colours.score.replace("{n}", String(0.18 + 0.7 * fit.shade)) : colours.heat[0];
+    } else
+      pen.fillStyle =
+        value === FULL
+          ? colours.full
+          : value === NOTHING
+            ? colours.notch
+            : colours.heat[Math.min(STEPS - 1, Math.floor(value / 20))];
     pen.fillRect(x, y, size, size);
     pen.lineWidth = 1;
     if (this.fit && (!fit || fit.shade === null)) this.cross(pen, x, y, size, colours.faint);
@@ -270,7 +301,7 @@ export class Cells {
     const group = this.groups[spot.group];
     const value = group.cells[spot.at];
     const flags = group.flags[spot.at];
-    const fit = this.fit ? (this.fit.get(name)?.shade ?? null) === null ? " · does not fit" : " · fits" : "";
+    const fit = this.fit ? ((this.fit.get(name)?.shade ?? null) === null ? " · does not fit" : " · fits") : "";
     return `${name} · ${value === FULL ? "full" : value === NOTHING ? "has none of it" : `${value} %`}${flags & CORDONED ? " · cordoned" : ""}${flags & NOT_READY ? " · not ready" : ""}${fit}`;
   }
 
@@ -302,7 +333,9 @@ export class Cells {
       else {
         const row = this.rows.findIndex((names) => names.includes(this.selected));
         const column = this.rows[row].indexOf(this.selected);
-        const [down, right] = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[event.key] ?? [0, 0];
+        const [down, right] = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[
+          event.key
+        ] ?? [0, 0];
         const next = this.rows[Math.max(0, Math.min(this.rows.length - 1, row + down))];
         this.choose(next[Math.max(0, Math.min(next.length - 1, column + right))]);
       }

@@ -48,7 +48,8 @@ function fill(element, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) handlers[name.slice(2)] = /** @type {(event: Event) => void} */ (value);
-    else if (name === "style") style(/** @type {HTMLElement} */ (element), /** @type {Record<string, string>} */ (value));
+    else if (name === "style")
+      style(/** @type {HTMLElement} */ (element), /** @type {Record<string, string>} */ (value));
     else if (name === "key") element.setAttribute("data-key", String(value));
     else if (name === "own") element.setAttribute("data-own", "");
     else if (name === "value" && "value" in element) element.value = String(value);
@@ -95,7 +96,7 @@ function adopt(parent, wanted) {
   for (const next of [...wanted.childNodes]) {
     const key = next instanceof Element ? next.getAttribute("data-key") : null;
     /** @type {ChildNode | null} */
-    let match = key !== null ? keyed.get(key) ?? null : at;
+    let match = key !== null ? (keyed.get(key) ?? null) : at;
     if (key === null && match instanceof Element && match.hasAttribute("data-key")) match = null;
     // An element that looks after itself is meant itself, not one that looks like it; unless a key says that it is there already.
     if (key === null && next instanceof Element && next.hasAttribute("data-own")) match = null;
@@ -128,7 +129,9 @@ function patch(old, next) {
   }
   if (old === next) return;
   if (next.hasAttribute("data-own") && old.hasAttribute("data-own")) return;
-  for (const { name } of [...old.attributes]) if (!next.hasAttribute(name) && name !== "style" && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
+  for (const { name } of [...old.attributes])
+    if (!next.hasAttribute(name) && name !== "style" && !(name === "open" && old.nodeName === "DETAILS"))
+      old.removeAttribute(name);
   for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   if (old instanceof HTMLElement && next instanceof HTMLElement && old.style.cssText !== next.style.cssText) {
     old.style.cssText = next.style.cssText;
@@ -140,7 +143,8 @@ function patch(old, next) {
     if (old.type === "checkbox") old.checked = next.hasAttribute("checked");
   }
   adopt(old, next);
-  if (old instanceof HTMLSelectElement && next instanceof HTMLSelectElement && old.value !== next.value) old.value = next.value;
+  if (old instanceof HTMLSelectElement && next instanceof HTMLSelectElement && old.value !== next.value)
+    old.value = next.value;
 }
 
 /** Set the text of an element, only if it differs. @param {Element} element @param {string} value */
@@ -185,4 +189,24 @@ export function token(name) {
 export function stamp(name, detail) {
   performance.clearMarks(name);
   performance.mark(name, { detail });
+}
+
+/**
+ * Return a function that runs `task` at once, and again only after a while, with the newest of what came meanwhile.
+ * @template {unknown[]} A
+ * @param {number} delay @param {(...parts: A) => void} task @returns {(...parts: A) => void}
+ */
+export function atMost(delay, task) {
+  let last = 0;
+  let timer = 0;
+  return (...parts) => {
+    const left = last + delay - Date.now();
+    clearTimeout(timer);
+    const run = () => {
+      last = Date.now();
+      task(...parts);
+    };
+    if (left <= 0) run();
+    else timer = window.setTimeout(run, left);
+  };
 }

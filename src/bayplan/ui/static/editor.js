@@ -24,11 +24,29 @@ export class Editor {
     this.gutter = h("div", { class: "editor-gutter", "aria-hidden": "true" });
     const changed = later(PAUSE, () => how.onChange(this.text));
     this.area = h("textarea", {
-      class: "editor-text", spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off", "aria-label": how.label, "data-test": "editor",
-      value: draft ?? how.text, placeholder: how.hint ?? null, oninput: () => { this.keep(); this.drawGutter(); changed(); }, onscroll: () => this.follow(),
+      class: "editor-text",
+      spellcheck: "false",
+      autocomplete: "off",
+      autocapitalize: "off",
+      wrap: "off",
+      "aria-label": how.label,
+      "data-test": "editor",
+      value: draft ?? how.text,
+      placeholder: how.hint ?? null,
+      oninput: () => {
+        this.keep();
+        this.drawGutter();
+        changed();
+      },
+      onscroll: () => this.follow(),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     });
-    this.element = h("div", { class: "editor", own: true, style: { "--lines": String(how.rows ?? 24) } }, this.gutter, this.area);
+    this.element = h(
+      "div",
+      { class: "editor", own: true, style: { "--lines": String(how.rows ?? 24) } },
+      this.gutter,
+      this.area,
+    );
     this.drawGutter();
   }
 
@@ -71,10 +89,22 @@ export class Editor {
     const state = `${lines} ${JSON.stringify([...at])}`;
     if (state === this.drawn) return;
     this.drawn = state;
-    draw(this.gutter, h("div", { class: "editor-lines" }, Array.from({ length: lines }, (_, index) => {
-      const message = at.get(index + 1);
-      return h("div", { class: message ? "bad" : null, title: message ?? null }, message ? h("span", { class: "editor-mark" }, "✕") : null, String(index + 1));
-    })));
+    draw(
+      this.gutter,
+      h(
+        "div",
+        { class: "editor-lines" },
+        Array.from({ length: lines }, (_, index) => {
+          const message = at.get(index + 1);
+          return h(
+            "div",
+            { class: message ? "bad" : null, title: message ?? null },
+            message ? h("span", { class: "editor-mark" }, "✕") : null,
+            String(index + 1),
+          );
+        }),
+      ),
+    );
     this.follow();
   }
 
@@ -109,10 +139,22 @@ export class Editor {
  * @param {any[]} problems @param {Editor} editor
  */
 export function problemList(problems, editor) {
-  return h("ul", { class: "problems", "data-test": "problems" }, problems.map((problem) => {
-    const where = [problem.line ? `line ${problem.line}` : "", problem.path ?? ""].filter(Boolean).join(", ");
-    return h("li", null, h("button", { type: "button", class: "problem", onclick: () => problem.line && editor.show(problem.line) },
-      h("span", { class: "problem-where" }, "✕ ", where || "text"), h("span", null, problem.message),
-      problem.hint ? h("span", { class: "faint" }, `try: ${problem.hint}`) : null));
-  }));
+  return h(
+    "ul",
+    { class: "problems", "data-test": "problems" },
+    problems.map((problem) => {
+      const where = [problem.line ? `line ${problem.line}` : "", problem.path ?? ""].filter(Boolean).join(", ");
+      return h(
+        "li",
+        null,
+        h(
+          "button",
+          { type: "button", class: "problem", onclick: () => problem.line && editor.show(problem.line) },
+          h("span", { class: "problem-where" }, "✕ ", where || "text"),
+          h("span", null, problem.message),
+          problem.hint ? h("span", { class: "faint" }, `try: ${problem.hint}`) : null,
+        ),
+      );
+    }),
+  );
 }

@@ -49,7 +49,8 @@ export function short(value) {
 export function amount(resource, value) {
   if (value === null || value === undefined) return UNKNOWN;
   if (resource === "cpu") return cpu(value);
-  if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-")) return bytes(value);
+  if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-"))
+    return bytes(value);
   return count(value);
 }
 
@@ -100,6 +101,11 @@ export function signed(value) {
 
 /** How a resource is called in a column or on a button. @param {string} name */
 export function resource(name) {
-  const words = /** @type {Record<string, string>} */ ({ cpu: "CPU", memory: "memory", pods: "pods", "nvidia.com/gpu": "GPU" });
+  const words = /** @type {Record<string, string>} */ ({
+    cpu: "CPU",
+    memory: "memory",
+    pods: "pods",
+    "nvidia.com/gpu": "GPU",
+  });
   return words[name] ?? name;
 }

@@ -45,15 +45,41 @@ export class Grid {
     this.rowHeight = document.documentElement.dataset.rows === "dense" ? 24 : 30;
     this.head = h("div", { class: "grid-row grid-head", role: "row", "aria-rowindex": 1 });
     this.body = h("div", { class: "grid-body", role: "rowgroup" });
-    this.chip = h("button", { type: "button", class: "button grid-chip", hidden: true, onclick: () => this.refresh(true), "data-test": "refresh-order" });
-    this.view = h("div", {
-      class: "grid", role: "grid", tabindex: 0, "aria-label": how.label, "data-test": how.test ?? "grid", "aria-colcount": how.columns.length,
-      style: { "--columns": how.columns.map((column) => column.width).join(" "), "--row": `${this.rowHeight}px` },
-      onpointerenter: () => { this.held = true; }, onpointerleave: () => this.release(), onblur: () => this.release(),
-      onscroll: () => this.schedule(),
-    }, h("div", { role: "rowgroup", class: "grid-heads" }, this.head), this.body);
+    this.chip = h("button", {
+      type: "button",
+      class: "button grid-chip",
+      hidden: true,
+      onclick: () => this.refresh(true),
+      "data-test": "refresh-order",
+    });
+    this.view = h(
+      "div",
+      {
+        class: "grid",
+        role: "grid",
+        tabindex: 0,
+        "aria-label": how.label,
+        "data-test": how.test ?? "grid",
+        "aria-colcount": how.columns.length,
+        style: { "--columns": how.columns.map((column) => column.width).join(" "), "--row": `${this.rowHeight}px` },
+        onpointerenter: () => {
+          this.held = true;
+        },
+        onpointerleave: () => this.release(),
+        onblur: () => this.release(),
+        onscroll: () => this.schedule(),
+      },
+      h("div", { role: "rowgroup", class: "grid-heads" }, this.head),
+      this.body,
+    );
     this.nothing = h("div", { class: "grid-nothing", hidden: true });
-    this.element = h("div", { class: `grid-frame${how.fill === false ? "" : " fill"}`, own: true }, this.view, this.nothing, this.chip);
+    this.element = h(
+      "div",
+      { class: `grid-frame${how.fill === false ? "" : " fill"}`, own: true },
+      this.view,
+      this.nothing,
+      this.chip,
+    );
     this.paint = this.paint.bind(this);
     const resized = new ResizeObserver(() => this.schedule());
     resized.observe(this.view);
@@ -73,11 +99,21 @@ export class Grid {
       return true;
     };
     const page = () => Math.max(1, Math.floor(this.view.clientHeight / this.rowHeight) - 2);
-    bind({
-      j: move(1), k: move(-1), ArrowDown: move(1), ArrowUp: move(-1), PageDown: () => move(page())(), PageUp: () => move(-page())(),
-      Home: () => move(-Infinity)(), End: () => move(Infinity)(),
-      Enter: () => this.open(), x: () => this.toggle(this.cursor),
-    }, this.how.signal);
+    bind(
+      {
+        j: move(1),
+        k: move(-1),
+        ArrowDown: move(1),
+        ArrowUp: move(-1),
+        PageDown: () => move(page())(),
+        PageUp: () => move(-page())(),
+        Home: () => move(-Infinity)(),
+        End: () => move(Infinity)(),
+        Enter: () => this.open(),
+        x: () => this.toggle(this.cursor),
+      },
+      this.how.signal,
+    );
   }
 
   open() {
@@ -110,16 +146,42 @@ export class Grid {
   drawHead() {
     const { columns, onSort } = this.how;
     const sort = this.how.sort ?? "";
-    draw(this.head, columns.map((column, at) => {
-      const down = sort === `-${column.sort}`;
-      const sorted = column.sort && (sort === column.sort || down);
-      return h("div", { class: `cell${column.right ? " right" : ""}`, role: "columnheader", "aria-colindex": at + 1, title: column.hint ?? null,
-        "aria-sort": sorted ? (down ? "descending" : "ascending") : null },
-      column.sort && onSort
-        ? h("button", { type: "button", class: "sort", onclick: () => onSort(sort === `-${column.sort}` ? /** @type {string} */ (column.sort) : sorted ? "" : `-${column.sort}`) },
-          column.title, h("span", { class: "sort-mark", "aria-hidden": "true" }, sorted ? (down ? "▼" : "▲") : ""))
-        : column.title);
-    }));
+    draw(
+      this.head,
+      columns.map((column, at) => {
+        const down = sort === `-${column.sort}`;
+        const sorted = column.sort && (sort === column.sort || down);
+        return h(
+          "div",
+          {
+            class: `cell${column.right ? " right" : ""}`,
+            role: "columnheader",
+            "aria-colindex": at + 1,
+            title: column.hint ?? null,
+            "aria-sort": sorted ? (down ? "descending" : "ascending") : null,
+          },
+          column.sort && onSort
+            ? h(
+                "button",
+                {
+                  type: "button",
+                  class: "sort",
+                  onclick: () =>
+                    onSort(
+                      sort === `-${column.sort}`
+                        ? /** @type {string} */ (column.sort)
+                        : sorted
+                          ? ""
+                          : `-${column.sort}`,
+                    ),
+                },
+                column.title,
+                h("span", { class: "sort-mark", "aria-hidden": "true" }, sorted ? (down ? "▼" : "▲") : ""),
+              )
+            : column.title,
+        );
+      }),
+    );
   }
 
   /** Another order or filter: everything is asked for anew, from the top. @param {string} [sort] */
@@ -143,7 +205,8 @@ export class Grid {
       this.chip.hidden = true;
     }
     const [first, last] = this.range();
-    for (const at of [...this.windows.keys()]) if (at * WINDOW > last || (at + 1) * WINDOW <= first) this.windows.delete(at);
+    for (const at of [...this.windows.keys()])
+      if (at * WINDOW > last || (at + 1) * WINDOW <= first) this.windows.delete(at);
     for (let at = Math.floor(first / WINDOW); at * WINDOW < Math.max(last, 1); at += 1) this.ask(at);
   }
 
@@ -188,7 +251,13 @@ export class Grid {
     } catch (problem) {
       if (asked.signal.aborted || generation !== this.generation) return;
       this.nothing.hidden = false;
-      draw(this.nothing, failure(problem, () => { this.nothing.hidden = true; this.ask(at); }));
+      draw(
+        this.nothing,
+        failure(problem, () => {
+          this.nothing.hidden = true;
+          this.ask(at);
+        }),
+      );
     } finally {
       clearTimeout(slow);
       this.element.classList.remove("dim");
@@ -242,8 +311,13 @@ export class Grid {
     const step = this.step();
     const wanted = last - first;
     while (this.pool.length < wanted) {
-      const row = h("div", { class: "grid-row", role: "row" }, this.how.columns.map((column, at) =>
-        h("div", { class: `cell${column.right ? " right" : ""}`, role: "gridcell", "aria-colindex": at + 1 })));
+      const row = h(
+        "div",
+        { class: "grid-row", role: "row" },
+        this.how.columns.map((column, at) =>
+          h("div", { class: `cell${column.right ? " right" : ""}`, role: "gridcell", "aria-colindex": at + 1 }),
+        ),
+      );
       row.addEventListener("click", (event) => this.clicked(row, event));
       this.pool.push(row);
       this.body.append(row);

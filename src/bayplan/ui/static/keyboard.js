@@ -6,18 +6,42 @@ import { go, to } from "./address.js";
 export const KEYS = /** @type {[string, string, string][]} */ ([
   ["Everywhere", "/", "search on this page"],
   ["Everywhere", "Ctrl+K", "find an object, a page or an action (p: pods, n: nodes, w: workloads)"],
-  ["Everywhere", "g o", "overview"], ["Everywhere", "g n", "nodes"], ["Everywhere", "g p", "pods"], ["Everywhere", "g q", "queue"],
-  ["Everywhere", "g t", "timeline"], ["Everywhere", "g c", "configuration"], ["Everywhere", "g x", "compare"],
-  ["Everywhere", "y", "copy the link to this view"], ["Everywhere", "t", "theme: system, light, dark"],
-  ["Everywhere", "c", "create objects"], ["Everywhere", "?", "this list"],
-  ["Clock", "Space", "pause and go on"], ["Clock", ".", "step: one decision"], ["Clock", "< >", "slower, faster"],
-  ["Tables", "j k ↓ ↑", "next and previous row"], ["Tables", "Enter", "open"], ["Tables", "Esc u", "back, with the filter kept"],
-  ["A pod", "[ ]", "previous and next attempt"], ["A pod", "f", "failed nodes only"], ["A pod", "v", "raw, normalised, weighted"],
-  ["An object", "e", "edit"], ["An object", "d", "delete (asks first)"],
-  ["Timeline", "w s", "closer, farther"], ["Timeline", "a d", "earlier, later"], ["Timeline", "Enter", "open the decision"],
+  ["Everywhere", "g o", "overview"],
+  ["Everywhere", "g n", "nodes"],
+  ["Everywhere", "g p", "pods"],
+  ["Everywhere", "g q", "queue"],
+  ["Everywhere", "g t", "timeline"],
+  ["Everywhere", "g c", "configuration"],
+  ["Everywhere", "g x", "compare"],
+  ["Everywhere", "y", "copy the link to this view"],
+  ["Everywhere", "t", "theme: system, light, dark"],
+  ["Everywhere", "c", "create objects"],
+  ["Everywhere", "?", "this list"],
+  ["Clock", "Space", "pause and go on"],
+  ["Clock", ".", "step: one decision"],
+  ["Clock", "< >", "slower, faster"],
+  ["Tables", "j k ↓ ↑", "next and previous row"],
+  ["Tables", "Enter", "open"],
+  ["Tables", "Esc u", "back, with the filter kept"],
+  ["A pod", "[ ]", "previous and next attempt"],
+  ["A pod", "f", "failed nodes only"],
+  ["A pod", "v", "raw, normalised, weighted"],
+  ["An object", "e", "edit"],
+  ["An object", "d", "delete (asks first)"],
+  ["Timeline", "w s", "closer, farther"],
+  ["Timeline", "a d", "earlier, later"],
+  ["Timeline", "Enter", "open the decision"],
 ]);
 
-const PAGES = /** @type {Record<string, string>} */ ({ o: "", n: "nodes", p: "pods", q: "queue", t: "timeline", c: "config", x: "compare" });
+const PAGES = /** @type {Record<string, string>} */ ({
+  o: "",
+  n: "nodes",
+  p: "pods",
+  q: "queue",
+  t: "timeline",
+  c: "config",
+  x: "compare",
+});
 
 /** @type {Map<string, (event: KeyboardEvent) => unknown>} */
 const everywhere = new Map();
@@ -38,7 +62,9 @@ export function bind(keys, signal) {
 
 /** Whether what is typed belongs to a field. @param {EventTarget | null} target */
 export function isTyping(target) {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  return (
+    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
 }
 
 export function start() {

@@ -13,8 +13,23 @@ const RIGHT = 8;
 /** @typedef {{ key: string, label: string, parts: { key: string, tone: string, words: string }[] }} Lane */
 /** @type {Lane[]} */
 export const LANES = [
-  { key: "decisions", label: "Decisions", parts: [{ key: "scheduled", tone: "ok", words: "scheduled" }, { key: "waits", tone: "wait", words: "wait" }, { key: "error", tone: "bad", words: "errors" }] },
-  { key: "queue", label: "Queue moves", parts: [{ key: "moves_active", tone: "accent", words: "to active" }, { key: "moves_backoff", tone: "wait", words: "to backoff" }] },
+  {
+    key: "decisions",
+    label: "Decisions",
+    parts: [
+      { key: "scheduled", tone: "ok", words: "scheduled" },
+      { key: "waits", tone: "wait", words: "wait" },
+      { key: "error", tone: "bad", words: "errors" },
+    ],
+  },
+  {
+    key: "queue",
+    label: "Queue moves",
+    parts: [
+      { key: "moves_active", tone: "accent", words: "to active" },
+      { key: "moves_backoff", tone: "wait", words: "to backoff" },
+    ],
+  },
   { key: "nodes", label: "Node events", parts: [{ key: "nodes", tone: "ink2", words: "node events" }] },
   { key: "preemptions", label: "Preemptions", parts: [{ key: "preemptions", tone: "bad", words: "preemptions" }] },
 ];
@@ -34,8 +49,15 @@ export class Lanes {
     this.selection = null;
     this.from = 0;
     this.to = 0;
-    this.canvas = h("canvas", { class: "lanes-canvas", tabindex: 0, role: "img", "aria-label": "Timeline of decisions", "data-test": "lanes",
-      onpointerdown: (/** @type {PointerEvent} */ event) => this.down(event), onwheel: (/** @type {WheelEvent} */ event) => this.wheel(event) });
+    this.canvas = h("canvas", {
+      class: "lanes-canvas",
+      tabindex: 0,
+      role: "img",
+      "aria-label": "Timeline of decisions",
+      "data-test": "lanes",
+      onpointerdown: (/** @type {PointerEvent} */ event) => this.down(event),
+      onwheel: (/** @type {WheelEvent} */ event) => this.wheel(event),
+    });
     this.element = h("div", { class: "lanes", own: true }, this.canvas);
     this.paint = this.paint.bind(this);
     const again = () => this.resize();
@@ -68,8 +90,14 @@ export class Lanes {
     this.data = data;
     this.from = data.from;
     this.to = data.to;
-    this.canvas.setAttribute("aria-label", `Decisions ${count(data.from)} to ${count(data.to)} of ${count(data.newest)}: ${LANES.flatMap((lane) => lane.parts).map((part) =>
-      `${count((data.lanes[part.key] ?? []).reduce((sum, each) => sum + each, 0))} ${part.words}`).join(", ")}`);
+    this.canvas.setAttribute(
+      "aria-label",
+      `Decisions ${count(data.from)} to ${count(data.to)} of ${count(data.newest)}: ${LANES.flatMap(
+        (lane) => lane.parts,
+      )
+        .map((part) => `${count((data.lanes[part.key] ?? []).reduce((sum, each) => sum + each, 0))} ${part.words}`)
+        .join(", ")}`,
+    );
     this.resize();
   }
 
@@ -118,10 +146,20 @@ export class Lanes {
     pen.textBaseline = "middle";
     if (this.selection) {
       pen.fillStyle = token("select");
-      pen.fillRect(this.x(this.selection[0]), TOP, Math.max(2, this.x(this.selection[1] + 1) - this.x(this.selection[0])), height - TOP);
+      pen.fillRect(
+        this.x(this.selection[0]),
+        TOP,
+        Math.max(2, this.x(this.selection[1] + 1) - this.x(this.selection[0])),
+        height - TOP,
+      );
     }
     this.axis(pen, width);
-    const most = Math.max(1, ...LANES.flatMap((lane) => lane.parts).filter((part) => lane0(part.key)).flatMap((part) => data.lanes[part.key] ?? []));
+    const most = Math.max(
+      1,
+      ...LANES.flatMap((lane) => lane.parts)
+        .filter((part) => lane0(part.key))
+        .flatMap((part) => data.lanes[part.key] ?? []),
+    );
     for (const [index, lane] of this.lanes.entries()) {
       const base = TOP + (index + 1) * LANE - 4;
       pen.fillStyle = token("ink");
@@ -216,7 +254,8 @@ export class Lanes {
     if (!this.data) return;
     const size = this.to - this.from + 1;
     const wanted = Math.max(NEAREST, Math.min(this.data.newest, Math.round(size * factor)));
-    const middle = around ?? (this.picked >= this.from && this.picked <= this.to ? this.picked : (this.from + this.to) / 2);
+    const middle =
+      around ?? (this.picked >= this.from && this.picked <= this.to ? this.picked : (this.from + this.to) / 2);
     const from = Math.round(middle - ((middle - this.from) / size) * wanted);
     this.range(from, from + wanted - 1);
   }

@@ -58,8 +58,26 @@ async function open(place) {
     stamp("page ready", place.page);
   } catch (problem) {
     if (signal.aborted) return;
-    if (place.page === "nowhere") draw(root, h("div", { class: "sheet" }, h("h1", { class: "verdict" }, "There is no such page"), empty(`Nothing is at ${place.path}.`, h("a", { class: "button", href: to("") }, "Overview"))));
-    else draw(root, h("div", { class: "sheet" }, h("h1", { class: "verdict" }, "This page could not be shown"), failure(problem, () => location.reload())));
+    if (place.page === "nowhere")
+      draw(
+        root,
+        h(
+          "div",
+          { class: "sheet" },
+          h("h1", { class: "verdict" }, "There is no such page"),
+          empty(`Nothing is at ${place.path}.`, h("a", { class: "button", href: to("") }, "Overview")),
+        ),
+      );
+    else
+      draw(
+        root,
+        h(
+          "div",
+          { class: "sheet" },
+          h("h1", { class: "verdict" }, "This page could not be shown"),
+          failure(problem, () => location.reload()),
+        ),
+      );
   }
 }
 
@@ -84,9 +102,24 @@ keyboard.bindEverywhere({
   ">": () => shell.faster(1),
 });
 palette.offer([
-  ...[["", "Overview"], ["nodes", "Nodes"], ["pods", "Pods"], ["queue", "Queue"], ["timeline", "Timeline"], ["config", "Configuration"], ["plugins", "Plugins"],
-    ["compare", "Compare"], ["objects", "Objects"], ["sources", "Sources"], ["settings", "Settings"], ["keys", "Keys"]].map(([path, text]) => ({
-    text, kind: "page", act: () => go(to(path)) })),
+  ...[
+    ["", "Overview"],
+    ["nodes", "Nodes"],
+    ["pods", "Pods"],
+    ["queue", "Queue"],
+    ["timeline", "Timeline"],
+    ["config", "Configuration"],
+    ["plugins", "Plugins"],
+    ["compare", "Compare"],
+    ["objects", "Objects"],
+    ["sources", "Sources"],
+    ["settings", "Settings"],
+    ["keys", "Keys"],
+  ].map(([path, text]) => ({
+    text,
+    kind: "page",
+    act: () => go(to(path)),
+  })),
   { text: "Create objects", kind: "action", act: () => go(to("new")) },
   { text: "Waiting pods", kind: "action", act: () => go(to("pods", { status: "waiting" })) },
   { text: "Pause or go on", kind: "action", act: () => shell.pause() },

@@ -20,7 +20,7 @@ const OVERSCAN = 5;
 const NODE_WIDTH = 196;
 const TOTAL_WIDTH = 160;
 const SCORE_WIDTH = 92;
-const FILTER_WIDTH = 84;
+const FILTER_WIDTH = 92;
 const GAP_WIDTH = 420;
 const NEAREST = 20;
 
@@ -48,8 +48,20 @@ export class Matrix {
     this.hiddenFilters = 0;
     this.head = h("div", { class: "matrix-head", role: "rowgroup" });
     this.body = h("div", { class: "matrix-body", role: "rowgroup" });
-    this.scroller = h("div", { class: "matrix", role: "grid", tabindex: 0, "aria-label": "Nodes by plugins", "data-test": "matrix", onscroll: () => beforePaint(this.paint),
-      onclick: (/** @type {MouseEvent} */ event) => this.clicked(event) }, this.head, this.body);
+    this.scroller = h(
+      "div",
+      {
+        class: "matrix",
+        role: "grid",
+        tabindex: 0,
+        "aria-label": "Nodes by plugins",
+        "data-test": "matrix",
+        onscroll: () => beforePaint(this.paint),
+        onclick: (/** @type {MouseEvent} */ event) => this.clicked(event),
+      },
+      this.head,
+      this.body,
+    );
     this.element = h("div", { class: "matrix-frame", own: true }, this.scroller);
     this.paint = this.paint.bind(this);
     const resized = new ResizeObserver(() => this.resized());
@@ -117,7 +129,13 @@ export class Matrix {
         values.add(data.rows.normalized[row]?.[at]);
         if (values.size > 1) break;
       }
-      this.columns.push({ kind: "score", at, name: scorer.name, left, constant: values.size === 1 && scored.length > 1 ? String([...values][0]) : "" });
+      this.columns.push({
+        kind: "score",
+        at,
+        name: scorer.name,
+        left,
+        constant: values.size === 1 && scored.length > 1 ? String([...values][0]) : "",
+      });
       left += SCORE_WIDTH;
     }
     if (!scored.length) left += GAP_WIDTH;
@@ -168,7 +186,8 @@ export class Matrix {
     const at = data.scorers.findIndex((scorer) => scorer.name === name);
     const value = (/** @type {number} */ row) => {
       if (name === "node") return data.rows.node[row];
-      if (at >= 0) return data.rows.total[row] === null ? -Infinity : data.rows[this.view.values][row]?.[at] ?? -Infinity;
+      if (at >= 0)
+        return data.rows.total[row] === null ? -Infinity : (data.rows[this.view.values][row]?.[at] ?? -Infinity);
       return data.rows.total[row] ?? -Infinity;
     };
     this.order.sort((a, b) => {
@@ -184,28 +203,111 @@ export class Matrix {
     const sorter = (/** @type {string} */ name, /** @type {Node | string} */ text, /** @type {string} */ hint) => {
       const { sort } = this.view;
       const mark = sort === name ? " ▲" : sort === `-${name}` ? " ▼" : "";
-      return h("button", { type: "button", class: "sort", title: hint, onclick: () => this.how.onView({ sort: sort === `-${name}` ? name : `-${name}` }) }, text, mark);
+      return h(
+        "button",
+        {
+          type: "button",
+          class: "sort",
+          title: hint,
+          onclick: () => this.how.onView({ sort: sort === `-${name}` ? name : `-${name}` }),
+        },
+        text,
+        mark,
+      );
     };
     const { winner } = data;
-    draw(this.head,
-      h("div", { class: "matrix-groups", role: "row", style: { width: `${this.width}px` } },
-        h("div", { class: "matrix-group stuck", role: "columnheader", style: { left: "0", width: `${NODE_WIDTH + TOTAL_WIDTH}px` } }, `${count(this.order.length)} of ${count(data.rows.node.length)} nodes`),
-        h("div", { class: "matrix-group", role: "columnheader", style: { left: `${NODE_WIDTH + TOTAL_WIDTH}px`, width: `${this.scoreEnd - NODE_WIDTH - TOTAL_WIDTH}px` } },
-          scores ? `Scores, ${this.view.values === "normalized" ? "normalised to 0–100" : this.view.values}` : "What it lacks"),
-        filters ? h("div", { class: "matrix-group", role: "columnheader", style: { left: `${this.scoreEnd}px`, width: `${filters * FILTER_WIDTH}px` } }, "Filters") : null),
-      h("div", { class: `matrix-titles${this.columns.some((column) => breakable(column.name).split("\u200b").length > 3) ? " tall" : ""}`, role: "row", style: { width: `${this.width}px` } },
-        h("div", { class: "mcell title stuck", role: "columnheader", style: { left: "0", width: `${NODE_WIDTH}px` } }, sorter("node", "Node", "Sort by name")),
-        h("div", { class: "mcell title stuck right edge", role: "columnheader", style: { left: `${NODE_WIDTH}px`, width: `${TOTAL_WIDTH}px` } }, scores ? sorter("total", "Total", winner ? `Points behind ${winner}` : "Sort by total") : "First to reject"),
+    draw(
+      this.head,
+      h(
+        "div",
+        { class: "matrix-groups", role: "row", style: { width: `${this.width}px` } },
+        h(
+          "div",
+          {
+            class: "matrix-group stuck",
+            role: "columnheader",
+            style: { left: "0", width: `${NODE_WIDTH + TOTAL_WIDTH}px` },
+          },
+          `${count(this.order.length)} of ${count(data.rows.node.length)} nodes`,
+        ),
+        h(
+          "div",
+          {
+            class: "matrix-group",
+            role: "columnheader",
+            style: { left: `${NODE_WIDTH + TOTAL_WIDTH}px`, width: `${this.scoreEnd - NODE_WIDTH - TOTAL_WIDTH}px` },
+          },
+          scores
+            ? `Scores, ${this.view.values === "normalized" ? "normalised to 0–100" : this.view.values}`
+            : "What it lacks",
+        ),
+        filters
+          ? h(
+              "div",
+              {
+                class: "matrix-group",
+                role: "columnheader",
+                style: { left: `${this.scoreEnd}px`, width: `${filters * FILTER_WIDTH}px` },
+              },
+              "Filters",
+            )
+          : null,
+      ),
+      h(
+        "div",
+        {
+          class: `matrix-titles${this.columns.some((column) => breakable(column.name).split("\u200b").length > 3) ? " tall" : ""}`,
+          role: "row",
+          style: { width: `${this.width}px` },
+        },
+        h(
+          "div",
+          { class: "mcell title stuck", role: "columnheader", style: { left: "0", width: `${NODE_WIDTH}px` } },
+          sorter("node", "Node", "Sort by name"),
+        ),
+        h(
+          "div",
+          {
+            class: "mcell title stuck right edge",
+            role: "columnheader",
+            style: { left: `${NODE_WIDTH}px`, width: `${TOTAL_WIDTH}px` },
+          },
+          scores ? sorter("total", "Total", winner ? `Points behind ${winner}` : "Sort by total") : "First to reject",
+        ),
         this.columns.map((column) => {
           const failure = this.how.failures?.get(column.name);
           const weight = column.kind === "score" ? data.scorers[column.at].weight : 0;
-          const title = [h("span", { class: "plugin-name" }, breakable(column.name)), weight ? h("span", { class: "faint" }, ` ×${weight}`) : ""];
-          return h("div", { class: `mcell title ${column.kind === "score" ? "right" : "mid"}`, role: "columnheader", key: column.kind + column.name, "data-test": `column-${column.name}`,
-            title: [column.name, column.constant ? `the same for all: ${column.constant}` : "", failure ?? ""].filter(Boolean).join("\n"),
-            style: { left: `${column.left}px`, width: `${column.kind === "score" ? this.scoreWidth : FILTER_WIDTH}px` } },
-          column.kind === "score" ? sorter(column.name, h("span", null, ...title), `Sort by ${column.name}`) : h("span", null, ...title),
-          failure ? h("a", { class: "plugin-failure", href: to("plugins"), title: failure }, "✕ raised") : column.constant ? h("span", { class: "constant" }, column.kind === "score" ? `all ${column.constant}` : "all pass") : null);
-        })));
+          const title = [
+            h("span", { class: "plugin-name" }, breakable(column.name)),
+            weight ? h("span", { class: "faint" }, ` ×${weight}`) : "",
+          ];
+          return h(
+            "div",
+            {
+              class: `mcell title ${column.kind === "score" ? "right" : "mid"}`,
+              role: "columnheader",
+              key: column.kind + column.name,
+              "data-test": `column-${column.name}`,
+              title: [column.name, column.constant ? `the same for all: ${column.constant}` : "", failure ?? ""]
+                .filter(Boolean)
+                .join("\n"),
+              style: {
+                left: `${column.left}px`,
+                width: `${column.kind === "score" ? this.scoreWidth : FILTER_WIDTH}px`,
+              },
+            },
+            column.kind === "score"
+              ? sorter(column.name, h("span", null, ...title), `Sort by ${column.name}`)
+              : h("span", null, ...title),
+            failure
+              ? h("a", { class: "plugin-failure", href: to("plugins"), title: failure }, "✕ raised")
+              : column.constant
+                ? h("span", { class: "constant" }, column.kind === "score" ? `all ${column.constant}` : "all pass")
+                : null,
+          );
+        }),
+      ),
+    );
   }
 
   paint() {
@@ -226,11 +328,40 @@ export class Matrix {
   }
 
   addRow() {
-    const row = h("div", { class: "mrow", role: "row", style: { width: `${this.width}px` } },
-      h("div", { class: "mcell stuck", role: "rowheader", style: { left: "0", width: `${NODE_WIDTH}px` } }, h("a", { class: "name" }, "")),
-      h("div", { class: "mcell stuck right edge", role: "gridcell", style: { left: `${NODE_WIDTH}px`, width: `${TOTAL_WIDTH}px` } }, h("span", { class: "faint figure" }, ""), h("span", { class: "total" }, "")),
-      this.columns.map((column, at) => h("div", { class: "mcell", role: "gridcell", "data-column": at, style: { left: `${column.left}px`, width: `${column.kind === "score" ? this.scoreWidth : FILTER_WIDTH}px` } })),
-      h("div", { class: "gap", style: { left: `${NODE_WIDTH + TOTAL_WIDTH + 8}px`, width: `${Math.max(280, this.scoreEnd - NODE_WIDTH - TOTAL_WIDTH - 16)}px` } }));
+    const row = h(
+      "div",
+      { class: "mrow", role: "row", style: { width: `${this.width}px` } },
+      h(
+        "div",
+        { class: "mcell stuck", role: "rowheader", style: { left: "0", width: `${NODE_WIDTH}px` } },
+        h("a", { class: "name" }, ""),
+      ),
+      h(
+        "div",
+        {
+          class: "mcell stuck right edge",
+          role: "gridcell",
+          style: { left: `${NODE_WIDTH}px`, width: `${TOTAL_WIDTH}px` },
+        },
+        h("span", { class: "faint figure" }, ""),
+        h("span", { class: "total" }, ""),
+      ),
+      this.columns.map((column, at) =>
+        h("div", {
+          class: "mcell",
+          role: "gridcell",
+          "data-column": at,
+          style: { left: `${column.left}px`, width: `${column.kind === "score" ? this.scoreWidth : FILTER_WIDTH}px` },
+        }),
+      ),
+      h("div", {
+        class: "gap",
+        style: {
+          left: `${NODE_WIDTH + TOTAL_WIDTH + 8}px`,
+          width: `${Math.max(280, this.scoreEnd - NODE_WIDTH - TOTAL_WIDTH - 16)}px`,
+        },
+      }),
+    );
     this.pool.push(row);
     this.body.append(row);
   }
@@ -258,7 +389,8 @@ export class Matrix {
     behind.textContent = fits && data.winner && node !== data.winner ? this.behind(at) : "";
     figure.textContent = fits ? `${count(total)}${data.rows.tie[at] ? " ★" : ""}` : `✕ ${data.rows.plugin[at]}`;
     figure.className = fits ? "total" : "total bad-text";
-    for (let column = 0; column < this.columns.length; column += 1) this.paintCell(/** @type {HTMLElement} */ (row.children[column + 2]), column, at, fits);
+    for (let column = 0; column < this.columns.length; column += 1)
+      this.paintCell(/** @type {HTMLElement} */ (row.children[column + 2]), column, at, fits);
     const gap = /** @type {HTMLElement} */ (row.lastElementChild);
     gap.textContent = fits ? "" : data.rows.gap[at];
     gap.title = gap.textContent;
@@ -290,7 +422,11 @@ export class Matrix {
     const failed = verdict !== null && verdict !== undefined && verdict > 0;
     cell.textContent = verdict === null || verdict === undefined ? "·" : failed ? "✕" : "✓";
     cell.className = `mcell mid${failed ? " bad-cell" : verdict === 0 ? " pass" : " faint"}${chosen}`;
-    cell.title = failed ? data.statuses[verdict]?.reasons.join("; ") ?? "" : verdict === 0 ? "passes" : "not run: an earlier filter had failed";
+    cell.title = failed
+      ? (data.statuses[verdict]?.reasons.join("; ") ?? "")
+      : verdict === 0
+        ? "passes"
+        : "not run: an earlier filter had failed";
   }
 
   /** Where the points between a node and the winner come from. @param {number} at */
@@ -298,9 +434,16 @@ export class Matrix {
     const data = /** @type {MatrixData} */ (this.data);
     const best = this.index?.get(data.winner);
     if (best === undefined || best === at) return "";
-    const parts = data.scorers.map((scorer, column) => [scorer.name, (data.rows.weighted[at]?.[column] ?? 0) - (data.rows.weighted[best]?.[column] ?? 0)])
-      .filter(([, points]) => points).sort((a, b) => Math.abs(Number(b[1])) - Math.abs(Number(a[1])));
-    return parts.length ? `Against ${data.winner}: ${parts.map(([name, points]) => `${name} ${signed(Number(points))}`).join(", ")}` : "";
+    const parts = data.scorers
+      .map((scorer, column) => [
+        scorer.name,
+        (data.rows.weighted[at]?.[column] ?? 0) - (data.rows.weighted[best]?.[column] ?? 0),
+      ])
+      .filter(([, points]) => points)
+      .sort((a, b) => Math.abs(Number(b[1])) - Math.abs(Number(a[1])));
+    return parts.length
+      ? `Against ${data.winner}: ${parts.map(([name, points]) => `${name} ${signed(Number(points))}`).join(", ")}`
+      : "";
   }
 
   /** @param {MouseEvent} event */
@@ -313,36 +456,18 @@ export class Matrix {
 }
 
 /**
- * What one plugin said about one node, in full.
- * @param {MatrixData} data @param {string} cell node.plugin @param {() => void} close
+ * Only the nodes that failed for a reason; all of them where it is "".
+ * @param {MatrixData} data @param {string} reason @returns {MatrixData}
  */
-export function cellPanel(data, cell, close) {
-  const split = cell.lastIndexOf(".");
-  const node = cell.slice(0, split);
-  const plugin = cell.slice(split + 1);
-  const at = data.rows.node.indexOf(node);
-  if (at < 0) return null;
-  const scorer = data.scorers.findIndex((each) => each.name === plugin);
-  const filter = data.filters.indexOf(plugin);
-  const verdict = filter < 0 ? null : data.rows.filters[at]?.[filter];
-  const total = data.rows.total[at];
-  const fact = (/** @type {string} */ name, /** @type {Node | string} */ value) => [h("dt", null, name), h("dd", null, value)];
-  const facts = [];
-  if (filter >= 0) {
-    const status = verdict === null || verdict === undefined ? null : data.statuses[verdict];
-    facts.push(...fact("Filter", !status ? "· not run: an earlier filter had failed" : verdict === 0 ? "✓ passes" : `✕ ${status.code}`));
-    for (const reason of verdict ? status?.reasons ?? [] : []) facts.push(...fact("Reason", reason));
-  }
-  if (scorer >= 0 && total !== null) {
-    const weighted = data.rows.weighted[at]?.[scorer] ?? 0;
-    facts.push(...fact("Raw score", count(data.rows.raw[at]?.[scorer])), ...fact("Normalised", count(data.rows.normalized[at]?.[scorer])),
-      ...fact("Weight", `× ${data.scorers[scorer].weight}`), ...fact("Product", count(weighted)),
-      ...fact("Of the total", `${count(weighted)} of ${count(total)}${total ? ` (${Math.round((weighted / total) * 100)} %)` : ""}`));
-    const best = data.rows.node.indexOf(data.winner);
-    if (best >= 0 && best !== at) facts.push(...fact(`Against ${data.winner}`, signed(weighted - (data.rows.weighted[best]?.[scorer] ?? 0))));
-  }
-  return h("aside", { class: "panel cell-panel", "data-test": "cell-panel", "aria-label": `${plugin} about ${node}` },
-    h("div", { class: "row" }, h("h2", { class: "grow" }, plugin), h("button", { type: "button", class: "button quiet icon", "aria-label": "Close", onclick: close }, "✕")),
-    h("p", null, "about ", h("a", { class: "name", href: nodeAddress(node) }, node)), h("dl", { class: "facts" }, facts),
-    h("div", { class: "row" }, h("a", { class: "button", href: nodeAddress(node) }, "Open the node"), h("a", { class: "button quiet", href: to("config", "effective", { plugin }) }, "Where it is configured")));
+export function onlyReason(data, reason) {
+  if (!reason) return data;
+  const says = (/** @type {string} */ text) => text.includes(reason) || reason.includes(text);
+  const hit = (/** @type {number} */ row) =>
+    String(data.rows.gap[row] ?? "").includes(reason) ||
+    (data.rows.filters[row] ?? []).some((code) => code && data.statuses[code]?.reasons.some(says));
+  const kept = data.rows.node.map((_, row) => row).filter(hit);
+  const rows = Object.fromEntries(
+    Object.entries(data.rows).map(([key, values]) => [key, kept.map((row) => /** @type {any[]} */ (values)[row])]),
+  );
+  return { ...data, rows: /** @type {Columns} */ (rows) };
 }

@@ -8,13 +8,23 @@ import { ask, perform } from "./parts.js";
 /** @param {string} name @param {boolean} on */
 export function cordon(name, on) {
   return perform(`${on ? "Cordon" : "Uncordon"} ${name}`, async () => {
-    await send(objectPath("core", "v1", "nodes", "", name), { method: "PATCH", type: "application/merge-patch+json", body: JSON.stringify({ spec: { unschedulable: on ? true : null } }) });
+    await send(objectPath("core", "v1", "nodes", "", name), {
+      method: "PATCH",
+      type: "application/merge-patch+json",
+      body: JSON.stringify({ spec: { unschedulable: on ? true : null } }),
+    });
   });
 }
 
 /** @param {string} name @param {number} pods how many run there */
 export async function drain(name, pods) {
-  const sure = await ask({ title: `Drain ${name}?`, text: [`It is cordoned, and ${counted(pods, "pod")} on it are evicted. Disruption budgets hold; those of DaemonSets stay.`], yes: "Drain" });
+  const sure = await ask({
+    title: `Drain ${name}?`,
+    text: [
+      `It is cordoned, and ${counted(pods, "pod")} on it are evicted. Disruption budgets hold; those of DaemonSets stay.`,
+    ],
+    yes: "Drain",
+  });
   if (!sure) return false;
   return perform(`Drain ${name}`, async () => {
     const answer = await put("POST", `/nodes${path(name)}/drain`);
@@ -25,7 +35,16 @@ export async function drain(name, pods) {
 
 /** @param {string} name @param {number} pods how many run there */
 export async function removeNode(name, pods) {
-  const sure = await ask({ title: `Delete the node ${name}?`, text: [pods ? `${counted(pods, "pod")} on it will be deleted by the pod garbage collector; their controllers make new ones.` : "No pods are on it."], yes: "Delete", danger: true });
+  const sure = await ask({
+    title: `Delete the node ${name}?`,
+    text: [
+      pods
+        ? `${counted(pods, "pod")} on it will be deleted by the pod garbage collector; their controllers make new ones.`
+        : "No pods are on it.",
+    ],
+    yes: "Delete",
+    danger: true,
+  });
   if (!sure) return false;
   return perform(`Delete ${name}`, async () => {
     await send(objectPath("core", "v1", "nodes", "", name), { method: "DELETE" });

@@ -29,9 +29,18 @@ export function nodeCards(root, how) {
       ]);
       if (how.signal.aborted) return;
       how.onCount?.(nodes.total);
-      if (!nodes.items.length) draw(root, empty("No node matches.", h("a", { class: "button", href: to("nodes") }, "Clear the filter")));
-      else draw(root, waiting?.items.length ? waitingRow(waiting) : null,
-        h("div", { class: `cards${how.small ? " small-cards" : ""}`, "data-test": "cards" }, nodes.items.map((/** @type {any} */ node) => card(node, known, first))));
+      if (!nodes.items.length)
+        draw(root, empty("No node matches.", h("a", { class: "button", href: to("nodes") }, "Clear the filter")));
+      else
+        draw(
+          root,
+          waiting?.items.length ? waitingRow(waiting) : null,
+          h(
+            "div",
+            { class: `cards${how.small ? " small-cards" : ""}`, "data-test": "cards" },
+            nodes.items.map((/** @type {any} */ node) => card(node, known, first)),
+          ),
+        );
       first = false;
     } catch (problem) {
       if (!how.signal.aborted) draw(root, failure(problem, again));
@@ -45,37 +54,98 @@ export function nodeCards(root, how) {
 /** @param {any} waiting */
 function waitingRow(waiting) {
   const rest = waiting.total - waiting.items.length;
-  return h("div", { class: "waiting-row", "data-test": "waiting-row" }, h("span", { class: "badge wait" }, h("span", { "aria-hidden": "true" }, "…"), `${count(waiting.total)} waiting`),
-    waiting.items.map((/** @type {any} */ pod) => h("a", { class: "block wait-block", key: `${pod.namespace}/${pod.name}`, href: podAddress(pod), title: `${pod.namespace}/${pod.name}: ${pod.why}` }, cut(pod.name, 22))),
-    rest > 0 ? h("a", { href: to("pods", { status: "waiting" }) }, `${count(rest)} more`) : null);
+  return h(
+    "div",
+    { class: "waiting-row", "data-test": "waiting-row" },
+    h("span", { class: "badge wait" }, h("span", { "aria-hidden": "true" }, "…"), `${count(waiting.total)} waiting`),
+    waiting.items.map((/** @type {any} */ pod) =>
+      h(
+        "a",
+        {
+          class: "block wait-block",
+          key: `${pod.namespace}/${pod.name}`,
+          href: podAddress(pod),
+          title: `${pod.namespace}/${pod.name}: ${pod.why}`,
+        },
+        cut(pod.name, 22),
+      ),
+    ),
+    rest > 0 ? h("a", { href: to("pods", { status: "waiting" }) }, `${count(rest)} more`) : null,
+  );
 }
 
 /** @param {any} node @param {Set<string>} known pods that were there before: a new one is shown as such @param {boolean} first */
 function card(node, known, first) {
-  const resources = Object.keys(node.allocatable).filter((name) => node.allocatable[name] && !LEFT_OUT.has(name) && !name.startsWith("hugepages-"))
-    .sort((a, b) => place(a) - place(b)).slice(0, 3);
-  const marks = [node.ready === false ? h("span", { class: "badge bad" }, "✕ not ready") : null, node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null];
-  const taints = (node.taints ?? []).filter((/** @type {string} */ taint) => !taint.startsWith("node.kubernetes.io/unschedulable"));
+  const resources = Object.keys(node.allocatable)
+    .filter((name) => node.allocatable[name] && !LEFT_OUT.has(name) && !name.startsWith("hugepages-"))
+    .sort((a, b) => place(a) - place(b))
+    .slice(0, 3);
+  const marks = [
+    node.ready === false ? h("span", { class: "badge bad" }, "✕ not ready") : null,
+    node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
+  ];
+  const taints = (node.taints ?? []).filter(
+    (/** @type {string} */ taint) => !taint.startsWith("node.kubernetes.io/unschedulable"),
+  );
   const blocks = node.blocks ?? [];
   // A row of blocks is the node by the resource of which most is asked: what stays empty is free.
   const by = share(node, "memory") > share(node, "cpu") ? "memory" : "cpu";
-  return h("article", { class: `card${node.cordoned ? " cordoned" : ""}`, key: node.name, "data-test": "node-card", onclick: (/** @type {Event} */ event) => {
-    if (!(event.target instanceof Element && event.target.closest("a"))) go(nodeAddress(node.name));
-  } },
-    h("div", { class: "card-head" }, h("a", { class: "name strong", href: nodeAddress(node.name), title: node.name }, cut(node.name, 24)), h("span", { class: "faint small grow" }, node.zone ?? ""), ...marks),
+  return h(
+    "article",
+    {
+      class: `card${node.cordoned ? " cordoned" : ""}`,
+      key: node.name,
+      "data-test": "node-card",
+      onclick: (/** @type {Event} */ event) => {
+        if (!(event.target instanceof Element && event.target.closest("a"))) go(nodeAddress(node.name));
+      },
+    },
+    h(
+      "div",
+      { class: "card-head" },
+      h("a", { class: "name strong", href: nodeAddress(node.name), title: node.name }, cut(node.name, 24)),
+      h("span", { class: "faint small grow" }, node.zone ?? ""),
+      ...marks,
+    ),
     resources.map((name) => {
       const asked = node.requested[name] ?? 0;
-      return h("div", { class: "card-line", key: name }, h("span", { class: "small" }, resource(name)), meter(asked / node.allocatable[name]), h("span", { class: "small figure right" }, `${amount(name, asked)} / ${amount(name, node.allocatable[name])}`));
+      return h(
+        "div",
+        { class: "card-line", key: name },
+        h("span", { class: "small" }, resource(name)),
+        meter(asked / node.allocatable[name]),
+        h("span", { class: "small figure right" }, `${amount(name, asked)} / ${amount(name, node.allocatable[name])}`),
+      );
     }),
-    h("div", { class: "blocks", key: "blocks" }, blocks.map((/** @type {any} */ pod) => {
-      const key = `${pod.namespace}/${pod.name}`;
-      const part = pod[by] / (node.allocatable[by] || 1);
-      const fresh = !first && !known.has(key + node.name);
-      known.add(key + node.name);
-      return h("a", { class: `block${fresh ? " fresh" : ""}`, key, href: podAddress(pod), style: { width: `${Math.min(100, part * 100)}%` },
-        title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(part)} of the node’s ${resource(by)}`, "aria-label": key }, h("span", { class: "block-name" }, pod.name));
-    })),
-    h("div", { class: "card-foot faint small", key: "foot" }, node.pods ? `${counted(node.pods, "pod")}, by ${resource(by)}` : "no pods", taints.length ? h("span", { title: taints.join("\n") }, ` · taint ${taints.join(", ")}`) : null));
+    h(
+      "div",
+      { class: "blocks", key: "blocks" },
+      blocks.map((/** @type {any} */ pod) => {
+        const key = `${pod.namespace}/${pod.name}`;
+        const part = pod[by] / (node.allocatable[by] || 1);
+        const fresh = !first && !known.has(key + node.name);
+        known.add(key + node.name);
+        return h(
+          "a",
+          {
+            class: `block${fresh ? " fresh" : ""}`,
+            key,
+            href: podAddress(pod),
+            style: { width: `${Math.min(100, part * 100)}%` },
+            title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(part)} of the node’s ${resource(by)}`,
+            "aria-label": key,
+          },
+          h("span", { class: "block-name" }, pod.name),
+        );
+      }),
+    ),
+    h(
+      "div",
+      { class: "card-foot faint small", key: "foot" },
+      node.pods ? `${counted(node.pods, "pod")}, by ${resource(by)}` : "no pods",
+      taints.length ? h("span", { title: taints.join("\n") }, ` · taint ${taints.join(", ")}`) : null,
+    ),
+  );
 }
 
 /** @param {any} node @param {string} name */

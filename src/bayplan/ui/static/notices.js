@@ -9,9 +9,13 @@ const SHOWN_FOR = 5000;
 export function announce(tone, text, more) {
   const place = document.getElementById("notices");
   if (!place) return;
-  const line = h("div", { class: `notice ${tone}`, "data-test": `notice-${tone}` },
-    h("span", { "aria-hidden": "true" }, { ok: "✓", wait: "…", bad: "✕" }[tone]), h("span", { class: "grow" }, text, more ? h("span", { class: "notice-more" }, more) : null),
-    h("button", { type: "button", class: "chip-x", "aria-label": "Dismiss", onclick: () => line.remove() }, "✕"));
+  const line = h(
+    "div",
+    { class: `notice ${tone}`, "data-test": `notice-${tone}` },
+    h("span", { "aria-hidden": "true" }, { ok: "✓", wait: "…", bad: "✕" }[tone]),
+    h("span", { class: "grow" }, text, more ? h("span", { class: "notice-more" }, more) : null),
+    h("button", { type: "button", class: "chip-x", "aria-label": "Dismiss", onclick: () => line.remove() }, "✕"),
+  );
   place.append(line);
   while (place.children.length > 3) place.firstElementChild?.remove();
   if (tone === "ok") setTimeout(() => line.remove(), SHOWN_FOR);

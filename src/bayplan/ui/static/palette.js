@@ -32,13 +32,45 @@ export function open() {
   let chosen = 0;
   let asked = 0;
   const list = h("div", { class: "palette-list", role: "listbox", id: "palette-list", "aria-label": "Found" });
-  const field = h("input", { class: "field palette-field", type: "search", placeholder: "Pod, node, page or action…", "aria-label": "Search", role: "combobox",
-    "aria-expanded": "true", "aria-controls": "palette-list", autocomplete: "off", spellcheck: "false", "data-test": "palette-field" });
+  const field = h("input", {
+    class: "field palette-field",
+    type: "search",
+    placeholder: "Pod, node, page or action…",
+    "aria-label": "Search",
+    role: "combobox",
+    "aria-expanded": "true",
+    "aria-controls": "palette-list",
+    autocomplete: "off",
+    spellcheck: "false",
+    "data-test": "palette-field",
+  });
   const dialog = h("dialog", { class: "palette", "aria-label": "Search", "data-test": "palette" }, field, list);
   const show = () => {
-    draw(list, entries.length ? entries.map((entry, index) => h("div", {
-      class: "palette-entry", role: "option", id: `palette-${index}`, "aria-selected": String(index === chosen), onclick: () => take(index), onmousemove: () => { if (chosen !== index) { chosen = index; show(); } },
-    }, h("span", { class: "grow name" }, entry.text), h("span", { class: "faint small" }, entry.kind))) : h("p", { class: "faint" }, field.value ? "Nothing found." : "Type a few letters."));
+    draw(
+      list,
+      entries.length
+        ? entries.map((entry, index) =>
+            h(
+              "div",
+              {
+                class: "palette-entry",
+                role: "option",
+                id: `palette-${index}`,
+                "aria-selected": String(index === chosen),
+                onclick: () => take(index),
+                onmousemove: () => {
+                  if (chosen !== index) {
+                    chosen = index;
+                    show();
+                  }
+                },
+              },
+              h("span", { class: "grow name" }, entry.text),
+              h("span", { class: "faint small" }, entry.kind),
+            ),
+          )
+        : h("p", { class: "faint" }, field.value ? "Nothing found." : "Type a few letters."),
+    );
     field.setAttribute("aria-activedescendant", entries.length ? `palette-${chosen}` : "");
     list.children[chosen]?.scrollIntoView?.({ block: "nearest" });
   };
@@ -73,7 +105,9 @@ export function open() {
     else return;
     event.preventDefault();
   });
-  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+  });
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
@@ -94,19 +128,48 @@ async function search(query) {
   const text = kind ? query.slice(2).trim() : query;
   if (!text) return local(query);
   const [pods, nodes] = await Promise.all([
-    kind === "n" ? [] : get("/pods", { q: text, limit: kind ? 20 : 8 }).then((answer) => answer.items, () => []),
-    kind && kind !== "n" ? [] : get("/nodes", { q: text, limit: kind ? 20 : 6 }).then((answer) => answer.items, () => []),
+    kind === "n"
+      ? []
+      : get("/pods", { q: text, limit: kind ? 20 : 8 }).then(
+          (answer) => answer.items,
+          () => [],
+        ),
+    kind && kind !== "n"
+      ? []
+      : get("/nodes", { q: text, limit: kind ? 20 : 6 }).then(
+          (answer) => answer.items,
+          () => [],
+        ),
   ]);
   if (kind === "w") {
-    const names = new Set(pods.map((/** @type {any} */ pod) => pod.workload && `${pod.namespace} ${pod.workload}`).filter(Boolean));
+    const names = new Set(
+      pods.map((/** @type {any} */ pod) => pod.workload && `${pod.namespace} ${pod.workload}`).filter(Boolean),
+    );
     return [...names].map((name) => {
-      const [, namespace, owner, workload] = /^(\S+) (\w+)[ /](?:.*\/)?([^/]+)$/.exec(String(name)) ?? ["", "", "", String(name)];
-      return { text: String(name), kind: owner, act: () => go(to("workloads", owner.toLowerCase(), namespace, workload)) };
+      const [, namespace, owner, workload] = /^(\S+) (\w+)[ /](?:.*\/)?([^/]+)$/.exec(String(name)) ?? [
+        "",
+        "",
+        "",
+        String(name),
+      ];
+      return {
+        text: String(name),
+        kind: owner,
+        act: () => go(to("workloads", owner.toLowerCase(), namespace, workload)),
+      };
     });
   }
   return [
     ...local(query),
-    ...nodes.map((/** @type {any} */ node) => ({ text: node.name, kind: "node", act: () => go(nodeAddress(node.name)) })),
-    ...pods.map((/** @type {any} */ pod) => ({ text: `${pod.namespace}/${pod.name}`, kind: `pod · ${pod.status}`, act: () => go(podAddress(pod)) })),
+    ...nodes.map((/** @type {any} */ node) => ({
+      text: node.name,
+      kind: "node",
+      act: () => go(nodeAddress(node.name)),
+    })),
+    ...pods.map((/** @type {any} */ pod) => ({
+      text: `${pod.namespace}/${pod.name}`,
+      kind: `pod · ${pod.status}`,
+      act: () => go(podAddress(pod)),
+    })),
   ];
 }

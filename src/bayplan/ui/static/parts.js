@@ -8,10 +8,27 @@ import { announce } from "./notices.js";
 import { send } from "./service.js";
 
 const GLYPHS = /** @type {Record<string, [string, string]>} */ ({
-  placed: ["✓", "ok"], scheduled: ["✓", "ok"], Success: ["✓", "ok"], done: ["✓", "ok"], ready: ["✓", "ok"], live: ["✓", "ok"], created: ["✓", "ok"],
-  waiting: ["…", "wait"], waits: ["…", "wait"], unschedulable: ["…", "wait"], backoff: ["…", "wait"], active: ["→", "plain"], running: ["…", "wait"],
-  gated: ["▮", "plain"], terminating: ["↓", "plain"], finished: ["■", "plain"], deleted: ["−", "plain"],
-  error: ["✕", "bad"], failed: ["✕", "bad"], refused: ["✕", "bad"], stale: ["…", "wait"],
+  placed: ["✓", "ok"],
+  scheduled: ["✓", "ok"],
+  Success: ["✓", "ok"],
+  done: ["✓", "ok"],
+  ready: ["✓", "ok"],
+  live: ["✓", "ok"],
+  created: ["✓", "ok"],
+  waiting: ["…", "wait"],
+  waits: ["…", "wait"],
+  unschedulable: ["…", "wait"],
+  backoff: ["…", "wait"],
+  active: ["→", "plain"],
+  running: ["…", "wait"],
+  gated: ["▮", "plain"],
+  terminating: ["↓", "plain"],
+  finished: ["■", "plain"],
+  deleted: ["−", "plain"],
+  error: ["✕", "bad"],
+  failed: ["✕", "bad"],
+  refused: ["✕", "bad"],
+  stale: ["…", "wait"],
 });
 
 /** A status: a glyph and a word, so that colour is never alone. @param {string} status @param {string} [words] */
@@ -28,12 +45,18 @@ export function name(name, most = 44) {
 /** A link to a pod. @param {{ namespace: string, name: string }} pod @param {{ short?: boolean, most?: number }} [how] */
 export function podLink(pod, how = {}) {
   const text = how.short ? pod.name : `${pod.namespace}/${pod.name}`;
-  return h("a", { href: podAddress(pod), class: "name", title: `${pod.namespace}/${pod.name}` }, cut(text, how.most ?? 44));
+  return h(
+    "a",
+    { href: podAddress(pod), class: "name", title: `${pod.namespace}/${pod.name}` },
+    cut(text, how.most ?? 44),
+  );
 }
 
 /** A link to a node, or a dash. @param {string | null | undefined} node @param {number} [most] */
 export function nodeLink(node, most = 32) {
-  return node ? h("a", { href: nodeAddress(node), class: "name", title: node }, cut(node, most)) : h("span", { class: "faint" }, "–");
+  return node
+    ? h("a", { href: nodeAddress(node), class: "name", title: node }, cut(node, most))
+    : h("span", { class: "faint" }, "–");
 }
 
 /** A pod from "namespace/name". @param {string} key */
@@ -49,20 +72,32 @@ export function podOf(key) {
 export function meter(share, label, kind = "") {
   const value = Math.max(0, Math.min(1, share ?? 0));
   const state = value >= 0.98 ? " full" : "";
-  return h("span", { class: `meter${state} ${kind}`, title: label ?? percent(share) },
-    h("span", { class: "meter-fill", style: { width: `${value * 100}%` } }));
+  return h(
+    "span",
+    { class: `meter${state} ${kind}`, title: label ?? percent(share) },
+    h("span", { class: "meter-fill", style: { width: `${value * 100}%` } }),
+  );
 }
 
 /** A bar with its figure beside it. @param {string} resource @param {number} requested @param {number} allocatable */
 export function resourceLine(resource, requested, allocatable) {
   const share = allocatable ? requested / allocatable : 0;
-  return h("div", { class: "resource-line" }, h("span", { class: "resource-name" }, resource), meter(share),
-    h("span", { class: "figure" }, `${amount(resource, requested)} of ${amount(resource, allocatable)}`));
+  return h(
+    "div",
+    { class: "resource-line" },
+    h("span", { class: "resource-name" }, resource),
+    meter(share),
+    h("span", { class: "figure" }, `${amount(resource, requested)} of ${amount(resource, allocatable)}`),
+  );
 }
 
 /** A figure with its name, that leads to what it counts. @param {string} label @param {Node | string} figure @param {string} [link] @param {string} [sub] @param {string} [test] */
 export function tile(label, figure, link, sub, test) {
-  const inner = [h("span", { class: "tile-label" }, label), h("span", { class: "tile-figure", "data-test": test ?? null }, figure), h("span", { class: "tile-sub" }, sub ?? " ")];
+  const inner = [
+    h("span", { class: "tile-label" }, label),
+    h("span", { class: "tile-figure", "data-test": test ?? null }, figure),
+    h("span", { class: "tile-sub" }, sub ?? " "),
+  ];
   return link ? h("a", { class: "tile", href: link }, ...inner) : h("div", { class: "tile" }, ...inner);
 }
 
@@ -71,23 +106,55 @@ export function tile(label, figure, link, sub, test) {
  * @param {string} label @param {{ value: string, text: string, count?: string, title?: string }[]} options @param {string} chosen @param {(value: string) => void} choose
  */
 export function choice(label, options, chosen, choose) {
-  return h("div", { class: "choice", role: "group", "aria-label": label },
-    options.map((option) => h("button", {
-      type: "button", key: option.value, "aria-pressed": String(option.value === chosen), "data-value": option.value, title: option.title ?? null,
-      onclick: () => choose(option.value),
-    }, option.text, option.count ? h("span", { class: "faint" }, ` ${option.count}`) : null)));
+  return h(
+    "div",
+    { class: "choice", role: "group", "aria-label": label },
+    options.map((option) =>
+      h(
+        "button",
+        {
+          type: "button",
+          key: option.value,
+          "aria-pressed": String(option.value === chosen),
+          "data-value": option.value,
+          title: option.title ?? null,
+          onclick: () => choose(option.value),
+        },
+        option.text,
+        option.count ? h("span", { class: "faint" }, ` ${option.count}`) : null,
+      ),
+    ),
+  );
 }
 
 /** Tabs as links, so that each has an address. @param {string} label @param {{ key: string, text: string, href: string }[]} tabs @param {string} chosen */
 export function tabs(label, tabs, chosen) {
-  return h("nav", { class: "tabs", "aria-label": label },
-    tabs.map((tab) => h("a", { href: tab.href, key: tab.key, "aria-current": tab.key === chosen ? "page" : null, "data-test": `tab-${tab.key}` }, tab.text)));
+  return h(
+    "nav",
+    { class: "tabs", "aria-label": label },
+    tabs.map((tab) =>
+      h(
+        "a",
+        {
+          href: tab.href,
+          key: tab.key,
+          "aria-current": tab.key === chosen ? "page" : null,
+          "data-test": `tab-${tab.key}`,
+        },
+        tab.text,
+      ),
+    ),
+  );
 }
 
 /** A filter that holds, and how to be rid of it. @param {string} text @param {() => void} remove */
 export function chip(text, remove) {
-  return h("span", { class: "chip", key: text }, text,
-    h("button", { type: "button", class: "chip-x", "aria-label": `Remove the filter ${text}`, onclick: remove }, "✕"));
+  return h(
+    "span",
+    { class: "chip", key: text },
+    text,
+    h("button", { type: "button", class: "chip-x", "aria-label": `Remove the filter ${text}`, onclick: remove }, "✕"),
+  );
 }
 
 /**
@@ -97,10 +164,23 @@ export function chip(text, remove) {
 export function select(label, options, chosen, choose) {
   const known = options.some((option) => option.value === chosen) || !chosen;
   const all = known ? options : [{ value: chosen }, ...options];
-  return h("select", { class: "field", "aria-label": label, "data-test": `select-${label}`, onchange: (/** @type {Event} */ event) => choose(/** @type {HTMLSelectElement} */ (event.target).value) },
+  return h(
+    "select",
+    {
+      class: "field",
+      "aria-label": label,
+      "data-test": `select-${label}`,
+      onchange: (/** @type {Event} */ event) => choose(/** @type {HTMLSelectElement} */ (event.target).value),
+    },
     h("option", { value: "", selected: !chosen }, label),
-    all.map((option) => h("option", { value: option.value, selected: option.value === chosen },
-      option.count === undefined ? cut(option.value, 48) : `${cut(option.value, 48)} (${count(option.count)})`)));
+    all.map((option) =>
+      h(
+        "option",
+        { value: option.value, selected: option.value === chosen },
+        option.count === undefined ? cut(option.value, 48) : `${cut(option.value, 48)} (${count(option.count)})`,
+      ),
+    ),
+  );
 }
 
 /** A line of figures over time. @param {number[]} values 0 to 1 @param {string} label */
@@ -109,10 +189,21 @@ export function sparkline(values, label) {
   const height = 32;
   if (values.length < 2) return h("span", { class: "faint small" }, "not long enough yet");
   const step = width / (values.length - 1);
-  const points = values.map((value, index) => `${(index * step).toFixed(1)},${(height - 2 - Math.max(0, Math.min(1, value)) * (height - 4)).toFixed(1)}`);
-  const drawing = svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
+  const points = values.map(
+    (value, index) =>
+      `${(index * step).toFixed(1)},${(height - 2 - Math.max(0, Math.min(1, value)) * (height - 4)).toFixed(1)}`,
+  );
+  const drawing = svg("svg", {
+    class: "spark",
+    viewBox: `0 0 ${width} ${height}`,
+    preserveAspectRatio: "none",
+    role: "img",
+    "aria-label": label,
+  });
   drawing.append(svg("polygon", { class: "spark-area", points: `0,${height} ${points.join(" ")} ${width},${height}` }));
-  drawing.append(svg("polyline", { class: "spark-line", points: points.join(" "), "vector-effect": "non-scaling-stroke" }));
+  drawing.append(
+    svg("polyline", { class: "spark-line", points: points.join(" "), "vector-effect": "non-scaling-stroke" }),
+  );
   return drawing;
 }
 
@@ -122,10 +213,22 @@ export function sparkline(values, label) {
  */
 export function ask(question) {
   return new Promise((resolve) => {
-    const yes = h("button", { class: `button ${question.danger ? "danger" : "primary"}`, value: "yes", "data-test": "yes" }, question.yes);
-    const dialog = h("dialog", { class: "question", "data-test": "question", "aria-label": question.title },
-      h("form", { method: "dialog" }, h("h2", null, question.title), h("div", { class: "question-text" }, ...(question.text ?? [])),
-        h("div", { class: "row end" }, h("button", { class: "button", value: "no" }, "Cancel"), yes)));
+    const yes = h(
+      "button",
+      { class: `button ${question.danger ? "danger" : "primary"}`, value: "yes", "data-test": "yes" },
+      question.yes,
+    );
+    const dialog = h(
+      "dialog",
+      { class: "question", "data-test": "question", "aria-label": question.title },
+      h(
+        "form",
+        { method: "dialog" },
+        h("h2", null, question.title),
+        h("div", { class: "question-text" }, ...(question.text ?? [])),
+        h("div", { class: "row end" }, h("button", { class: "button", value: "no" }, "Cancel"), yes),
+      ),
+    );
     dialog.addEventListener("close", () => {
       resolve(dialog.returnValue === "yes");
       dialog.remove();
@@ -167,23 +270,45 @@ export async function copy(text, what) {
  * @param {{ json?: string, kubectl?: string }} of
  */
 export function copyMenu(of) {
-  return h("details", { class: "menu", "data-test": "copy-menu", onfocusout: (/** @type {FocusEvent} */ event) => {
-    const menu = /** @type {HTMLDetailsElement} */ (event.currentTarget);
-    if (!(event.relatedTarget instanceof Node) || !menu.contains(event.relatedTarget)) setTimeout(() => (menu.open = false), 150);
-  } },
+  return h(
+    "details",
+    {
+      class: "menu",
+      "data-test": "copy-menu",
+      onfocusout: (/** @type {FocusEvent} */ event) => {
+        const menu = /** @type {HTMLDetailsElement} */ (event.currentTarget);
+        if (!(event.relatedTarget instanceof Node) || !menu.contains(event.relatedTarget))
+          setTimeout(() => (menu.open = false), 150);
+      },
+    },
     h("summary", { class: "button quiet" }, "Copy"),
-    h("div", { class: "menu-list" },
+    h(
+      "div",
+      { class: "menu-list" },
       entry("Link to this view", () => copy(location.href, "Link")),
-      of.json ? entry("As JSON", async () => copy(JSON.stringify(await (await send(/** @type {string} */ (of.json))).json(), null, 2), "JSON")) : null,
+      of.json
+        ? entry("As JSON", async () =>
+            copy(JSON.stringify(await (await send(/** @type {string} */ (of.json))).json(), null, 2), "JSON"),
+          )
+        : null,
       of.json ? h("a", { href: of.json, target: "_blank", rel: "noopener" }, "Open the data") : null,
-      of.kubectl ? entry("kubectl command", () => copy(/** @type {string} */ (of.kubectl), "Command")) : null));
+      of.kubectl ? entry("kubectl command", () => copy(/** @type {string} */ (of.kubectl), "Command")) : null,
+    ),
+  );
 
   /** @param {string} text @param {() => unknown} act */
   function entry(text, act) {
-    return h("button", { type: "button", onclick: (/** @type {Event} */ event) => {
-      const menu = event.currentTarget instanceof Element ? event.currentTarget.closest("details") : null;
-      if (menu) menu.open = false;
-      void act();
-    } }, text);
+    return h(
+      "button",
+      {
+        type: "button",
+        onclick: (/** @type {Event} */ event) => {
+          const menu = event.currentTarget instanceof Element ? event.currentTarget.closest("details") : null;
+          if (menu) menu.open = false;
+          void act();
+        },
+      },
+      text,
+    );
   }
 }

@@ -13,14 +13,62 @@ const FEW_NODES = 6;
 export function attemptTable(attempts, open) {
   if (!attempts.length) return h("p", { class: "calm" }, "No attempt yet: the pod was never taken from the queue.");
   const heads = ["Attempt", "At", "From", "Woken by", "Outcome", "Nodes that fit", "What came of it", "Difference"];
-  return h("table", { class: "list wide", "data-test": "attempts" }, h("thead", null, h("tr", null, heads.map((text) => h("th", { scope: "col", key: text, class: /^Nodes/.test(text) ? "right" : null }, text)))),
-    h("tbody", null, [...attempts].reverse().map((attempt) => h("tr", { key: attempt.number, class: "linked", onclick: () => open(attempt.attempt) },
-      h("td", { class: "figure" }, h("button", { type: "button", class: "as-link", onclick: () => open(attempt.attempt) }, String(attempt.attempt))), h("td", { class: "figure" }, time(attempt.at, true)), h("td", null, attempt.tier ?? "–"), h("td", { class: "wrap" }, attempt.woken_by || "–"),
-      h("td", null, badge(attempt.outcome === "scheduled" ? "placed" : attempt.outcome === "error" ? "error" : "waiting", attempt.outcome)),
-      h("td", { class: "right figure" }, `${count(attempt.feasible_nodes)} of ${count(attempt.evaluated_nodes)}`),
-      h("td", { class: "wrap" }, attempt.node ? h("span", null, "→ ", nodeLink(attempt.node), attempt.margin ? ` ${count(attempt.margin)} ahead` : "") : attempt.message,
-        attempt.nominated_node ? h("span", null, " nominated to ", nodeLink(attempt.nominated_node)) : null, attempt.victims?.length ? ` by preempting ${counted(attempt.victims.length, "pod")}` : ""),
-      h("td", { class: "wrap faint" }, attempt.difference ?? "")))));
+  return h(
+    "table",
+    { class: "list wide", "data-test": "attempts" },
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        heads.map((text) => h("th", { scope: "col", key: text, class: /^Nodes/.test(text) ? "right" : null }, text)),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      [...attempts]
+        .reverse()
+        .map((attempt) =>
+          h(
+            "tr",
+            { key: attempt.number, class: "linked", onclick: () => open(attempt.attempt) },
+            h(
+              "td",
+              { class: "figure" },
+              h(
+                "button",
+                { type: "button", class: "as-link", onclick: () => open(attempt.attempt) },
+                String(attempt.attempt),
+              ),
+            ),
+            h("td", { class: "figure" }, time(attempt.at, true)),
+            h("td", null, attempt.tier ?? "–"),
+            h("td", { class: "wrap" }, attempt.woken_by || "–"),
+            h(
+              "td",
+              null,
+              badge(
+                attempt.outcome === "scheduled" ? "placed" : attempt.outcome === "error" ? "error" : "waiting",
+                attempt.outcome,
+              ),
+            ),
+            h("td", { class: "right figure" }, `${count(attempt.feasible_nodes)} of ${count(attempt.evaluated_nodes)}`),
+            h(
+              "td",
+              { class: "wrap" },
+              attempt.node
+                ? h("span", null, "→ ", nodeLink(attempt.node), attempt.margin ? ` ${count(attempt.margin)} ahead` : "")
+                : attempt.message,
+              attempt.nominated_node ? h("span", null, " nominated to ", nodeLink(attempt.nominated_node)) : null,
+              attempt.victims?.length ? ` by preempting ${counted(attempt.victims.length, "pod")}` : "",
+            ),
+            h("td", { class: "wrap faint" }, attempt.difference ?? ""),
+          ),
+        ),
+    ),
+  );
 }
 
 /** @param {HTMLElement} root @param {string} address @param {AbortSignal} signal @param {string} pod */
@@ -33,9 +81,27 @@ export function remedyPart(root, address, signal, pod) {
       const data = await get(`${address}/remedies`, {}, signal);
       if (signal.aborted || root.dataset.filled !== "help") return;
       const items = data.items ?? data;
-      draw(root, items.length ? h("ol", { class: "remedies", "data-test": "remedies" }, items.map((/** @type {any} */ remedy) => remedyLine(remedy, pod))) : h("p", { class: "calm" }, data.why || "No single change that we can check would help: every node fails more than one filter, or the pod is placed."));
+      draw(
+        root,
+        items.length
+          ? h(
+              "ol",
+              { class: "remedies", "data-test": "remedies" },
+              items.map((/** @type {any} */ remedy) => remedyLine(remedy, pod)),
+            )
+          : h(
+              "p",
+              { class: "calm" },
+              data.why ||
+                "No single change that we can check would help: every node fails more than one filter, or the pod is placed.",
+            ),
+      );
     } catch (problem) {
-      if (!signal.aborted) draw(root, failure(problem, () => void load()));
+      if (!signal.aborted)
+        draw(
+          root,
+          failure(problem, () => void load()),
+        );
     }
   };
   void load();
@@ -44,9 +110,34 @@ export function remedyPart(root, address, signal, pod) {
 /** @param {any} remedy @param {string} pod */
 function remedyLine(remedy, pod) {
   const more = remedy.nodes.length - FEW_NODES;
-  return h("li", { class: "panel", key: remedy.text }, h("p", { class: "strong" }, remedy.text),
-    h("p", null, remedy.verified ? badge("placed", "tried: it fits") : null, " ", remedy.nodes.length ? ["opens ", ...remedy.nodes.slice(0, FEW_NODES).flatMap((/** @type {string} */ node, /** @type {number} */ at) => [at ? ", " : "", nodeLink(node)]), more > 0 ? ` and ${count(more)} more` : ""] : "needs a node that is not there", h("span", { class: "faint" }, ` · ${remedy.plugin}`)),
-    remedy.objects || remedy.config ? h("div", { class: "row" }, h("button", { type: "button", class: "button", onclick: () => void tryFork(remedy, pod) }, "Try in a fork")) : null);
+  return h(
+    "li",
+    { class: "panel", key: remedy.text },
+    h("p", { class: "strong" }, remedy.text),
+    h(
+      "p",
+      null,
+      remedy.verified ? badge("placed", "tried: it fits") : null,
+      " ",
+      remedy.nodes.length
+        ? [
+            "opens ",
+            ...remedy.nodes
+              .slice(0, FEW_NODES)
+              .flatMap((/** @type {string} */ node, /** @type {number} */ at) => [at ? ", " : "", nodeLink(node)]),
+            more > 0 ? ` and ${count(more)} more` : "",
+          ]
+        : "needs a node that is not there",
+      h("span", { class: "faint" }, ` · ${remedy.plugin}`),
+    ),
+    remedy.objects || remedy.config
+      ? h(
+          "div",
+          { class: "row" },
+          h("button", { type: "button", class: "button", onclick: () => void tryFork(remedy, pod) }, "Try in a fork"),
+        )
+      : null,
+  );
 }
 
 /** @param {any} remedy @param {string} pod */
@@ -66,9 +157,18 @@ export function preemptionPart(root, address, signal) {
     try {
       const report = await get(address, {}, signal);
       if (signal.aborted || root.dataset.filled !== address) return;
-      draw(root, report && (report.candidates || report.candidate_count !== undefined) ? preemptionReport(report) : h("p", { class: "calm" }, "Nobody looked for pods to preempt in this attempt."));
+      draw(
+        root,
+        report && (report.candidates || report.candidate_count !== undefined)
+          ? preemptionReport(report)
+          : h("p", { class: "calm" }, "Nobody looked for pods to preempt in this attempt."),
+      );
     } catch (problem) {
-      if (!signal.aborted) draw(root, failure(problem, () => void load()));
+      if (!signal.aborted)
+        draw(
+          root,
+          failure(problem, () => void load()),
+        );
     }
   };
   void load();
@@ -77,22 +177,142 @@ export function preemptionPart(root, address, signal) {
 /** @param {any} report */
 function preemptionReport(report) {
   const chosen = report.candidates.find((/** @type {any} */ each) => each.chosen);
-  return h("div", { class: "stack", "data-test": "preemption" },
-    h("p", { class: "strong" }, chosen ? `${counted(chosen.victims.length, "pod")} on ${chosen.node} ${chosen.victims.length === 1 ? "makes" : "make"} room; ${counted(report.candidate_count, "node")} could have.` : report.candidate_count ? `${counted(report.candidate_count, "node")} could have made room; none was taken.` : "On no node would preemption make room."),
-    report.candidates.length ? h("section", { class: "panel" }, h("h2", null, "Candidates"), h("table", { class: "list" }, h("thead", null, h("tr", null, ["Node", "Victims, the most important first", "Budgets violated", "Priorities", "Why it lost"].map((text, at) => h("th", { scope: "col", key: text, class: at === 2 || at === 3 ? "right" : null }, text)))),
-      h("tbody", null, report.candidates.map((/** @type {any} */ each) => h("tr", { key: each.node, class: each.chosen ? "winner" : null, "data-test": each.chosen ? "chosen-candidate" : "candidate" }, h("td", null, each.chosen ? "★ " : "", nodeLink(each.node)),
-        h("td", { class: "wrap" }, each.victims.map((/** @type {any} */ victim, /** @type {number} */ at) => [at ? ", " : "", podLink(podOf(victim.pod), { most: 36 }), h("span", { class: "faint" }, ` (${count(victim.priority)})`)]).flat()),
-        h("td", { class: `right figure${each.pdb_violations ? " bad-text" : ""}` }, count(each.pdb_violations)), h("td", { class: "right figure" }, count(each.priority_sum)), h("td", { class: "wrap" }, each.chosen ? badge("placed", "chosen") : each.lost_by || "as good; the seed chose another")))))) : null,
-    report.refusals?.length ? h("section", { class: "panel" }, h("h2", null, "Where it would not fit in any case"), h("table", { class: "list" }, h("tbody", null, report.refusals.map((/** @type {any} */ refusal, /** @type {number} */ at) => h("tr", { key: at }, h("td", { class: "tight figure" }, counted(refusal.count, "node")), h("td", { class: "wrap" }, refusal.reasons.join("; ")), h("td", { class: "faint" }, refusal.plugin)))))) : null,
-    h("p", { class: "faint" }, [report.not_helpful ? `${counted(report.not_helpful, "node")}: nobody's leaving would help.` : "", report.untried ? `${counted(report.untried, "node")} were not looked at: enough candidates were found.` : "", report.struck_out?.length ? `Extenders struck out ${report.struck_out.join(", ")}.` : ""].filter(Boolean).join(" ")));
+  return h(
+    "div",
+    { class: "stack", "data-test": "preemption" },
+    h(
+      "p",
+      { class: "strong" },
+      chosen
+        ? `${counted(chosen.victims.length, "pod")} on ${chosen.node} ${chosen.victims.length === 1 ? "makes" : "make"} room; ${counted(report.candidate_count, "node")} could have.`
+        : report.candidate_count
+          ? `${counted(report.candidate_count, "node")} could have made room; none was taken.`
+          : "On no node would preemption make room.",
+    ),
+    report.candidates.length
+      ? h(
+          "section",
+          { class: "panel" },
+          h("h2", null, "Candidates"),
+          h(
+            "table",
+            { class: "list" },
+            h(
+              "thead",
+              null,
+              h(
+                "tr",
+                null,
+                ["Node", "Victims, the most important first", "Budgets violated", "Priorities", "Why it lost"].map(
+                  (text, at) =>
+                    h("th", { scope: "col", key: text, class: at === 2 || at === 3 ? "right" : null }, text),
+                ),
+              ),
+            ),
+            h(
+              "tbody",
+              null,
+              report.candidates.map((/** @type {any} */ each) =>
+                h(
+                  "tr",
+                  {
+                    key: each.node,
+                    class: each.chosen ? "winner" : null,
+                    "data-test": each.chosen ? "chosen-candidate" : "candidate",
+                  },
+                  h("td", null, each.chosen ? "★ " : "", nodeLink(each.node)),
+                  h(
+                    "td",
+                    { class: "wrap" },
+                    each.victims
+                      .map((/** @type {any} */ victim, /** @type {number} */ at) => [
+                        at ? ", " : "",
+                        podLink(podOf(victim.pod), { most: 36 }),
+                        h("span", { class: "faint" }, ` (${count(victim.priority)})`),
+                      ])
+                      .flat(),
+                  ),
+                  h(
+                    "td",
+                    { class: `right figure${each.pdb_violations ? " bad-text" : ""}` },
+                    count(each.pdb_violations),
+                  ),
+                  h("td", { class: "right figure" }, count(each.priority_sum)),
+                  h(
+                    "td",
+                    { class: "wrap" },
+                    each.chosen ? badge("placed", "chosen") : each.lost_by || "as good; the seed chose another",
+                  ),
+                ),
+              ),
+            ),
+          ),
+        )
+      : null,
+    report.refusals?.length
+      ? h(
+          "section",
+          { class: "panel" },
+          h("h2", null, "Where it would not fit in any case"),
+          h(
+            "table",
+            { class: "list" },
+            h(
+              "tbody",
+              null,
+              report.refusals.map((/** @type {any} */ refusal, /** @type {number} */ at) =>
+                h(
+                  "tr",
+                  { key: at },
+                  h("td", { class: "tight figure" }, counted(refusal.count, "node")),
+                  h("td", { class: "wrap" }, refusal.reasons.join("; ")),
+                  h("td", { class: "faint" }, refusal.plugin),
+                ),
+              ),
+            ),
+          ),
+        )
+      : null,
+    h(
+      "p",
+      { class: "faint" },
+      [
+        report.not_helpful ? `${counted(report.not_helpful, "node")}: nobody's leaving would help.` : "",
+        report.untried ? `${counted(report.untried, "node")} were not looked at: enough candidates were found.` : "",
+        report.struck_out?.length ? `Extenders struck out ${report.struck_out.join(", ")}.` : "",
+      ]
+        .filter(Boolean)
+        .join(" "),
+    ),
+  );
 }
 
 /** @param {HTMLElement} root @param {any} data @param {string} namespace @param {string} podName */
 export function yamlPart(root, data, namespace, podName) {
   const text = data.manifest_text ?? (data.manifest ? JSON.stringify(data.manifest, null, 2) : "");
-  draw(root, h("div", { class: "stack" }, h("div", { class: "row" }, h("button", { type: "button", class: "button", onclick: () => void copy(text, "YAML") }, "Copy"),
-    data.deleted ? null : h("a", { class: "button", href: to("objects", "core", "v1", "pods", namespace, podName, { tab: "edit" }) }, "Edit"), h("a", { class: "button", href: to("new", { like: `${namespace}/${podName}` }) }, "Create one like this")),
-  text ? h("pre", { class: "code", tabindex: 0, "data-test": "yaml" }, text) : h("p", { class: "calm" }, "The manifest was not kept.")));
+  draw(
+    root,
+    h(
+      "div",
+      { class: "stack" },
+      h(
+        "div",
+        { class: "row" },
+        h("button", { type: "button", class: "button", onclick: () => void copy(text, "YAML") }, "Copy"),
+        data.deleted
+          ? null
+          : h(
+              "a",
+              { class: "button", href: to("objects", "core", "v1", "pods", namespace, podName, { tab: "edit" }) },
+              "Edit",
+            ),
+        h("a", { class: "button", href: to("new", { like: `${namespace}/${podName}` }) }, "Create one like this"),
+      ),
+      text
+        ? h("pre", { class: "code", tabindex: 0, "data-test": "yaml" }, text)
+        : h("p", { class: "calm" }, "The manifest was not kept."),
+    ),
+  );
 }
 
 /** What was said at the other extension points: who narrowed the nodes, who held the pod back, what binding said. @param {any} data */
@@ -104,19 +324,42 @@ export function pointsPart(data) {
     for (const entry of entries) {
       if (typeof entry === "string") lines.push([point, entry, ""]);
       else if (entry && typeof entry === "object") {
-        const words = [entry.status && entry.status !== "Success" ? entry.status : "", entry.nodes !== undefined && entry.nodes !== null ? `leaves ${typeof entry.nodes === "number" ? counted(entry.nodes, "node") : Array.isArray(entry.nodes) ? counted(entry.nodes.length, "node") : String(entry.nodes)}` : "",
-          (entry.reasons ?? []).join("; "), entry.message ?? "", entry.filter_error ?? ""].filter(Boolean).join(" · ");
+        const words = [
+          entry.status && entry.status !== "Success" && entry.status !== "Skip" ? entry.status : "",
+          entry.nodes !== undefined && entry.nodes !== null
+            ? `leaves ${typeof entry.nodes === "number" ? counted(entry.nodes, "node") : Array.isArray(entry.nodes) ? counted(entry.nodes.length, "node") : String(entry.nodes)}`
+            : "",
+          (entry.reasons ?? []).join("; "),
+          entry.message ?? "",
+          entry.filter_error ?? "",
+        ]
+          .filter(Boolean)
+          .join(" · ");
         if (words) lines.push([point, entry.plugin ?? entry.extender ?? "", words]);
       }
     }
   }
-  if (data.skipped?.length) lines.push(["", `${counted(data.skipped.length, "plugin")} had nothing to say`, "", data.skipped.join("\n")]);
+  if (data.skipped?.length)
+    lines.push(["", `${counted(data.skipped.length, "plugin")} had nothing to say`, "", data.skipped.join("\n")]);
   if (!lines.length) return null;
-  return h("p", { class: "points", "data-test": "points" }, lines.map(([point, plugin, words, title], at) => h("span", { key: at, title: title ?? null, class: point ? null : "faint" }, point ? h("span", { class: "faint" }, `${pointName(point)}: `) : null, [plugin, words].filter(Boolean).join(" "))));
+  return h(
+    "p",
+    { class: "points", "data-test": "points" },
+    lines.map(([point, plugin, words, title], at) =>
+      h(
+        "span",
+        { key: at, title: title ?? null, class: point ? null : "faint" },
+        point ? h("span", { class: "faint" }, `${pointName(point)}: `) : null,
+        [plugin, words].filter(Boolean).join(" "),
+      ),
+    ),
+  );
 }
 
 /** @param {string} point */
 function pointName(point) {
-  return point.split("_").map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
+  return point
+    .split("_")
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join("");
 }
-

@@ -50,10 +50,21 @@ export async function send(address, how = {}) {
   try {
     let answer;
     try {
-      answer = await fetch(address, { method: how.method ?? "GET", headers, body: how.body, signal: how.signal, cache: "no-cache" });
+      answer = await fetch(address, {
+        method: how.method ?? "GET",
+        headers,
+        body: how.body,
+        signal: how.signal,
+        cache: "no-cache",
+      });
     } catch (problem) {
       if (how.signal?.aborted) throw problem;
-      throw new Refusal({ what: "The server does not answer", where: address, hint: "is it still running? This page tries again by itself", status: 0 });
+      throw new Refusal({
+        what: "The server does not answer",
+        where: address,
+        hint: "is it still running? This page tries again by itself",
+        status: 0,
+      });
     }
     if (!answer.ok) throw await refusalOf(answer, address);
     return answer;
@@ -72,13 +83,28 @@ async function refusalOf(answer, address) {
   } catch {
     // Not one of our answers: its text is all there is.
   }
-  if (body && body.error) return new Refusal({ ...body.error, problems: body.problems ?? body.error.problems, status: answer.status, body });
+  if (body && body.error)
+    return new Refusal({ ...body.error, problems: body.problems ?? body.error.problems, status: answer.status, body });
   if (body && body.kind === "Status") {
-    const causes = (body.details?.causes ?? []).map((/** @type {any} */ cause) => ({ path: cause.field, message: cause.message }));
-    return new Refusal({ what: body.message ?? body.reason, where: address, status: answer.status, problems: causes, body });
+    const causes = (body.details?.causes ?? []).map((/** @type {any} */ cause) => ({
+      path: cause.field,
+      message: cause.message,
+    }));
+    return new Refusal({
+      what: body.message ?? body.reason,
+      where: address,
+      status: answer.status,
+      problems: causes,
+      body,
+    });
   }
   const where = decodeURI(address.split("?")[0]);
-  return new Refusal({ what: text.trim().slice(0, 300) || `${answer.status} ${answer.statusText}`, where, status: answer.status, body });
+  return new Refusal({
+    what: text.trim().slice(0, 300) || `${answer.status} ${answer.statusText}`,
+    where,
+    status: answer.status,
+    body,
+  });
 }
 
 /**
@@ -94,7 +120,8 @@ export async function get(path, query = {}, signal) {
 export function queryText(query) {
   const pairs = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    if (value !== null && value !== undefined && value !== "" && value !== false) pairs.set(name, String(value === true ? 1 : value));
+    if (value !== null && value !== undefined && value !== "" && value !== false)
+      pairs.set(name, String(value === true ? 1 : value));
   }
   const text = pairs.toString();
   return text ? `?${text}` : "";

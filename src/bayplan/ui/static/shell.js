@@ -9,9 +9,15 @@ import { announce } from "./notices.js";
 import { factsOf } from "./states.js";
 
 const PAGES = /** @type {[string, string, string[]][]} */ ([
-  ["", "Overview", ["overview"]], ["nodes", "Nodes", ["nodes", "node"]], ["pods", "Pods", ["pods", "pod"]], ["queue", "Queue", ["queue"]],
-  ["timeline", "Timeline", ["timeline"]], ["config", "Config", ["config", "plugins"]], ["compare", "Compare", ["compare"]],
-  ["objects", "Objects", ["objects", "object", "create"]], ["sources", "Sources", ["sources"]],
+  ["", "Overview", ["overview"]],
+  ["nodes", "Nodes", ["nodes", "node"]],
+  ["pods", "Pods", ["pods", "pod"]],
+  ["queue", "Queue", ["queue"]],
+  ["timeline", "Timeline", ["timeline"]],
+  ["config", "Config", ["config", "plugins"]],
+  ["compare", "Compare", ["compare"]],
+  ["objects", "Objects", ["objects", "object", "create"]],
+  ["sources", "Sources", ["sources"]],
 ]);
 const SPEEDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
@@ -25,7 +31,14 @@ let openPalette = () => {};
 export function start(palette) {
   openPalette = palette;
   const forever = new AbortController().signal;
-  subscribe("clock", (data) => { clock = data; drawBar(); }, forever);
+  subscribe(
+    "clock",
+    (data) => {
+      clock = data;
+      drawBar();
+    },
+    forever,
+  );
   watch(drawBar);
   void readClock();
   setInterval(tick, 500);
@@ -52,19 +65,56 @@ function drawBar() {
   if (!bar) return;
   const { state, seen } = status();
   const writes = state === "stale";
-  draw(bar,
-    h("a", { class: "brand", href: to("") }, h("img", { src: new URL("icon.svg", import.meta.url).pathname, width: 18, height: 18, alt: "" }), "Bayplan"),
-    h("nav", { class: "nav", "aria-label": "Pages" }, PAGES.map(([path, text, pages]) =>
-      h("a", { href: to(path), "aria-current": pages.includes(page) ? "page" : null, "data-test": `nav-${path || "overview"}` }, text))),
+  draw(
+    bar,
+    h(
+      "a",
+      { class: "brand", href: to("") },
+      h("img", { src: new URL("icon.svg", import.meta.url).pathname, width: 18, height: 18, alt: "" }),
+      "Bayplan",
+    ),
+    h(
+      "nav",
+      { class: "nav", "aria-label": "Pages" },
+      PAGES.map(([path, text, pages]) =>
+        h(
+          "a",
+          {
+            href: to(path),
+            "aria-current": pages.includes(page) ? "page" : null,
+            "data-test": `nav-${path || "overview"}`,
+          },
+          text,
+        ),
+      ),
+    ),
     h("span", { class: "grow" }),
     clockPart(writes),
-    h("span", { class: `dot ${state}`, "data-test": "live", title: state === "live" ? "Figures are live" : null },
+    h(
+      "span",
+      { class: `dot ${state}`, "data-test": "live", title: state === "live" ? "Figures are live" : null },
       h("span", { class: "dot-mark", "aria-hidden": "true" }),
-      h("span", { class: "dot-text" }, state === "live" ? "live" : state === "stale" ? `reconnecting, data from ${time(seen)}` : "connecting")),
-    h("button", { type: "button", class: "button search", onclick: () => openPalette(), "data-test": "search", title: "Find an object, a page or an action" },
-      "Search", h("kbd", null, "Ctrl K")),
+      h(
+        "span",
+        { class: "dot-text" },
+        state === "live" ? "live" : state === "stale" ? `reconnecting, data from ${time(seen)}` : "connecting",
+      ),
+    ),
+    h(
+      "button",
+      {
+        type: "button",
+        class: "button search",
+        onclick: () => openPalette(),
+        "data-test": "search",
+        title: "Find an object, a page or an action",
+      },
+      "Search",
+      h("kbd", null, "Ctrl K"),
+    ),
     h("a", { class: "button", href: to("new"), "data-test": "new" }, "Create"),
-    h("a", { class: "button quiet icon", href: to("settings"), "aria-label": "Settings", title: "Settings" }, "⚙"));
+    h("a", { class: "button quiet icon", href: to("settings"), "aria-label": "Settings", title: "Settings" }, "⚙"),
+  );
 }
 
 /** @param {boolean} offline */
@@ -72,20 +122,57 @@ function clockPart(offline) {
   const why = offline ? "No connection: nothing can be changed now" : null;
   if (!clock) return h("span", { class: "clock" }, h("span", { class: "clock-time", "data-clock": "" }, "–"));
   const paused = clock.paused;
-  return h("span", { class: "clock", role: "group", "aria-label": "Clock", "data-test": "clock" },
-    h("span", { class: "clock-time", "data-clock": "", title: clock.mode === "virtual" ? "Virtual time" : "Real time" }, clockText()),
-    h("button", { type: "button", class: "button quiet icon", disabled: offline, title: why ?? (paused ? "Go on (Space)" : "Pause (Space)"),
-      "aria-label": paused ? "Go on" : "Pause", "aria-pressed": String(paused), onclick: () => void pause(), "data-test": "pause" }, paused ? "▶" : "❚❚"),
-    h("button", { type: "button", class: "button quiet icon", disabled: offline || !paused, title: paused ? "Step: one decision (.)" : "Step works while paused",
-      "aria-label": "Step one decision", onclick: () => void step("decision"), "data-test": "step" }, "▸❙"),
+  return h(
+    "span",
+    { class: "clock", role: "group", "aria-label": "Clock", "data-test": "clock" },
+    h(
+      "span",
+      { class: "clock-time", "data-clock": "", title: clock.mode === "virtual" ? "Virtual time" : "Real time" },
+      clockText(),
+    ),
+    h(
+      "button",
+      {
+        type: "button",
+        class: "button quiet icon",
+        disabled: offline,
+        title: why ?? (paused ? "Go on (Space)" : "Pause (Space)"),
+        "aria-label": paused ? "Go on" : "Pause",
+        "aria-pressed": String(paused),
+        onclick: () => void pause(),
+        "data-test": "pause",
+      },
+      paused ? "▶" : "❚❚",
+    ),
+    h(
+      "button",
+      {
+        type: "button",
+        class: "button quiet icon",
+        disabled: offline || !paused,
+        title: paused ? "Step: one decision (.)" : "Step works while paused",
+        "aria-label": "Step one decision",
+        onclick: () => void step("decision"),
+        "data-test": "step",
+      },
+      "▸❙",
+    ),
     clock.mode === "virtual" || clock.speed !== 1
-      ? h("span", { class: "speed", title: "Speed (< >)" }, `×${count(clock.speed) === "0" ? clock.speed : clock.speed}`) : null);
+      ? h(
+          "span",
+          { class: "speed", title: "Speed (< >)" },
+          `×${count(clock.speed) === "0" ? clock.speed : clock.speed}`,
+        )
+      : null,
+  );
 }
 
 function clockText() {
   if (!clock) return "–";
   const base = Date.parse(clock.now);
-  return time(new Date(base + (clock.paused || clock.mode === "virtual" ? 0 : Math.max(0, now() - base))).toISOString());
+  return time(
+    new Date(base + (clock.paused || clock.mode === "virtual" ? 0 : Math.max(0, now() - base))).toISOString(),
+  );
 }
 
 function tick() {

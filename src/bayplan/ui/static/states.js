@@ -5,8 +5,13 @@ import { Refusal, keepToken } from "./service.js";
 
 /** A placeholder of about the final size. @param {number} [lines] */
 export function loading(lines = 6) {
-  return h("div", { class: "loading", "data-test": "loading", "aria-busy": "true", "aria-label": "Loading" },
-    Array.from({ length: lines }, (_, index) => h("div", { class: "ghost", style: { width: `${92 - ((index * 17) % 45)}%` } })));
+  return h(
+    "div",
+    { class: "loading", "data-test": "loading", "aria-busy": "true", "aria-label": "Loading" },
+    Array.from({ length: lines }, (_, index) =>
+      h("div", { class: "ghost", style: { width: `${92 - ((index * 17) % 45)}%` } }),
+    ),
+  );
 }
 
 /**
@@ -14,7 +19,12 @@ export function loading(lines = 6) {
  * @param {string} why @param {...(Node | string | false)} next
  */
 export function empty(why, ...next) {
-  return h("div", { class: "empty", "data-test": "empty" }, h("p", null, why), next.length ? h("div", { class: "row centre" }, ...next) : null);
+  return h(
+    "div",
+    { class: "empty", "data-test": "empty" },
+    h("p", null, why),
+    next.length ? h("div", { class: "row centre" }, ...next) : null,
+  );
 }
 
 /** Facts of any thrown value. @param {unknown} problem */
@@ -30,24 +40,50 @@ export function factsOf(problem) {
 export function failure(problem, again) {
   const facts = factsOf(problem);
   if (facts.status === 401) return askToken();
-  const line = (/** @type {string} */ name, /** @type {string | undefined} */ value) => (value ? [h("dt", null, name), h("dd", null, value)] : []);
-  return h("div", { class: "note bad", role: "alert", "data-test": "error" },
+  const line = (/** @type {string} */ name, /** @type {string | undefined} */ value) =>
+    value ? [h("dt", null, name), h("dd", null, value)] : [];
+  return h(
+    "div",
+    { class: "note bad", role: "alert", "data-test": "error" },
     h("p", { class: "strong" }, "✕ ", facts.what),
-    h("dl", { class: "facts" }, ...line("where", facts.where), ...line("got", facts.got), ...line("wanted", facts.wanted), ...line("try", facts.hint),
-      ...line("request", facts.request_id)),
-    again ? h("div", { class: "row" }, h("button", { class: "button", type: "button", onclick: again, "data-test": "try-again" }, "Try again")) : null);
+    h(
+      "dl",
+      { class: "facts" },
+      ...line("where", facts.where),
+      ...line("got", facts.got),
+      ...line("wanted", facts.wanted),
+      ...line("try", facts.hint),
+      ...line("request", facts.request_id),
+    ),
+    again
+      ? h(
+          "div",
+          { class: "row" },
+          h("button", { class: "button", type: "button", onclick: again, "data-test": "try-again" }, "Try again"),
+        )
+      : null,
+  );
 }
 
 function askToken() {
   const field = h("input", { type: "password", class: "field", "aria-label": "Token", autocomplete: "off" });
-  return h("form", { class: "note wait", "data-test": "token", onsubmit: (/** @type {Event} */ event) => {
-    event.preventDefault();
-    keepToken(/** @type {HTMLInputElement} */ (/** @type {Element} */ (event.currentTarget).querySelector("input")).value);
-    location.reload();
-  } },
+  return h(
+    "form",
+    {
+      class: "note wait",
+      "data-test": "token",
+      onsubmit: (/** @type {Event} */ event) => {
+        event.preventDefault();
+        keepToken(
+          /** @type {HTMLInputElement} */ (/** @type {Element} */ (event.currentTarget).querySelector("input")).value,
+        );
+        location.reload();
+      },
+    },
     h("p", { class: "strong" }, "This server wants a token"),
     h("p", null, "It is the one that bayplan up was started with (--token). It is kept in this tab only."),
-    h("div", { class: "row" }, field, h("button", { class: "button primary", type: "submit" }, "Open")));
+    h("div", { class: "row" }, field, h("button", { class: "button primary", type: "submit" }, "Open")),
+  );
 }
 
 /**

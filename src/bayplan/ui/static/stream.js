@@ -76,7 +76,8 @@ function connect() {
   const url = new URL(`${API}/stream`, location.href);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   const protocols = ["bayplan.v1"];
-  if (token()) protocols.push(`bayplan.token.${btoa(token()).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "")}`);
+  if (token())
+    protocols.push(`bayplan.token.${btoa(token()).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "")}`);
   socket = new WebSocket(url, protocols);
   const mine = socket;
   mine.addEventListener("open", () => {

@@ -4,7 +4,11 @@
 
 /** @type {Template[]} */
 export const TEMPLATES = [
-  { kind: "Pod", name: "pod", what: "asks for CPU and memory", text: `apiVersion: v1
+  {
+    kind: "Pod",
+    name: "pod",
+    what: "asks for CPU and memory",
+    text: `apiVersion: v1
 kind: Pod
 metadata:
   name: web-{n}
@@ -19,8 +23,13 @@ spec:
       requests:
         cpu: 500m
         memory: 512Mi
-` },
-  { kind: "Pod", name: "gpu", what: "wants a GPU, tolerates its taint", text: `apiVersion: v1
+`,
+  },
+  {
+    kind: "Pod",
+    name: "gpu",
+    what: "wants a GPU, tolerates its taint",
+    text: `apiVersion: v1
 kind: Pod
 metadata:
   name: trainer-{n}
@@ -41,8 +50,13 @@ spec:
         memory: 16Gi
       limits:
         nvidia.com/gpu: "1"
-` },
-  { kind: "Pod", name: "spread", what: "spreads over zones", text: `apiVersion: v1
+`,
+  },
+  {
+    kind: "Pod",
+    name: "spread",
+    what: "spreads over zones",
+    text: `apiVersion: v1
 kind: Pod
 metadata:
   name: api-{n}
@@ -64,8 +78,13 @@ spec:
       requests:
         cpu: 250m
         memory: 256Mi
-` },
-  { kind: "Pod", name: "urgent", what: "may preempt others", text: `apiVersion: scheduling.k8s.io/v1
+`,
+  },
+  {
+    kind: "Pod",
+    name: "urgent",
+    what: "may preempt others",
+    text: `apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
 metadata:
   name: urgent
@@ -86,8 +105,13 @@ spec:
       requests:
         cpu: "2"
         memory: 4Gi
-` },
-  { kind: "Node", name: "node", what: "16 CPUs, 64 GiB", text: `apiVersion: v1
+`,
+  },
+  {
+    kind: "Node",
+    name: "node",
+    what: "16 CPUs, 64 GiB",
+    text: `apiVersion: v1
 kind: Node
 metadata:
   name: node-new-{n}
@@ -106,8 +130,13 @@ status:
   conditions:
   - type: Ready
     status: "True"
-` },
-  { kind: "Node", name: "gpu-node", what: "8 GPUs, tainted", text: `apiVersion: v1
+`,
+  },
+  {
+    kind: "Node",
+    name: "gpu-node",
+    what: "8 GPUs, tainted",
+    text: `apiVersion: v1
 kind: Node
 metadata:
   name: gpu-new-{n}
@@ -132,8 +161,13 @@ status:
   conditions:
   - type: Ready
     status: "True"
-` },
-  { kind: "Deployment", name: "deployment", what: "three replicas", text: `apiVersion: apps/v1
+`,
+  },
+  {
+    kind: "Deployment",
+    name: "deployment",
+    what: "three replicas",
+    text: `apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: web
@@ -155,8 +189,13 @@ spec:
           requests:
             cpu: 500m
             memory: 512Mi
-` },
-  { kind: "Job", name: "job", what: "ten completions, five at a time", text: `apiVersion: batch/v1
+`,
+  },
+  {
+    kind: "Job",
+    name: "job",
+    what: "ten completions, five at a time",
+    text: `apiVersion: batch/v1
 kind: Job
 metadata:
   name: batch
@@ -174,8 +213,13 @@ spec:
           requests:
             cpu: "1"
             memory: 1Gi
-` },
-  { kind: "PodDisruptionBudget", name: "budget", what: "keeps two of an app", text: `apiVersion: policy/v1
+`,
+  },
+  {
+    kind: "PodDisruptionBudget",
+    name: "budget",
+    what: "keeps two of an app",
+    text: `apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
   name: web
@@ -185,8 +229,13 @@ spec:
   selector:
     matchLabels:
       app: web
-` },
-  { kind: "PersistentVolumeClaim", name: "claim", what: "with a class that waits for its pod", text: `apiVersion: storage.k8s.io/v1
+`,
+  },
+  {
+    kind: "PersistentVolumeClaim",
+    name: "claim",
+    what: "with a class that waits for its pod",
+    text: `apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata:
   name: local
@@ -205,5 +254,6 @@ spec:
   resources:
     requests:
       storage: 10Gi
-` },
+`,
+  },
 ];

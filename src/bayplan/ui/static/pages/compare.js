@@ -33,21 +33,62 @@ export function open({ place, root, signal }) {
       if (!b || running) {
         shown = "";
         table.replaceChildren();
-        draw(head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, running ? `The fork ${b} runs…` : "Two runs side by side")));
+        draw(
+          head,
+          h(
+            "div",
+            { class: "head" },
+            h(
+              "h1",
+              { class: "verdict", "data-test": "verdict" },
+              running ? `The fork ${b} runs…` : "Two runs side by side",
+            ),
+          ),
+        );
         draw(sides, pickers(forks.items, a, b), b ? loading(3) : explain(forks.items));
         if (running) setTimeout(() => !signal.aborted && void load(), AGAIN);
         return;
       }
       const data = await get("/compare", { a, b, kind, limit: 1 }, signal);
       if (signal.aborted) return;
-      draw(head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence ?? sentence(data)), copyMenu({ json: `/bayplan/v1/compare${location.search}` })));
-      draw(sides, pickers(forks.items, a, b), metrics(data),
-        h("div", { class: "tools" }, choice("Which pods", [{ value: "moved", text: "moved", count: count(data.counts.moved) }, { value: "only_a", text: "waits only in A", count: count(data.counts.only_a) }, { value: "only_b", text: "waits only in B", count: count(data.counts.only_b) }], kind, (value) => change({ kind: value === "moved" ? "" : value }))));
+      draw(
+        head,
+        h(
+          "div",
+          { class: "head" },
+          h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence ?? sentence(data)),
+          copyMenu({ json: `/bayplan/v1/compare${location.search}` }),
+        ),
+      );
+      draw(
+        sides,
+        pickers(forks.items, a, b),
+        metrics(data),
+        h(
+          "div",
+          { class: "tools" },
+          choice(
+            "Which pods",
+            [
+              { value: "moved", text: "moved", count: count(data.counts.moved) },
+              { value: "only_a", text: "waits only in A", count: count(data.counts.only_a) },
+              { value: "only_b", text: "waits only in B", count: count(data.counts.only_b) },
+            ],
+            kind,
+            (value) => change({ kind: value === "moved" ? "" : value }),
+          ),
+        ),
+      );
       const key = `${a} ${b} ${kind}`;
       if (key !== shown) table.replaceChildren(pods(a, b, kind, signal).element);
       shown = key;
     } catch (problem) {
-      if (!signal.aborted) draw(head, h("h1", { class: "verdict" }, "Compare"), failure(problem, () => void load()));
+      if (!signal.aborted)
+        draw(
+          head,
+          h("h1", { class: "verdict" }, "Compare"),
+          failure(problem, () => void load()),
+        );
     }
   };
   void load();
@@ -66,25 +107,164 @@ function sentence(data) {
 
 /** @param {any[]} forks @param {string} a @param {string} b */
 function pickers(forks, a, b) {
-  const pick = (/** @type {"a" | "b"} */ side, /** @type {string} */ chosen) => h("span", { class: "row", key: side }, h("span", { class: `side-letter side-${side}` }, side.toUpperCase()),
-    h("input", { class: "field wide", list: "runs", "aria-label": `Run ${side.toUpperCase()}`, "data-test": `run-${side}`, placeholder: "now, a fork, or the address of another Bayplan", value: chosen, onchange: (/** @type {Event} */ event) => change({ [side]: /** @type {HTMLInputElement} */ (event.target).value }, { push: true }) }));
-  return h("div", { class: "tools" }, pick("a", a), pick("b", b), h("datalist", { id: "runs" }, h("option", { value: "now" }, "this server, now"), forks.map((fork) => h("option", { value: fork.id, key: fork.id }, `fork of ${fork.from}, ${time(fork.created_at)}, ${fork.state}`))),
-    h("button", { type: "button", class: "button quiet", onclick: () => change({ a: b, b: a }) , title: "Change sides" }, "⇄"));
+  const pick = (/** @type {"a" | "b"} */ side, /** @type {string} */ chosen) =>
+    h(
+      "span",
+      { class: "row", key: side },
+      h("span", { class: `side-letter side-${side}` }, side.toUpperCase()),
+      h("input", {
+        class: "field wide",
+        list: "runs",
+        "aria-label": `Run ${side.toUpperCase()}`,
+        "data-test": `run-${side}`,
+        placeholder: "now, a fork, or the address of another Bayplan",
+        value: chosen,
+        onchange: (/** @type {Event} */ event) =>
+          change({ [side]: /** @type {HTMLInputElement} */ (event.target).value }, { push: true }),
+      }),
+    );
+  return h(
+    "div",
+    { class: "tools" },
+    pick("a", a),
+    pick("b", b),
+    h(
+      "datalist",
+      { id: "runs" },
+      h("option", { value: "now" }, "this server, now"),
+      forks.map((fork) =>
+        h("option", { value: fork.id, key: fork.id }, `fork of ${fork.from}, ${time(fork.created_at)}, ${fork.state}`),
+      ),
+    ),
+    h(
+      "button",
+      { type: "button", class: "button quiet", onclick: () => change({ a: b, b: a }), title: "Change sides" },
+      "⇄",
+    ),
+  );
 }
 
 /** @param {any[]} forks */
 function explain(forks) {
-  return h("div", { class: "stack" }, forks.length ? h("section", { class: "panel" }, h("h2", null, "Forks"), h("table", { class: "list" }, h("tbody", null, forks.map((fork) => h("tr", { key: fork.id, class: "linked", onclick: () => change({ b: fork.id }, { push: true }) }, h("td", { class: "name" }, fork.id), h("td", null, `of ${fork.from}`), h("td", null, time(fork.created_at)), h("td", null, fork.state), h("td", { class: "right" }, h("button", { type: "button", class: "button", onclick: (/** @type {Event} */ event) => { event.stopPropagation(); change({ b: fork.id }, { push: true }); } }, "Compare with now"))))))) : null,
-    empty("A fork is a copy of this cluster that runs on in virtual time, with another configuration or other objects. Compare it with what is here, or give the address of another Bayplan that follows the same source.",
-      h("a", { class: "button primary", href: to("config") }, "Change the configuration and try it"), h("button", { type: "button", class: "button", "data-test": "fork-now", onclick: () => void perform("Fork", async () => { const fork = await put("POST", "/forks", { from: "now" }); change({ b: fork.id }, { push: true }); return `Fork ${fork.id} runs.`; }) }, "Fork what is here")));
+  return h(
+    "div",
+    { class: "stack" },
+    forks.length
+      ? h(
+          "section",
+          { class: "panel" },
+          h("h2", null, "Forks"),
+          h(
+            "table",
+            { class: "list" },
+            h(
+              "tbody",
+              null,
+              forks.map((fork) =>
+                h(
+                  "tr",
+                  { key: fork.id, class: "linked", onclick: () => change({ b: fork.id }, { push: true }) },
+                  h("td", { class: "name" }, fork.id),
+                  h("td", null, `of ${fork.from}`),
+                  h("td", null, time(fork.created_at)),
+                  h("td", null, fork.state),
+                  h(
+                    "td",
+                    { class: "right" },
+                    h(
+                      "button",
+                      {
+                        type: "button",
+                        class: "button",
+                        onclick: (/** @type {Event} */ event) => {
+                          event.stopPropagation();
+                          change({ b: fork.id }, { push: true });
+                        },
+                      },
+                      "Compare with now",
+                    ),
+                  ),
+                ),
+              ),
+            ),
+          ),
+        )
+      : null,
+    empty(
+      "A fork is a copy of this cluster that runs on in virtual time, with another configuration or other objects. Compare it with what is here, or give the address of another Bayplan that follows the same source.",
+      h("a", { class: "button primary", href: to("config") }, "Change the configuration and try it"),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button",
+          "data-test": "fork-now",
+          onclick: () =>
+            void perform("Fork", async () => {
+              const fork = await put("POST", "/forks", { from: "now" });
+              change({ b: fork.id }, { push: true });
+              return `Fork ${fork.id} runs.`;
+            }),
+        },
+        "Fork what is here",
+      ),
+    ),
+  );
 }
 
 /** @param {any} data */
 function metrics(data) {
   const rows = data.metrics ?? [];
-  const most = Math.max(1e-9, ...rows.map((/** @type {any} */ row) => Math.abs((row.b - row.a) / (Math.max(Math.abs(row.a), Math.abs(row.b)) || 1))));
-  return rows.length ? h("section", { class: "panel" }, h("table", { class: "list metrics", "data-test": "metrics" }, h("thead", null, h("tr", null, ["Metric", `A ${name(data.a)}`, `B ${name(data.b)}`, "B − A", ""].map((text, at) => h("th", { scope: "col", class: at && at < 4 ? "right" : null, key: at }, text)))),
-    h("tbody", null, rows.map((/** @type {any} */ row) => h("tr", { key: row.name }, h("th", { scope: "row" }, row.name), h("td", { class: "right figure" }, figure(row.a)), h("td", { class: "right figure" }, figure(row.b)), h("td", { class: "right figure" }, Number.isInteger(row.b - row.a) ? signed(row.b - row.a) : (row.b - row.a).toFixed(2)), h("td", { class: "bar-cell" }, meter(Math.abs((row.b - row.a) / (Math.max(Math.abs(row.a), Math.abs(row.b)) || 1)) / most * 0.97))))))) : null;
+  const most = Math.max(
+    1e-9,
+    ...rows.map((/** @type {any} */ row) =>
+      Math.abs((row.b - row.a) / (Math.max(Math.abs(row.a), Math.abs(row.b)) || 1)),
+    ),
+  );
+  return rows.length
+    ? h(
+        "section",
+        { class: "panel" },
+        h(
+          "table",
+          { class: "list metrics", "data-test": "metrics" },
+          h(
+            "thead",
+            null,
+            h(
+              "tr",
+              null,
+              ["Metric", `A ${name(data.a)}`, `B ${name(data.b)}`, "B − A", ""].map((text, at) =>
+                h("th", { scope: "col", class: at && at < 4 ? "right" : null, key: at }, text),
+              ),
+            ),
+          ),
+          h(
+            "tbody",
+            null,
+            rows.map((/** @type {any} */ row) =>
+              h(
+                "tr",
+                { key: row.name },
+                h("th", { scope: "row" }, row.name),
+                h("td", { class: "right figure" }, figure(row.a)),
+                h("td", { class: "right figure" }, figure(row.b)),
+                h(
+                  "td",
+                  { class: "right figure" },
+                  Number.isInteger(row.b - row.a) ? signed(row.b - row.a) : (row.b - row.a).toFixed(2),
+                ),
+                h(
+                  "td",
+                  { class: "bar-cell" },
+                  meter((Math.abs((row.b - row.a) / (Math.max(Math.abs(row.a), Math.abs(row.b)) || 1)) / most) * 0.97),
+                ),
+              ),
+            ),
+          ),
+        ),
+      )
+    : null;
 }
 
 /** @param {any} side */
@@ -102,14 +282,49 @@ function pods(a, b, kind, signal) {
   /** @param {string} side @returns {Record<string, string>} */
   const run = (side) => (side === "now" ? {} : { run: side });
   const link = (/** @type {any} */ row, /** @type {string} */ side) => podAddress(podOf(row.pod), run(side));
-  const side = (/** @type {string} */ text, /** @type {string} */ key, /** @type {string} */ which) => ({ key, title: text, width: "minmax(130px, 1fr)", render: (/** @type {any} */ row) => (row[key] ? nodeLink(row[key], 28) : h("a", { href: link(row, which), class: "badge wait" }, "… waits")) });
+  const side = (/** @type {string} */ text, /** @type {string} */ key, /** @type {string} */ which) => ({
+    key,
+    title: text,
+    width: "minmax(130px, 1fr)",
+    render: (/** @type {any} */ row) =>
+      row[key] ? nodeLink(row[key], 28) : h("a", { href: link(row, which), class: "badge wait" }, "… waits"),
+  });
   return new Grid({
-    label: "Pods that differ", signal, test: "compare-table", keyOf: (row) => row.pod, hrefOf: (row) => link(row, b === "now" || /:\/\//.test(b) ? "now" : b),
+    label: "Pods that differ",
+    signal,
+    test: "compare-table",
+    keyOf: (row) => row.pod,
+    hrefOf: (row) => link(row, b === "now" || /:\/\//.test(b) ? "now" : b),
     columns: [
-      { key: "pod", title: "Pod", width: "minmax(220px, 1.6fr)", render: (row) => h("a", { class: "name", href: link(row, "now"), title: row.pod }, cut(row.pod, 48)) },
-      side("Node in A", "a_node", a), side("Node in B", "b_node", b),
-      { key: "first", title: "First plugin that decides otherwise", width: "minmax(240px, 1.6fr)", render: (row) => (row.first_plugin ? h("span", null, row.first_plugin.name, h("span", { class: "figure faint" }, ` ${row.first_plugin.a ?? "–"} → ${row.first_plugin.b ?? "–"}`)) : h("span", { class: "faint" }, "the cluster was already another")) },
-      { key: "open", title: "Matrix", width: "140px", render: (row) => h("span", { class: "row" }, h("a", { href: link(row, a) }, "in A"), h("a", { href: link(row, b) }, "in B")) },
+      {
+        key: "pod",
+        title: "Pod",
+        width: "minmax(220px, 1.6fr)",
+        render: (row) => h("a", { class: "name", href: link(row, "now"), title: row.pod }, cut(row.pod, 48)),
+      },
+      side("Node in A", "a_node", a),
+      side("Node in B", "b_node", b),
+      {
+        key: "first",
+        title: "First plugin that decides otherwise",
+        width: "minmax(240px, 1.6fr)",
+        render: (row) =>
+          row.first_plugin
+            ? h(
+                "span",
+                null,
+                row.first_plugin.name,
+                h("span", { class: "figure faint" }, ` ${row.first_plugin.a ?? "–"} → ${row.first_plugin.b ?? "–"}`),
+              )
+            : h("span", { class: "faint" }, "the cluster was already another"),
+      },
+      {
+        key: "open",
+        title: "Matrix",
+        width: "140px",
+        render: (row) =>
+          h("span", { class: "row" }, h("a", { href: link(row, a) }, "in A"), h("a", { href: link(row, b) }, "in B")),
+      },
     ],
     load: (offset, limit, asked) => get("/compare", { a, b, kind, offset, limit }, asked),
     empty: () => h("div", { class: "empty" }, h("p", null, `No pod of this sort: ${counted(0, "difference")}.`)),

@@ -17,7 +17,12 @@ export async function open({ place, root, signal }) {
   try {
     data = await get("/config", {}, signal);
   } catch (problem) {
-    if (!signal.aborted) draw(root, h("h1", { class: "verdict" }, "Configuration"), failure(problem, () => location.reload()));
+    if (!signal.aborted)
+      draw(
+        root,
+        h("h1", { class: "verdict" }, "Configuration"),
+        failure(problem, () => location.reload()),
+      );
     return undefined;
   }
   const view = new ConfigView(root, data, signal, place);
@@ -37,7 +42,13 @@ class ConfigView {
     root.classList.add("full-height");
     this.head = h("div", null);
     this.side = h("section", { class: "panel side-panel", "aria-label": "What it means" });
-    this.editor = new Editor({ label: "Scheduler configuration in YAML", key: "config", text: data.text, hint: "No configuration was given: the defaults decide, as shown on the right.\nBegin with [Default] above, or type one.", onChange: () => void this.validate() });
+    this.editor = new Editor({
+      label: "Scheduler configuration in YAML",
+      key: "config",
+      text: data.text,
+      hint: "No configuration was given: the defaults decide, as shown on the right.\nBegin with [Default] above, or type one.",
+      onChange: () => void this.validate(),
+    });
     root.replaceChildren(this.head, h("div", { class: "split" }, this.editor.element, this.side));
     this.drawAll();
     if (this.editor.changed) void this.validate();
@@ -50,7 +61,11 @@ class ConfigView {
   }
 
   get view() {
-    return this.place.names.view ?? this.place.query.get("view") ?? (this.checked?.problems?.length ? "problems" : this.editor.changed ? "difference" : "effective");
+    return (
+      this.place.names.view ??
+      this.place.query.get("view") ??
+      (this.checked?.problems?.length ? "problems" : this.editor.changed ? "difference" : "effective")
+    );
   }
 
   async validate() {
@@ -58,7 +73,14 @@ class ConfigView {
     const { text } = this.editor;
     this.drawHead(true);
     try {
-      const answer = await (await send(`${API}/config/validate`, { method: "POST", body: text, type: "application/yaml", signal: this.signal })).json();
+      const answer = await (
+        await send(`${API}/config/validate`, {
+          method: "POST",
+          body: text,
+          type: "application/yaml",
+          signal: this.signal,
+        })
+      ).json();
       if (mine !== this.checks) return;
       this.checked = answer;
       this.problem = null;
@@ -79,36 +101,128 @@ class ConfigView {
   drawHead(checking) {
     const problems = this.checked?.problems ?? [];
     const { changed } = this.editor;
-    const words = !changed ? "This is what decides now" : problems.length ? `${counted(problems.length, "problem")}, not applied` : this.checked ? `Valid${this.checked.difference?.length ? `, ${counted(this.checked.difference.length, "difference")} to what decides now` : ", the same as what decides now"}; not applied yet` : "Not checked yet";
+    const words = !changed
+      ? "This is what decides now"
+      : problems.length
+        ? `${counted(problems.length, "problem")}, not applied`
+        : this.checked
+          ? `Valid${this.checked.difference?.length ? `, ${counted(this.checked.difference.length, "difference")} to what decides now` : ", the same as what decides now"}; not applied yet`
+          : "Not checked yet";
     const bad = problems.length > 0 || this.problem !== null;
-    draw(this.head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, words, checking ? h("span", { class: "faint" }, " checking…") : null),
-      h("button", { type: "button", class: "button", "data-test": "try-fork", disabled: !changed || bad, onclick: () => void this.fork() }, "Try in a fork"),
-      h("button", { type: "button", class: "button primary", "data-test": "apply", disabled: !changed || bad || !this.checked, title: bad ? "Off until it is valid" : changed ? null : "Nothing was changed", onclick: () => void this.apply() }, "Apply"),
-      h("button", { type: "button", class: "button", "data-test": "revert", disabled: !changed, onclick: () => this.revert() }, "Revert"),
-      h("button", { type: "button", class: "button quiet", onclick: () => void this.takeDefault() }, "Default"), h("a", { class: "button quiet", href: to("plugins") }, "Plugins"), copyMenu({ json: "/bayplan/v1/config" })),
-    this.editor.restored ? h("p", { class: "faint small" }, "This is your draft from before; Revert brings back what decides now.") : null);
+    draw(
+      this.head,
+      h(
+        "div",
+        { class: "head" },
+        h(
+          "h1",
+          { class: "verdict", "data-test": "verdict" },
+          words,
+          checking ? h("span", { class: "faint" }, " checking…") : null,
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "button",
+            "data-test": "try-fork",
+            disabled: !changed || bad,
+            onclick: () => void this.fork(),
+          },
+          "Try in a fork",
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "button primary",
+            "data-test": "apply",
+            disabled: !changed || bad || !this.checked,
+            title: bad ? "Off until it is valid" : changed ? null : "Nothing was changed",
+            onclick: () => void this.apply(),
+          },
+          "Apply",
+        ),
+        h(
+          "button",
+          { type: "button", class: "button", "data-test": "revert", disabled: !changed, onclick: () => this.revert() },
+          "Revert",
+        ),
+        h("button", { type: "button", class: "button quiet", onclick: () => void this.takeDefault() }, "Default"),
+        h("a", { class: "button quiet", href: to("plugins") }, "Plugins"),
+        copyMenu({ json: "/bayplan/v1/config" }),
+      ),
+      this.editor.restored
+        ? h("p", { class: "faint small" }, "This is your draft from before; Revert brings back what decides now.")
+        : null,
+    );
   }
 
   drawSide() {
     const { view, checked } = this;
     const problems = checked?.problems ?? [];
     const link = (/** @type {string} */ name) => to("config", { view: name });
-    draw(this.side, tabs("About this configuration", [{ key: "problems", text: `Problems${problems.length ? ` ${problems.length}` : ""}`, href: link("problems") }, { key: "effective", text: "Effective", href: link("effective") }, { key: "difference", text: "Difference", href: link("difference") }], view),
+    draw(
+      this.side,
+      tabs(
+        "About this configuration",
+        [
+          { key: "problems", text: `Problems${problems.length ? ` ${problems.length}` : ""}`, href: link("problems") },
+          { key: "effective", text: "Effective", href: link("effective") },
+          { key: "difference", text: "Difference", href: link("difference") },
+        ],
+        view,
+      ),
       this.problem ? failure(this.problem, () => void this.validate()) : null,
-      view === "problems" ? (problems.length ? problemList(problems, this.editor) : h("p", { class: "calm" }, this.editor.changed && !checked ? "Not checked yet." : "No problems."))
-        : view === "difference" ? this.difference() : effective(checked?.extension_points ?? (problems.length ? null : this.data.extension_points), this.place.query.get("plugin")));
+      view === "problems"
+        ? problems.length
+          ? problemList(problems, this.editor)
+          : h("p", { class: "calm" }, this.editor.changed && !checked ? "Not checked yet." : "No problems.")
+        : view === "difference"
+          ? this.difference()
+          : effective(
+              checked?.extension_points ?? (problems.length ? null : this.data.extension_points),
+              this.place.query.get("plugin"),
+            ),
+    );
   }
 
   difference() {
     const lines = this.checked?.difference ?? [];
     if (!this.editor.changed) return h("p", { class: "calm" }, "The text is what decides now.");
-    if (!this.checked || this.checked.problems?.length) return h("p", { class: "calm" }, "There is no difference to tell while the text has problems.");
-    return h("div", null, lines.length ? h("ul", { class: "difference", "data-test": "difference" }, lines.map((/** @type {string} */ line) => h("li", { key: line }, line))) : h("p", { class: "calm" }, "It would decide the same."), this.checked.will ? h("p", { class: "faint" }, this.checked.will) : null);
+    if (!this.checked || this.checked.problems?.length)
+      return h("p", { class: "calm" }, "There is no difference to tell while the text has problems.");
+    return h(
+      "div",
+      null,
+      lines.length
+        ? h(
+            "ul",
+            { class: "difference", "data-test": "difference" },
+            lines.map((/** @type {string} */ line) => h("li", { key: line }, line)),
+          )
+        : h("p", { class: "calm" }, "It would decide the same."),
+      this.checked.will ? h("p", { class: "faint" }, this.checked.will) : null,
+    );
   }
 
   async apply() {
     const lines = this.checked?.difference ?? [];
-    const sure = await ask({ title: "Apply this configuration?", text: [lines.length ? h("ul", null, lines.slice(0, 8).map((/** @type {string} */ line) => h("li", null, line)), lines.length > 8 ? h("li", null, `and ${count(lines.length - 8)} more`) : null) : "Nothing that decides would change.", this.checked?.will ? h("p", null, this.checked.will) : ""], yes: "Apply" });
+    const sure = await ask({
+      title: "Apply this configuration?",
+      text: [
+        lines.length
+          ? h(
+              "ul",
+              null,
+              lines.slice(0, 8).map((/** @type {string} */ line) => h("li", null, line)),
+              lines.length > 8 ? h("li", null, `and ${count(lines.length - 8)} more`) : null,
+            )
+          : "Nothing that decides would change.",
+        this.checked?.will ? h("p", null, this.checked.will) : "",
+      ],
+      yes: "Apply",
+    });
     if (!sure) return;
     const { text } = this.editor;
     try {
@@ -116,7 +230,10 @@ class ConfigView {
     } catch (problem) {
       this.problem = problem;
       const problems = /** @type {any} */ (problem).facts?.problems ?? [];
-      if (problems.length) { this.checked = { ...this.checked, problems }; this.editor.mark(problems); }
+      if (problems.length) {
+        this.checked = { ...this.checked, problems };
+        this.editor.mark(problems);
+      }
       this.drawAll();
       return;
     }
@@ -149,10 +266,17 @@ class ConfigView {
 
   async takeDefault() {
     await perform("Default", async () => {
-      const answer = await send(`${API}/config/default`, { signal: this.signal, accept: "application/json, application/yaml" });
+      const answer = await send(`${API}/config/default`, {
+        signal: this.signal,
+        accept: "application/json, application/yaml",
+      });
       const body = await answer.text();
       let text = body;
-      try { text = JSON.parse(body).text ?? body; } catch { /* It came as YAML. */ }
+      try {
+        text = JSON.parse(body).text ?? body;
+      } catch {
+        /* It came as YAML. */
+      }
       this.editor.area.value = text;
       this.editor.keep();
       this.editor.drawGutter();
@@ -165,10 +289,41 @@ class ConfigView {
 /** What each extension point runs. @param {any} profiles @param {string | null} marked */
 function effective(profiles, marked) {
   if (!profiles) return h("p", { class: "calm" }, "Told when the text has no problems.");
-  return h("div", { class: "effective", "data-test": "effective" }, Object.entries(profiles).map(([profile, points]) => h("section", { key: profile }, h("h2", { class: "name" }, profile),
-    h("dl", null, Object.entries(/** @type {Record<string, any[]>} */ (points)).filter(([, plugins]) => plugins.length).flatMap(([point, plugins]) => [h("dt", null, point), h("dd", null, plugins.map((plugin) => {
-      const from = [plugin.from, plugin.line ? `line ${plugin.line}` : ""].filter(Boolean).join(", ");
-      return h("span", { class: `tag${/default/.test(plugin.from ?? "default") ? "" : " set"}${plugin.plugin === marked ? " chosen" : ""}`, key: plugin.plugin, title: from || null }, plugin.plugin, plugin.weight ? h("span", { class: "faint" }, ` ×${plugin.weight}`) : null);
-    }))])))));
+  return h(
+    "div",
+    { class: "effective", "data-test": "effective" },
+    Object.entries(profiles).map(([profile, points]) =>
+      h(
+        "section",
+        { key: profile },
+        h("h2", { class: "name" }, profile),
+        h(
+          "dl",
+          null,
+          Object.entries(/** @type {Record<string, any[]>} */ (points))
+            .filter(([, plugins]) => plugins.length)
+            .flatMap(([point, plugins]) => [
+              h("dt", null, point),
+              h(
+                "dd",
+                null,
+                plugins.map((plugin) => {
+                  const from = [plugin.from, plugin.line ? `line ${plugin.line}` : ""].filter(Boolean).join(", ");
+                  return h(
+                    "span",
+                    {
+                      class: `tag${/default/.test(plugin.from ?? "default") ? "" : " set"}${plugin.plugin === marked ? " chosen" : ""}`,
+                      key: plugin.plugin,
+                      title: from || null,
+                    },
+                    plugin.plugin,
+                    plugin.weight ? h("span", { class: "faint" }, ` ×${plugin.weight}`) : null,
+                  );
+                }),
+              ),
+            ]),
+        ),
+      ),
+    ),
+  );
 }
-

@@ -18,14 +18,20 @@ export async function open({ place, root, signal }) {
   title("Create");
   const { query } = place;
   const kind = query.get("kind") ?? "Pod";
-  let template = TEMPLATES.find((each) => each.name === query.get("template")) ?? TEMPLATES.find((each) => each.kind === kind) ?? TEMPLATES[0];
+  let template =
+    TEMPLATES.find((each) => each.name === query.get("template")) ??
+    TEMPLATES.find((each) => each.kind === kind) ??
+    TEMPLATES[0];
   let text = template.text;
   const like = query.get("like");
   if (like) text = (await likeText(like, signal)) ?? text;
   const key = like ? `new.${like}` : `new.${template.name}`;
   const view = new CreateView(root, template, text, key, Number(query.get("count")) || 1, Boolean(like), signal);
   return (/** @type {import("../address.js").Place} */ next) => {
-    template = TEMPLATES.find((each) => each.name === next.query.get("template")) ?? TEMPLATES.find((each) => each.kind === next.query.get("kind")) ?? template;
+    template =
+      TEMPLATES.find((each) => each.name === next.query.get("template")) ??
+      TEMPLATES.find((each) => each.kind === next.query.get("kind")) ??
+      template;
     view.take(template);
   };
 }
@@ -50,7 +56,11 @@ function asTemplate(text, name) {
     const indent = line.search(/\S/);
     if (skip >= 0 && (indent > skip || (indent === skip && line.trim().startsWith("- ")))) continue;
     skip = -1;
-    if (/^(status|  (uid|resourceVersion|creationTimestamp|generation|managedFields|ownerReferences|selfLink|nodeName|generateName)):/.test(line)) {
+    if (
+      /^(status|  (uid|resourceVersion|creationTimestamp|generation|managedFields|ownerReferences|selfLink|nodeName|generateName)):/.test(
+        line,
+      )
+    ) {
       skip = indent;
       continue;
     }
@@ -168,14 +178,93 @@ class CreateView {
     if (!editor) return;
     const refused = (result ?? checked)?.refused ?? 0;
     const ready = checked && !refused;
-    const words = result ? `${counted(result.created, "object")} created${result.refused ? `, ${count(result.refused)} refused` : ""}` : ready ? `${counted(checked.created ?? checked.items.length, "object")} can be created` : checked ? `${counted(refused, "object")} would be refused` : "Create objects";
-    draw(this.head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, words),
-      h("label", { class: "check" }, "how many", h("input", { type: "number", class: "field number", min: 1, max: MOST_COUNT, value: String(this.amount), "aria-label": "How many", "data-test": "count", disabled: !/\{n\}/.test(editor.text), title: "{n} in the text becomes 1, 2, 3 …", oninput: (/** @type {Event} */ event) => this.setAmount(/** @type {HTMLInputElement} */ (event.target)) })),
-      h("button", { type: "button", class: "button primary", "data-test": "create", disabled: !ready, title: ready ? null : "Off until the server would take it", onclick: () => void this.create() }, "Create"),
-      h("button", { type: "button", class: "button", disabled: !editor.changed, onclick: () => { editor.set(editor.original); void this.check(); } }, "Start over")));
+    const words = result
+      ? `${counted(result.created, "object")} created${result.refused ? `, ${count(result.refused)} refused` : ""}`
+      : ready
+        ? `${counted(checked.created ?? checked.items.length, "object")} can be created`
+        : checked
+          ? `${counted(refused, "object")} would be refused`
+          : "Create objects";
+    draw(
+      this.head,
+      h(
+        "div",
+        { class: "head" },
+        h("h1", { class: "verdict", "data-test": "verdict" }, words),
+        h(
+          "label",
+          { class: "check" },
+          "how many",
+          h("input", {
+            type: "number",
+            class: "field number",
+            min: 1,
+            max: MOST_COUNT,
+            value: String(this.amount),
+            "aria-label": "How many",
+            "data-test": "count",
+            disabled: !/\{n\}/.test(editor.text),
+            title: "{n} in the text becomes 1, 2, 3 …",
+            oninput: (/** @type {Event} */ event) => this.setAmount(/** @type {HTMLInputElement} */ (event.target)),
+          }),
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "button primary",
+            "data-test": "create",
+            disabled: !ready,
+            title: ready ? null : "Off until the server would take it",
+            onclick: () => void this.create(),
+          },
+          "Create",
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "button",
+            disabled: !editor.changed,
+            onclick: () => {
+              editor.set(editor.original);
+              void this.check();
+            },
+          },
+          "Start over",
+        ),
+      ),
+    );
     const kinds = [...new Set(TEMPLATES.map((each) => each.kind))];
-    draw(this.tools, h("div", { class: "tools" }, h("span", { class: "tool-label" }, "template"), this.like ? h("span", { class: "chip" }, "like an existing pod") : null,
-      kinds.map((kind) => h("span", { class: "choice", key: kind, role: "group", "aria-label": kind }, TEMPLATES.filter((each) => each.kind === kind).map((each) => h("button", { type: "button", key: each.name, "aria-pressed": String(!this.like && each === this.template), title: `${kind}: ${each.what}`, "data-value": each.name, onclick: () => this.choose(each) }, label(each)))))));
+    draw(
+      this.tools,
+      h(
+        "div",
+        { class: "tools" },
+        h("span", { class: "tool-label" }, "template"),
+        this.like ? h("span", { class: "chip" }, "like an existing pod") : null,
+        kinds.map((kind) =>
+          h(
+            "span",
+            { class: "choice", key: kind, role: "group", "aria-label": kind },
+            TEMPLATES.filter((each) => each.kind === kind).map((each) =>
+              h(
+                "button",
+                {
+                  type: "button",
+                  key: each.name,
+                  "aria-pressed": String(!this.like && each === this.template),
+                  title: `${kind}: ${each.what}`,
+                  "data-value": each.name,
+                  onclick: () => this.choose(each),
+                },
+                label(each),
+              ),
+            ),
+          ),
+        ),
+      ),
+    );
     this.drawSide();
   }
 
@@ -196,30 +285,90 @@ class CreateView {
     if (!editor) return;
     if (problem) {
       const problems = /** @type {any} */ (problem).facts?.problems ?? [];
-      draw(this.side, h("h2", null, "Refused"), failure(problem, null), problems.length ? problemList(problems, editor) : null);
+      draw(
+        this.side,
+        h("h2", null, "Refused"),
+        failure(problem, null),
+        problems.length ? problemList(problems, editor) : null,
+      );
       return;
     }
     const answer = result ?? checked;
     if (!answer) {
-      draw(this.side, h("h2", null, "The server checks as you type"), h("p", { class: "faint" }, "Several documents are separated by a line with ---. Files can be dropped here."));
+      draw(
+        this.side,
+        h("h2", null, "The server checks as you type"),
+        h("p", { class: "faint" }, "Several documents are separated by a line with ---. Files can be dropped here."),
+      );
       return;
     }
     const problems = problemsOf(answer);
-    draw(this.side, h("h2", null, result ? "Created" : "What would be created"), problems.length ? problemList(problems, editor) : null,
-      h("table", { class: "list", "data-test": "created" }, h("tbody", null, answer.items.slice(0, MOST_SHOWN).map((/** @type {any} */ item) => h("tr", { key: `${item.index}` }, h("td", { class: "tight" }, item.action === "refused" ? h("span", { class: "badge bad" }, "✕ refused") : h("span", { class: "badge ok" }, result ? "✓ created" : "✓ fine")), h("td", { class: "tight" }, item.kind), h("td", null, objectLink(item, Boolean(result))))))),
-      answer.items.length > MOST_SHOWN ? h("p", { class: "faint" }, `and ${count(answer.items.length - MOST_SHOWN)} more`) : null,
-      result && result.created ? h("p", { class: "row" }, h("a", { class: "button", href: to("pods", { sort: "-created_at" }) }, "Newest pods"), h("a", { class: "button", href: to("") }, "Overview")) : null);
+    draw(
+      this.side,
+      h("h2", null, result ? "Created" : "What would be created"),
+      problems.length ? problemList(problems, editor) : null,
+      h(
+        "table",
+        { class: "list", "data-test": "created" },
+        h(
+          "tbody",
+          null,
+          answer.items
+            .slice(0, MOST_SHOWN)
+            .map((/** @type {any} */ item) =>
+              h(
+                "tr",
+                { key: `${item.index}` },
+                h(
+                  "td",
+                  { class: "tight" },
+                  item.action === "refused"
+                    ? h("span", { class: "badge bad" }, "✕ refused")
+                    : h("span", { class: "badge ok" }, result ? "✓ created" : "✓ fine"),
+                ),
+                h("td", { class: "tight" }, item.kind),
+                h("td", null, objectLink(item, Boolean(result))),
+              ),
+            ),
+        ),
+      ),
+      answer.items.length > MOST_SHOWN
+        ? h("p", { class: "faint" }, `and ${count(answer.items.length - MOST_SHOWN)} more`)
+        : null,
+      result && result.created
+        ? h(
+            "p",
+            { class: "row" },
+            h("a", { class: "button", href: to("pods", { sort: "-created_at" }) }, "Newest pods"),
+            h("a", { class: "button", href: to("") }, "Overview"),
+          )
+        : null,
+    );
   }
 }
 
 /** @param {import("../templates.js").Template} template */
 function label(template) {
-  return template.name.toLowerCase() === template.kind.toLowerCase() || template.kind !== "Pod" && template.kind !== "Node" ? template.kind.replace(/([a-z])([A-Z])/g, "$1 $2") : `${template.kind}: ${template.name}`;
+  return template.name.toLowerCase() === template.kind.toLowerCase() ||
+    (template.kind !== "Pod" && template.kind !== "Node")
+    ? template.kind.replace(/([a-z])([A-Z])/g, "$1 $2")
+    : `${template.kind}: ${template.name}`;
 }
 
 /** @param {any} answer */
 function problemsOf(answer) {
-  return answer.items.flatMap((/** @type {any} */ item) => (item.action !== "refused" ? [] : item.problems?.length ? item.problems.map((/** @type {any} */ problem) => ({ line: problem.line ?? item.line, path: problem.path, message: problem.message, hint: problem.hint })) : [{ line: item.line, path: `${item.kind ?? ""} ${item.name ?? ""}`.trim(), message: item.message }]));
+  return answer.items.flatMap((/** @type {any} */ item) =>
+    item.action !== "refused"
+      ? []
+      : item.problems?.length
+        ? item.problems.map((/** @type {any} */ problem) => ({
+            line: problem.line ?? item.line,
+            path: problem.path,
+            message: problem.message,
+            hint: problem.hint,
+          }))
+        : [{ line: item.line, path: `${item.kind ?? ""} ${item.name ?? ""}`.trim(), message: item.message }],
+  );
 }
 
 /** @param {any} item @param {boolean} exists */
@@ -230,4 +379,3 @@ function objectLink(item, exists) {
   if (item.kind === "Node") return h("a", { class: "name", href: to("nodes", item.name) }, words);
   return h("span", { class: "name" }, words);
 }
-

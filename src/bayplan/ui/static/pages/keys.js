@@ -8,6 +8,34 @@ import { title } from "../shell.js";
 export function open({ root }) {
   title("Keys");
   const groups = [...new Set(KEYS.map(([group]) => group))];
-  draw(root, h("h1", { class: "verdict", "data-test": "verdict" }, "Everything can be done by keyboard"), h("div", { class: "key-groups" }, groups.map((group) => h("section", { class: "panel", key: group }, h("h2", null, group),
-    h("dl", { class: "facts" }, KEYS.filter(([each]) => each === group).flatMap(([, keys, what]) => [h("dt", null, keys.split(" ").map((key, at) => [at ? " " : "", h("kbd", null, key)]).flat()), h("dd", null, what)]))))));
+  draw(
+    root,
+    h("h1", { class: "verdict", "data-test": "verdict" }, "Everything can be done by keyboard"),
+    h(
+      "div",
+      { class: "key-groups" },
+      groups.map((group) =>
+        h(
+          "section",
+          { class: "panel", key: group },
+          h("h2", null, group),
+          h(
+            "dl",
+            { class: "facts" },
+            KEYS.filter(([each]) => each === group).flatMap(([, keys, what]) => [
+              h(
+                "dt",
+                null,
+                keys
+                  .split(" ")
+                  .map((key, at) => [at ? " " : "", h("kbd", null, key)])
+                  .flat(),
+              ),
+              h("dd", null, what),
+            ]),
+          ),
+        ),
+      ),
+    ),
+  );
 }

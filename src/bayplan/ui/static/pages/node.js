@@ -20,17 +20,29 @@ export function open({ place, root, signal }) {
   /** @type {any} */
   let node = null;
   /** @type {() => Promise<void>} */
-  const load = filled(body, () => get(`/nodes${path(name)}`, {}, signal), (data) => {
-    node = data;
-    return parts(data, load);
-  }, { signal, lines: 10 });
+  const load = filled(
+    body,
+    () => get(`/nodes${path(name)}`, {}, signal),
+    (data) => {
+      node = data;
+      return parts(data, load);
+    },
+    { signal, lines: 10 },
+  );
   void load();
   let waits = 0;
-  subscribe("pods", () => {
-    // At most once in two seconds: a node's page is read, not watched.
-    if (waits) return;
-    waits = window.setTimeout(() => { waits = 0; void load(); }, 2000);
-  }, signal);
+  subscribe(
+    "pods",
+    () => {
+      // At most once in two seconds: a node's page is read, not watched.
+      if (waits) return;
+      waits = window.setTimeout(() => {
+        waits = 0;
+        void load();
+      }, 2000);
+    },
+    signal,
+  );
   onReturn(load, signal);
   signal.addEventListener("abort", () => clearTimeout(waits));
   bind({ e: () => go(editAddress(name)), d: () => node && void removeNode(name, node.pods.length).then(load) }, signal);
@@ -48,47 +60,172 @@ function parts(node, again) {
   const onNode = Array.isArray(pods) ? pods.length : pods;
   return [
     h("p", { class: "crumbs" }, h("a", { href: to("nodes") }, "Nodes"), " / ", h("span", { class: "name" }, node.name)),
-    h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, node.sentence),
-      h("button", { type: "button", class: "button", "data-test": "cordon", onclick: () => void cordon(node.name, !node.cordoned).then(again) }, node.cordoned ? "Uncordon" : "Cordon"),
-      h("button", { type: "button", class: "button", "data-test": "drain", onclick: () => void drain(node.name, onNode).then(again) }, "Drain"),
+    h(
+      "div",
+      { class: "head" },
+      h("h1", { class: "verdict", "data-test": "verdict" }, node.sentence),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button",
+          "data-test": "cordon",
+          onclick: () => void cordon(node.name, !node.cordoned).then(again),
+        },
+        node.cordoned ? "Uncordon" : "Cordon",
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button",
+          "data-test": "drain",
+          onclick: () => void drain(node.name, onNode).then(again),
+        },
+        "Drain",
+      ),
       h("a", { class: "button", href: editAddress(node.name) }, "Edit"),
-      h("button", { type: "button", class: "button danger", "data-test": "delete", onclick: () => void removeNode(node.name, onNode).then((gone) => gone && go(to("nodes"))) }, "Delete"),
-      copyMenu({ json: `/bayplan/v1/nodes${path(node.name)}`, kubectl: `kubectl describe node ${node.name}` })),
-    h("p", { class: "facts-line" }, node.ready === false ? badge("error", "not ready") : badge("ready"), node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
-      node.zone ? h("span", null, "zone ", h("a", { href: to("nodes", { zone: node.zone }) }, node.zone)) : null, node.pool ? h("span", null, "pool ", h("a", { href: to("nodes", { pool: node.pool }) }, node.pool)) : null,
-      h("span", { class: "faint" }, `made ${age(node.created_at, now())} ago`), node.nearest_miss ? h("span", null, `${counted(node.nearest_miss, "waiting pod")} would fit here next`) : null),
-    h("div", { class: "columns" },
-      h("div", { class: "stack" }, roomPanel(node, resources), rejectedPanel(node), labelPanel(node), eventPanel(node.events ?? [])),
-      h("div", { class: "stack" }, podPanel(node, Array.isArray(pods) ? pods : []))),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button danger",
+          "data-test": "delete",
+          onclick: () => void removeNode(node.name, onNode).then((gone) => gone && go(to("nodes"))),
+        },
+        "Delete",
+      ),
+      copyMenu({ json: `/bayplan/v1/nodes${path(node.name)}`, kubectl: `kubectl describe node ${node.name}` }),
+    ),
+    h(
+      "p",
+      { class: "facts-line" },
+      node.ready === false ? badge("error", "not ready") : badge("ready"),
+      node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
+      node.zone ? h("span", null, "zone ", h("a", { href: to("nodes", { zone: node.zone }) }, node.zone)) : null,
+      node.pool ? h("span", null, "pool ", h("a", { href: to("nodes", { pool: node.pool }) }, node.pool)) : null,
+      h("span", { class: "faint" }, `made ${age(node.created_at, now())} ago`),
+      node.nearest_miss ? h("span", null, `${counted(node.nearest_miss, "waiting pod")} would fit here next`) : null,
+    ),
+    h(
+      "div",
+      { class: "columns" },
+      h(
+        "div",
+        { class: "stack" },
+        roomPanel(node, resources),
+        rejectedPanel(node),
+        labelPanel(node),
+        eventPanel(node.events ?? []),
+      ),
+      h("div", { class: "stack" }, podPanel(node, Array.isArray(pods) ? pods : [])),
+    ),
   ];
 }
 
 /** @param {any} node @param {string[]} resources */
 function roomPanel(node, resources) {
-  return h("section", { class: "panel" }, h("h2", null, "Room"), h("table", { class: "list" },
-    h("thead", null, h("tr", null, ["Resource", "Asked", "", "Asked", "Free", "Allocatable"].map((text, at) => h("th", { scope: "col", class: at > 2 ? "right" : at === 1 ? "bar-cell" : null, key: at }, at === 3 ? "Amount" : text)))),
-    h("tbody", null, resources.map((name) => {
-      const asked = node.requested?.[name] ?? 0;
-      const share = asked / node.allocatable[name];
-      return h("tr", { key: name }, h("th", { scope: "row" }, resource(name)), h("td", { class: "bar-cell" }, meter(share)), h("td", { class: "right figure" }, percent(share)), h("td", { class: "right figure" }, amount(name, asked)),
-        h("td", { class: "right figure" }, amount(name, node.free?.[name] ?? node.allocatable[name] - asked)), h("td", { class: "right figure" }, amount(name, node.allocatable[name])));
-    }))));
+  return h(
+    "section",
+    { class: "panel" },
+    h("h2", null, "Room"),
+    h(
+      "table",
+      { class: "list" },
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          ["Resource", "Asked", "", "Asked", "Free", "Allocatable"].map((text, at) =>
+            h(
+              "th",
+              { scope: "col", class: at > 2 ? "right" : at === 1 ? "bar-cell" : null, key: at },
+              at === 3 ? "Amount" : text,
+            ),
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        resources.map((name) => {
+          const asked = node.requested?.[name] ?? 0;
+          const share = asked / node.allocatable[name];
+          return h(
+            "tr",
+            { key: name },
+            h("th", { scope: "row" }, resource(name)),
+            h("td", { class: "bar-cell" }, meter(share)),
+            h("td", { class: "right figure" }, percent(share)),
+            h("td", { class: "right figure" }, amount(name, asked)),
+            h("td", { class: "right figure" }, amount(name, node.free?.[name] ?? node.allocatable[name] - asked)),
+            h("td", { class: "right figure" }, amount(name, node.allocatable[name])),
+          );
+        }),
+      ),
+    ),
+  );
 }
 
 /** @param {any} node */
 function rejectedPanel(node) {
-  const rejected = Array.isArray(node.rejected) ? node.rejected : Object.entries(node.rejected ?? {}).map(([text, pods]) => ({ text, pods }));
-  return h("section", { class: "panel" }, h("h2", null, "Whom it turned away"), h("p", { class: "faint small" }, "Waiting pods by what this node failed in their last attempt."),
-    rejected.length ? h("table", { class: "list" }, h("tbody", null, rejected.map((/** @type {any} */ row) => h("tr", { key: row.text }, h("td", null, h("a", { href: to("pods", { reason: row.text }) }, row.text)), h("td", { class: "right figure" }, counted(row.pods, "pod"))))))
-      : h("p", { class: "calm" }, "No waiting pod was turned away by this node."));
+  const rejected = Array.isArray(node.rejected)
+    ? node.rejected
+    : Object.entries(node.rejected ?? {}).map(([text, pods]) => ({ text, pods }));
+  return h(
+    "section",
+    { class: "panel" },
+    h("h2", null, "Whom it turned away"),
+    h("p", { class: "faint small" }, "Waiting pods by what this node failed in their last attempt."),
+    rejected.length
+      ? h(
+          "table",
+          { class: "list" },
+          h(
+            "tbody",
+            null,
+            rejected.map((/** @type {any} */ row) =>
+              h(
+                "tr",
+                { key: row.text },
+                h("td", null, h("a", { href: to("pods", { reason: row.text }) }, row.text)),
+                h("td", { class: "right figure" }, counted(row.pods, "pod")),
+              ),
+            ),
+          ),
+        )
+      : h("p", { class: "calm" }, "No waiting pod was turned away by this node."),
+  );
 }
 
 /** @param {any} node */
 function labelPanel(node) {
   const labels = Object.entries(node.labels ?? {});
-  return h("section", { class: "panel" }, h("h2", null, "Taints and labels"),
-    (node.taints ?? []).length ? h("p", null, node.taints.map((/** @type {string} */ taint) => h("span", { class: "tag wait-tag", key: taint }, taint))) : h("p", { class: "faint" }, "No taints."),
-    h("div", { class: "tags" }, labels.map(([key, value]) => h("a", { class: "tag", key, href: to("nodes", { label: `${key}=${value}` }), title: `${key}=${value}` }, `${cut(key, 40)}=${cut(String(value), 32)}`))));
+  return h(
+    "section",
+    { class: "panel" },
+    h("h2", null, "Taints and labels"),
+    (node.taints ?? []).length
+      ? h(
+          "p",
+          null,
+          node.taints.map((/** @type {string} */ taint) => h("span", { class: "tag wait-tag", key: taint }, taint)),
+        )
+      : h("p", { class: "faint" }, "No taints."),
+    h(
+      "div",
+      { class: "tags" },
+      labels.map(([key, value]) =>
+        h(
+          "a",
+          { class: "tag", key, href: to("nodes", { label: `${key}=${value}` }), title: `${key}=${value}` },
+          `${cut(key, 40)}=${cut(String(value), 32)}`,
+        ),
+      ),
+    ),
+  );
 }
 
 /** @param {any[]} events */
@@ -99,17 +236,98 @@ export function eventPanel(events) {
 /** @param {any[]} events */
 export function eventTable(events) {
   if (!events.length) return h("p", { class: "calm" }, "No events.");
-  return h("table", { class: "list events", "data-test": "events" }, h("thead", null, h("tr", null, ["Last seen", "Type", "Reason", "Note", "Times"].map((text) => h("th", { scope: "col", key: text, class: text === "Times" ? "right" : null }, text)))),
-    h("tbody", null, events.map((event, at) => h("tr", { key: `${event.reason}${at}` }, h("td", { class: "figure faint" }, time(event.last_at ?? event.first_at)), h("td", null, event.type === "Warning" ? h("span", { class: "badge wait" }, "… Warning") : h("span", { class: "faint" }, event.type)),
-      h("td", null, event.reason), h("td", { class: "wrap" }, event.note), h("td", { class: "right figure" }, count(event.count ?? 1))))));
+  return h(
+    "table",
+    { class: "list events", "data-test": "events" },
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        ["Last seen", "Type", "Reason", "Note", "Times"].map((text) =>
+          h("th", { scope: "col", key: text, class: text === "Times" ? "right" : null }, text),
+        ),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      events.map((event, at) =>
+        h(
+          "tr",
+          { key: `${event.reason}${at}` },
+          h("td", { class: "figure faint" }, time(event.last_at ?? event.first_at)),
+          h(
+            "td",
+            null,
+            event.type === "Warning"
+              ? h("span", { class: "badge wait" }, "… Warning")
+              : h("span", { class: "faint" }, event.type),
+          ),
+          h("td", null, event.reason),
+          h("td", { class: "wrap" }, event.note),
+          h("td", { class: "right figure" }, count(event.count ?? 1)),
+        ),
+      ),
+    ),
+  );
 }
 
 /** @param {any} node @param {any[]} pods */
 function podPanel(node, pods) {
-  return h("section", { class: "panel" }, h("div", { class: "row" }, h("h2", { class: "grow" }, `${counted(pods.length, "pod")} here`), h("a", { href: to("pods", { node: node.name }) }, "As a list")),
-    pods.length ? h("table", { class: "list", "data-test": "node-pods" }, h("thead", null, h("tr", null, h("th", { scope: "col" }, "Pod"), h("th", { scope: "col", class: "right" }, "CPU"), h("th", { scope: "col", class: "right" }, "Memory"), h("th", { scope: "col", class: "right" }, "Priority"), h("th", { scope: "col", class: "right" }, "Age"))),
-      h("tbody", null, pods.slice(0, 100).map((pod) => h("tr", { key: `${pod.namespace}/${pod.name}`, class: "linked", onclick: () => go(podAddress(pod)) }, h("td", null, podLink(pod, { most: 40 })), h("td", { class: "right figure" }, amount("cpu", pod.cpu)), h("td", { class: "right figure" }, amount("memory", pod.memory)), h("td", { class: "right figure" }, count(pod.priority)), h("td", { class: "right figure" }, age(pod.created_at, now()))))))
+  return h(
+    "section",
+    { class: "panel" },
+    h(
+      "div",
+      { class: "row" },
+      h("h2", { class: "grow" }, `${counted(pods.length, "pod")} here`),
+      h("a", { href: to("pods", { node: node.name }) }, "As a list"),
+    ),
+    pods.length
+      ? h(
+          "table",
+          { class: "list", "data-test": "node-pods" },
+          h(
+            "thead",
+            null,
+            h(
+              "tr",
+              null,
+              h("th", { scope: "col" }, "Pod"),
+              h("th", { scope: "col", class: "right" }, "CPU"),
+              h("th", { scope: "col", class: "right" }, "Memory"),
+              h("th", { scope: "col", class: "right" }, "Priority"),
+              h("th", { scope: "col", class: "right" }, "Age"),
+            ),
+          ),
+          h(
+            "tbody",
+            null,
+            pods
+              .slice(0, 100)
+              .map((pod) =>
+                h(
+                  "tr",
+                  { key: `${pod.namespace}/${pod.name}`, class: "linked", onclick: () => go(podAddress(pod)) },
+                  h("td", null, podLink(pod, { most: 40 })),
+                  h("td", { class: "right figure" }, amount("cpu", pod.cpu)),
+                  h("td", { class: "right figure" }, amount("memory", pod.memory)),
+                  h("td", { class: "right figure" }, count(pod.priority)),
+                  h("td", { class: "right figure" }, age(pod.created_at, now())),
+                ),
+              ),
+          ),
+        )
       : h("p", { class: "calm" }, "No pods run here."),
-    pods.length > 100 ? h("p", { class: "faint" }, `The first 100 of ${count(pods.length)}. `, h("a", { href: to("pods", { node: node.name }) }, "All of them")) : null);
+    pods.length > 100
+      ? h(
+          "p",
+          { class: "faint" },
+          `The first 100 of ${count(pods.length)}. `,
+          h("a", { href: to("pods", { node: node.name }) }, "All of them"),
+        )
+      : null,
+  );
 }
-

@@ -1,14 +1,15 @@
 // Nodes: where is room, where is none? A heat map of all nodes (cards where there are few), and the same nodes as a table.
 
 import { draw, h, later } from "../dom.js";
-import { age, amount, bounded, count, counted, cut, percent, resource } from "../format.js";
+import { amount, bounded, count, counted, resource } from "../format.js";
 import { change, go, nodeAddress, to } from "../address.js";
 import { get } from "../service.js";
-import { now, onReturn, subscribe } from "../stream.js";
-import { choice, chip, copyMenu, meter, name, podOf, select } from "../parts.js";
+import { onReturn, subscribe } from "../stream.js";
+import { choice, chip, copyMenu, name, podOf, select } from "../parts.js";
 import { empty, failure } from "../states.js";
 import { Cells } from "../cells.js";
 import { Grid } from "../grid.js";
+import { mapLegend, nodeColumns } from "../node_columns.js";
 import { nodeCards } from "../node_cards.js";
 import { cordon, removeNode } from "../node_actions.js";
 import { title } from "../shell.js";
@@ -42,19 +43,36 @@ class View {
     this.total = 0;
     this.exact = true;
     this.facets = /** @type {any} */ ({});
-    this.cells = new Cells({ signal: this.signal, height: () => Math.max(160, Math.min(430, innerHeight - 420)), onSelect: (node) => change({ sel: node }), onOpen: (node) => go(nodeAddress(node)) });
+    this.cells = new Cells({
+      signal: this.signal,
+      height: () => Math.max(160, Math.min(430, innerHeight - 420)),
+      onSelect: (node) => change({ sel: node }),
+      onOpen: (node) => go(nodeAddress(node)),
+    });
     this.ending = new AbortController();
     this.typed = later(120, (/** @type {string} */ text) => change({ q: text }));
     this.grid = this.makeGrid();
     parts.table.append(this.grid.element);
     /** @type {AbortController | null} */
     this.topic = null;
-    const refresh = () => { this.grid.refresh(); void this.loadCells(); };
+    const refresh = () => {
+      this.grid.refresh();
+      void this.loadCells();
+    };
     onReturn(refresh, this.signal);
-    const timer = setInterval(() => { if (!document.hidden) this.grid.refresh(); }, 2000);
+    const timer = setInterval(() => {
+      if (!document.hidden) this.grid.refresh();
+    }, 2000);
     this.signal.addEventListener("abort", () => clearInterval(timer));
     void this.loadOverview();
-    subscribe("overview", (data) => { this.overview = data; this.drawHead(); }, this.signal);
+    subscribe(
+      "overview",
+      (data) => {
+        this.overview = data;
+        this.drawHead();
+      },
+      this.signal,
+    );
   }
 
   async loadOverview() {
@@ -75,28 +93,31 @@ class View {
   }
 
   makeGrid() {
-    const share = (/** @type {any} */ row, /** @type {string} */ key) => row.shares?.[key] ?? (row.allocatable?.[key] ? (row.requested?.[key] ?? 0) / row.allocatable[key] : null);
-    const bar = (/** @type {string} */ key) => (/** @type {any} */ row) => h("span", { class: "bar-figure" }, meter(share(row, key), `${amount(key, row.requested?.[key])} of ${amount(key, row.allocatable?.[key])}`), h("span", { class: "figure" }, percent(share(row, key))));
     return new Grid({
-      label: "Nodes", signal: this.signal, test: "node-table", keyOf: (row) => row.name, hrefOf: (row) => nodeAddress(row.name),
-      columns: [
-        { key: "name", title: "Name", width: "minmax(150px, 1.4fr)", sort: "name", render: (row) => h("a", { class: "name", href: nodeAddress(row.name), title: row.name }, cut(row.name, 34)) },
-        { key: "state", title: "State", width: "110px", render: (row) => row.ready === false ? h("span", { class: "badge bad" }, "✕ not ready") : row.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : h("span", { class: "badge ok" }, "✓ ready") },
-        { key: "zone", title: "Zone", width: "minmax(80px, .7fr)", sort: "zone", render: (row) => cut(row.zone ?? "", 18) },
-        { key: "pool", title: "Pool", width: "minmax(80px, .7fr)", sort: "pool", render: (row) => cut(row.pool ?? "", 18) },
-        { key: "cpu", title: "CPU asked", width: "150px", sort: "cpu", render: bar("cpu") },
-        { key: "memory", title: "Memory asked", width: "150px", sort: "memory", render: bar("memory") },
-        { key: "free", title: "Free CPU", width: "80px", right: true, render: (row) => amount("cpu", row.free?.cpu) },
-        { key: "freemem", title: "Free memory", width: "98px", right: true, render: (row) => amount("memory", row.free?.memory) },
-        { key: "pods", title: "Pods", width: "88px", right: true, sort: "pods", render: (row) => `${count(row.pods)} / ${count(row.most_pods)}` },
-        { key: "taints", title: "Taints", width: "minmax(90px, 1fr)", render: (row) => h("span", { class: "clip name", title: (row.taints ?? []).join("\n") || null }, (row.taints ?? []).join(", ")) },
-        { key: "age", title: "Age", width: "64px", right: true, sort: "created_at", render: (row) => age(row.created_at, now()) },
-      ],
-      load: (offset, limit, signal) => get("/nodes", { ...this.filter(), sort: this.query.get("sort") ?? "", offset, limit, facets: offset === 0 }, signal).then((answer) => {
-        if (answer.facets) { this.facets = answer.facets; this.drawTools(); }
-        return answer;
-      }),
-      onSort: (sort) => change({ sort }), onTotal: (total, exact) => { this.total = total; this.exact = exact; this.drawTools(); },
+      label: "Nodes",
+      signal: this.signal,
+      test: "node-table",
+      keyOf: (row) => row.name,
+      hrefOf: (row) => nodeAddress(row.name),
+      columns: nodeColumns(),
+      load: (offset, limit, signal) =>
+        get(
+          "/nodes",
+          { ...this.filter(), sort: this.query.get("sort") ?? "", offset, limit, facets: offset === 0 },
+          signal,
+        ).then((answer) => {
+          if (answer.facets) {
+            this.facets = answer.facets;
+            this.drawTools();
+          }
+          return answer;
+        }),
+      onSort: (sort) => change({ sort }),
+      onTotal: (total, exact) => {
+        this.total = total;
+        this.exact = exact;
+        this.drawTools();
+      },
       rowClass: (row) => (row.name === this.query.get("sel") ? "chosen" : ""),
       empty: () => this.nothing(),
     });
@@ -104,18 +125,31 @@ class View {
 
   nothing() {
     const filters = Object.entries(this.filter());
-    if (!filters.length) return empty("No nodes yet: pods will wait.", h("a", { class: "button primary", href: to("new", { kind: "Node" }) }, "Create nodes"), h("a", { class: "button", href: to("sources") }, "Import a cluster"), "or start with bayplan up PATH");
-    return empty(`None of ${count(this.overview?.counts.nodes)} nodes matches ${filters.map(([key, value]) => `${key}=${value}`).join(", ")}.`, h("a", { class: "button", href: to("nodes") }, "Clear the filter"));
+    if (!filters.length)
+      return empty(
+        "No nodes yet: pods will wait.",
+        h("a", { class: "button primary", href: to("new", { kind: "Node" }) }, "Create nodes"),
+        h("a", { class: "button", href: to("sources") }, "Import a cluster"),
+        "or start with bayplan up PATH",
+      );
+    return empty(
+      `None of ${count(this.overview?.counts.nodes)} nodes matches ${filters.map(([key, value]) => `${key}=${value}`).join(", ")}.`,
+      h("a", { class: "button", href: to("nodes") }, "Clear the filter"),
+    );
   }
 
   /** @param {import("../address.js").Place} place */
   update(place) {
     const before = this.query;
     this.query = place.query;
-    const differs = (/** @type {string[]} */ keys) => keys.some((key) => (before.get(key) ?? "") !== (place.query.get(key) ?? ""));
+    const differs = (/** @type {string[]} */ keys) =>
+      keys.some((key) => (before.get(key) ?? "") !== (place.query.get(key) ?? ""));
     if (!this.started || differs(["metric", "by"])) void this.loadCells();
     if (this.started && differs([...FILTERS, "sort"])) this.grid.reset(place.query.get("sort") ?? "");
-    else if (!this.started) { this.grid.how.sort = place.query.get("sort") ?? ""; this.grid.drawHead(); }
+    else if (!this.started) {
+      this.grid.how.sort = place.query.get("sort") ?? "";
+      this.grid.drawHead();
+    }
     if (!this.started || differs(FILTERS)) this.filterCells();
     if (!this.started || differs(["fit"])) void this.loadFit();
     if (!this.started || differs(["sel"])) void this.loadChosen();
@@ -136,21 +170,35 @@ class View {
       this.cellData = data;
       this.filterCells();
     } catch (problem) {
-      if (!this.signal.aborted) draw(this.parts.map, failure(problem, () => void this.loadCells()));
+      if (!this.signal.aborted)
+        draw(
+          this.parts.map,
+          failure(problem, () => void this.loadCells()),
+        );
       return;
     }
     this.topic?.abort();
     this.topic = new AbortController();
     this.signal.addEventListener("abort", () => this.topic?.abort());
-    subscribe(`nodes:${metric}`, (changed) => {
-      if (changed.layout !== undefined && changed.layout !== this.cellData?.layout) void this.loadCells();
-      else this.cells.update(changed);
-    }, this.topic.signal);
+    subscribe(
+      `nodes:${metric}`,
+      (changed) => {
+        if (changed.layout !== undefined && changed.layout !== this.cellData?.layout) void this.loadCells();
+        else this.cells.update(changed);
+      },
+      this.topic.signal,
+    );
     this.drawTools();
   }
 
   get isSmall() {
-    return this.cellData && this.cellData.groups.reduce((/** @type {number} */ sum, /** @type {any} */ group) => sum + group.nodes.length, 0) < MOST_CARDS;
+    return (
+      this.cellData &&
+      this.cellData.groups.reduce(
+        (/** @type {number} */ sum, /** @type {any} */ group) => sum + group.nodes.length,
+        0,
+      ) < MOST_CARDS
+    );
   }
 
   /** The map shows what the table shows: same filter. */
@@ -161,17 +209,33 @@ class View {
       this.ending.abort();
       this.ending = new AbortController();
       this.signal.addEventListener("abort", () => this.ending.abort());
-      nodeCards(this.parts.map, { signal: this.ending.signal, small: this.cellData.groups.length > 6, query: this.filter() });
+      nodeCards(this.parts.map, {
+        signal: this.ending.signal,
+        small: this.cellData.groups.length > 6,
+        query: this.filter(),
+      });
       return;
     }
     if (this.cells.element.parentElement !== this.parts.map) this.parts.map.replaceChildren(this.cells.element);
     const zone = this.query.get("zone");
     const text = (this.query.get("q") ?? "").toLowerCase();
-    const groups = this.cellData.groups.map((/** @type {any} */ group) => {
-      if (!text) return group;
-      const kept = group.nodes.map((/** @type {string} */ node, /** @type {number} */ at) => (node.toLowerCase().includes(text) ? at : -1)).filter((/** @type {number} */ at) => at >= 0);
-      return { name: group.name, nodes: kept.map((/** @type {number} */ at) => group.nodes[at]), cells: kept.map((/** @type {number} */ at) => group.cells[at]), flags: kept.map((/** @type {number} */ at) => group.flags[at]) };
-    }).filter((/** @type {any} */ group) => group.nodes.length && (!zone || (this.query.get("by") ?? "zone") !== "zone" || group.name === zone));
+    const groups = this.cellData.groups
+      .map((/** @type {any} */ group) => {
+        if (!text) return group;
+        const kept = group.nodes
+          .map((/** @type {string} */ node, /** @type {number} */ at) => (node.toLowerCase().includes(text) ? at : -1))
+          .filter((/** @type {number} */ at) => at >= 0);
+        return {
+          name: group.name,
+          nodes: kept.map((/** @type {number} */ at) => group.nodes[at]),
+          cells: kept.map((/** @type {number} */ at) => group.cells[at]),
+          flags: kept.map((/** @type {number} */ at) => group.flags[at]),
+        };
+      })
+      .filter(
+        (/** @type {any} */ group) =>
+          group.nodes.length && (!zone || (this.query.get("by") ?? "zone") !== "zone" || group.name === zone),
+      );
     this.cells.show(groups);
   }
 
@@ -186,11 +250,22 @@ class View {
     }
     const pod = podOf(key);
     try {
-      const data = await get(`/pods/${encodeURIComponent(pod.namespace)}/${encodeURIComponent(pod.name)}/attempts/latest/matrix`, { form: "columns", limit: 10000 }, this.signal);
+      const data = await get(
+        `/pods/${encodeURIComponent(pod.namespace)}/${encodeURIComponent(pod.name)}/attempts/latest/matrix`,
+        { form: "columns", limit: 10000 },
+        this.signal,
+      );
       const totals = data.rows.total.filter((/** @type {number | null} */ total) => total !== null);
       const low = Math.min(...totals);
       const range = Math.max(1, Math.max(...totals) - low);
-      this.cells.showFit(new Map(data.rows.node.map((/** @type {string} */ node, /** @type {number} */ at) => [node, { shade: data.rows.total[at] === null ? null : (data.rows.total[at] - low) / range }])));
+      this.cells.showFit(
+        new Map(
+          data.rows.node.map((/** @type {string} */ node, /** @type {number} */ at) => [
+            node,
+            { shade: data.rows.total[at] === null ? null : (data.rows.total[at] - low) / range },
+          ]),
+        ),
+      );
       this.fitText = `${count(data.counts?.fit ?? totals.length)} of ${counted(data.rows.node.length, "node")} fit ${key}`;
     } catch {
       this.fitText = `no record of ${key}`;
@@ -212,26 +287,73 @@ class View {
       const row = answer.items.find((/** @type {any} */ item) => item.name === node);
       draw(this.parts.chosen, row ? this.chosenLine(row) : h("p", { class: "faint" }, `${node} is gone.`));
     } catch (problem) {
-      if (!this.signal.aborted) draw(this.parts.chosen, failure(problem, () => void this.loadChosen()));
+      if (!this.signal.aborted)
+        draw(
+          this.parts.chosen,
+          failure(problem, () => void this.loadChosen()),
+        );
     }
   }
 
   /** @param {any} row */
   chosenLine(row) {
-    const words = [`cpu ${amount("cpu", row.requested.cpu)} of ${amount("cpu", row.allocatable.cpu)}`, `memory ${amount("memory", row.requested.memory)} of ${amount("memory", row.allocatable.memory)}`, counted(row.pods, "pod"),
-      row.taints?.length ? `taints ${row.taints.join(", ")}` : "no taints"];
+    const words = [
+      `cpu ${amount("cpu", row.requested.cpu)} of ${amount("cpu", row.allocatable.cpu)}`,
+      `memory ${amount("memory", row.requested.memory)} of ${amount("memory", row.allocatable.memory)}`,
+      counted(row.pods, "pod"),
+      row.taints?.length ? `taints ${row.taints.join(", ")}` : "no taints",
+    ];
     const again = () => void this.loadChosen();
-    return h("div", { class: "panel row", "data-test": "chosen-node" }, name(row.name), h("span", { class: "grow" }, words.join(" · ")),
-      h("a", { class: "button", href: nodeAddress(row.name) }, "Open"), h("button", { type: "button", class: "button", onclick: () => void cordon(row.name, !row.cordoned).then(again) }, row.cordoned ? "Uncordon" : "Cordon"),
+    return h(
+      "div",
+      { class: "panel row", "data-test": "chosen-node" },
+      name(row.name),
+      h("span", { class: "grow" }, words.join(" · ")),
+      h("a", { class: "button", href: nodeAddress(row.name) }, "Open"),
+      h(
+        "button",
+        { type: "button", class: "button", onclick: () => void cordon(row.name, !row.cordoned).then(again) },
+        row.cordoned ? "Uncordon" : "Cordon",
+      ),
       h("a", { class: "button", href: to("objects", "core", "v1", "nodes", "-", row.name, { tab: "edit" }) }, "Edit"),
-      h("button", { type: "button", class: "button danger", onclick: () => void removeNode(row.name, row.pods).then(again) }, "Delete"),
-      h("button", { type: "button", class: "button quiet icon", "aria-label": "Close", onclick: () => change({ sel: "" }) }, "✕"));
+      h(
+        "button",
+        { type: "button", class: "button danger", onclick: () => void removeNode(row.name, row.pods).then(again) },
+        "Delete",
+      ),
+      h(
+        "button",
+        { type: "button", class: "button quiet icon", "aria-label": "Close", onclick: () => change({ sel: "" }) },
+        "✕",
+      ),
+    );
   }
 
   drawHead() {
     const counts = this.overview?.counts;
-    const words = counts ? [counted(counts.nodes, "node"), ...[[counts.nodes_full, "full"], [counts.nodes_empty, "empty"], [counts.nodes_cordoned, "cordoned"], [counts.nodes_not_ready, "not ready"]].filter(([value]) => value).map(([value, word]) => `${count(value)} ${word}`)] : ["Nodes"];
-    draw(this.parts.head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, words.join(", ")), h("a", { class: "button", href: to("new", { kind: "Node" }) }, "Add nodes"), copyMenu({ json: `/bayplan/v1/nodes${location.search}`, kubectl: "kubectl get nodes" })));
+    const words = counts
+      ? [
+          counted(counts.nodes, "node"),
+          ...[
+            [counts.nodes_full, "full"],
+            [counts.nodes_empty, "empty"],
+            [counts.nodes_cordoned, "cordoned"],
+            [counts.nodes_not_ready, "not ready"],
+          ]
+            .filter(([value]) => value)
+            .map(([value, word]) => `${count(value)} ${word}`),
+        ]
+      : ["Nodes"];
+    draw(
+      this.parts.head,
+      h(
+        "div",
+        { class: "head" },
+        h("h1", { class: "verdict", "data-test": "verdict" }, words.join(", ")),
+        h("a", { class: "button", href: to("new", { kind: "Node" }) }, "Add nodes"),
+        copyMenu({ json: `/bayplan/v1/nodes${location.search}`, kubectl: "kubectl get nodes" }),
+      ),
+    );
   }
 
   drawTools() {
@@ -239,24 +361,61 @@ class View {
     const metrics = this.cellData?.metrics ?? ["cpu", "memory", "pods"];
     const by = query.get("by") || "zone";
     const few = this.isSmall;
-    draw(this.parts.tools, h("div", { class: "tools" },
-      h("input", { type: "search", class: "field", placeholder: "Name contains…", "aria-label": "Name contains", "data-search": "", "data-test": "search-nodes", value: query.get("q") ?? "", oninput: (/** @type {Event} */ event) => this.typed(/** @type {HTMLInputElement} */ (event.target).value) }),
-      this.facets.zone?.length > 1 ? select("zone", this.facets.zone, query.get("zone") ?? "", (zone) => change({ zone })) : null,
-      this.facets.pool?.length > 1 ? select("pool", this.facets.pool, query.get("pool") ?? "", (pool) => change({ pool })) : null,
-      h("input", { class: "field narrow", placeholder: "label=value", "aria-label": "Label", value: query.get("label") ?? "", onchange: (/** @type {Event} */ event) => change({ label: /** @type {HTMLInputElement} */ (event.target).value }) }),
-      query.get("fit") ? chip(`fit ${query.get("fit")}: ${this.fitText || "…"}`, () => change({ fit: "" })) : null,
-      h("span", { class: "grow" }),
-      few ? null : h("span", { class: "tool-label" }, "by"), few ? null : choice("Group by", [{ value: "zone", text: "zone" }, { value: "pool", text: "pool" }], by, (value) => change({ by: value === "zone" ? "" : value })),
-      few ? null : h("span", { class: "tool-label" }, "colour"), few ? null : choice("Colour by", metrics.slice(0, 5).map((/** @type {string} */ metric) => ({ value: metric, text: resource(metric) })), this.metric, (value) => change({ metric: value === "cpu" ? "" : value })),
-      h("span", { class: "faint figure" }, `${bounded(this.total, this.exact)} shown`)),
-    few || !this.cellData ? null : legend(Boolean(query.get("fit"))));
+    draw(
+      this.parts.tools,
+      h(
+        "div",
+        { class: "tools" },
+        h("input", {
+          type: "search",
+          class: "field",
+          placeholder: "Name contains…",
+          "aria-label": "Name contains",
+          "data-search": "",
+          "data-test": "search-nodes",
+          value: query.get("q") ?? "",
+          oninput: (/** @type {Event} */ event) => this.typed(/** @type {HTMLInputElement} */ (event.target).value),
+        }),
+        this.facets.zone?.length > 1
+          ? select("zone", this.facets.zone, query.get("zone") ?? "", (zone) => change({ zone }))
+          : null,
+        this.facets.pool?.length > 1
+          ? select("pool", this.facets.pool, query.get("pool") ?? "", (pool) => change({ pool }))
+          : null,
+        h("input", {
+          class: "field narrow",
+          placeholder: "label=value",
+          "aria-label": "Label",
+          value: query.get("label") ?? "",
+          onchange: (/** @type {Event} */ event) =>
+            change({ label: /** @type {HTMLInputElement} */ (event.target).value }),
+        }),
+        query.get("fit") ? chip(`fit ${query.get("fit")}: ${this.fitText || "…"}`, () => change({ fit: "" })) : null,
+        h("span", { class: "grow" }),
+        few ? null : h("span", { class: "tool-label" }, "by"),
+        few
+          ? null
+          : choice(
+              "Group by",
+              [
+                { value: "zone", text: "zone" },
+                { value: "pool", text: "pool" },
+              ],
+              by,
+              (value) => change({ by: value === "zone" ? "" : value }),
+            ),
+        few ? null : h("span", { class: "tool-label" }, "colour"),
+        few
+          ? null
+          : choice(
+              "Colour by",
+              metrics.slice(0, 5).map((/** @type {string} */ metric) => ({ value: metric, text: resource(metric) })),
+              this.metric,
+              (value) => change({ metric: value === "cpu" ? "" : value }),
+            ),
+        h("span", { class: "faint figure" }, `${bounded(this.total, this.exact)} shown`),
+      ),
+      few || !this.cellData ? null : mapLegend(Boolean(query.get("fit"))),
+    );
   }
 }
-
-/** @param {boolean} fit */
-function legend(fit) {
-  const key = (/** @type {string} */ look, /** @type {string} */ text) => h("span", { class: "key" }, h("span", { class: `key-cell ${look}`, "aria-hidden": "true" }), text);
-  if (fit) return h("div", { class: "legend" }, key("fit-high", "fits, best"), key("fit-low", "fits"), key("unfit", "does not fit"));
-  return h("div", { class: "legend" }, key("heat0", "0–20 %"), key("heat1", "20–40"), key("heat2", "40–60"), key("heat3", "60–80"), key("heat4", "80–98"), key("heat-full", "full (98 %+)"), key("hatched", "cordoned"), key("crossed", "not ready"));
-}
-

@@ -14,7 +14,15 @@ import { bind } from "../keyboard.js";
 import { title } from "../shell.js";
 import { kindAddress, kinds } from "./objects.js";
 
-const WORKLOADS = new Set(["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController"]);
+const WORKLOADS = new Set([
+  "Deployment",
+  "ReplicaSet",
+  "StatefulSet",
+  "DaemonSet",
+  "Job",
+  "CronJob",
+  "ReplicationController",
+]);
 
 /** @param {import("../main.js").Page} page */
 export async function open({ place, root, signal }) {
@@ -23,7 +31,9 @@ export async function open({ place, root, signal }) {
   title(names.name);
   try {
     const all = await kinds();
-    const kind = names.plural ? all.find((each) => each.plural === names.plural && each.group === names.group) : all.find((each) => each.kind.toLowerCase() === names.kind.toLowerCase());
+    const kind = names.plural
+      ? all.find((each) => each.plural === names.plural && each.group === names.group)
+      : all.find((each) => each.kind.toLowerCase() === names.kind.toLowerCase());
     if (!kind) throw new Error(`The server has no kind ${names.plural ?? names.kind}`);
     const view = new ObjectView(root, kind, names.namespace === "-" ? "" : names.namespace, names.name, signal);
     view.query = place.query;
@@ -33,9 +43,20 @@ export async function open({ place, root, signal }) {
       view.drawAll();
     };
   } catch (problem) {
-    if (!signal.aborted) draw(root, h("h1", { class: "verdict" }, cut(names.name, 60)), failure(problem, () => location.reload()), h("a", { class: "button", href: to("objects") }, "All objects"));
+    if (!signal.aborted)
+      draw(
+        root,
+        h("h1", { class: "verdict" }, cut(names.name, 60)),
+        failure(problem, () => location.reload()),
+        h("a", { class: "button", href: to("objects") }, "All objects"),
+      );
     return undefined;
   }
+}
+
+/** Leave out managedFields, as kubectl does: they are for machines. @param {string} text */
+function readable(text) {
+  return text.replace(/^ {2}managedFields:\n(?: {2}- .*\n(?: {3,}.*\n)*)+/m, "");
 }
 
 class ObjectView {
@@ -60,7 +81,7 @@ class ObjectView {
   }
 
   async load() {
-    this.text = await (await send(this.address, { accept: "application/yaml", signal: this.signal })).text();
+    this.text = readable(await (await send(this.address, { accept: "application/yaml", signal: this.signal })).text());
     this.root.replaceChildren(this.head, this.content);
     this.shown = "";
     this.drawAll();
@@ -72,11 +93,37 @@ class ObjectView {
 
   drawAll() {
     const { kind } = this;
-    const list = [WORKLOADS.has(kind.kind) ? ["pods", "Pods"] : null, ["yaml", "YAML"], ["edit", "Edit"]].filter((each) => each !== null);
-    const address = (/** @type {string} */ tab) => to("objects", kind.group, kind.version, kind.plural, this.namespace || "-", this.name, { tab });
-    draw(this.head, h("p", { class: "crumbs" }, h("a", { href: to("objects") }, "Objects"), " / ", h("a", { href: kindAddress(kind) }, kind.kind), this.namespace ? ` / ${this.namespace}` : ""),
-      h("div", { class: "head" }, h("h1", { class: "verdict name", "data-test": "verdict", title: this.name }, cut(this.name, 80)), h("button", { type: "button", class: "button danger", onclick: () => void this.remove() }, "Delete"), copyMenu({ json: this.address, kubectl: `kubectl get ${kind.plural} ${this.namespace ? `-n ${this.namespace} ` : ""}${this.name} -o yaml` })),
-      tabs("About this object", list.map(([key, text]) => ({ key, text, href: address(key) })), this.tab));
+    const list = [WORKLOADS.has(kind.kind) ? ["pods", "Pods"] : null, ["yaml", "YAML"], ["edit", "Edit"]].filter(
+      (each) => each !== null,
+    );
+    const address = (/** @type {string} */ tab) =>
+      to("objects", kind.group, kind.version, kind.plural, this.namespace || "-", this.name, { tab });
+    draw(
+      this.head,
+      h(
+        "p",
+        { class: "crumbs" },
+        h("a", { href: to("objects") }, "Objects"),
+        " / ",
+        h("a", { href: kindAddress(kind) }, kind.kind),
+        this.namespace ? ` / ${this.namespace}` : "",
+      ),
+      h(
+        "div",
+        { class: "head" },
+        h("h1", { class: "verdict name", "data-test": "verdict", title: this.name }, cut(this.name, 80)),
+        h("button", { type: "button", class: "button danger", onclick: () => void this.remove() }, "Delete"),
+        copyMenu({
+          json: this.address,
+          kubectl: `kubectl get ${kind.plural} ${this.namespace ? `-n ${this.namespace} ` : ""}${this.name} -o yaml`,
+        }),
+      ),
+      tabs(
+        "About this object",
+        list.map(([key, text]) => ({ key, text, href: address(key) })),
+        this.tab,
+      ),
+    );
     if (this.shown !== this.tab) {
       this.shown = this.tab;
       this.fill();
@@ -86,19 +133,73 @@ class ObjectView {
   fill() {
     if (this.tab === "pods") this.content.replaceChildren(podGrid(this.kind, this.namespace, this.name, this.signal));
     else if (this.tab === "edit") this.edit();
-    else this.content.replaceChildren(h("div", { class: "stack" }, h("div", { class: "row" }, h("button", { type: "button", class: "button", onclick: () => void copy(this.text, "YAML") }, "Copy")), h("pre", { class: "code", tabindex: 0, "data-test": "yaml" }, this.text)));
+    else
+      this.content.replaceChildren(
+        h(
+          "div",
+          { class: "stack" },
+          h(
+            "div",
+            { class: "row" },
+            h("button", { type: "button", class: "button", onclick: () => void copy(this.text, "YAML") }, "Copy"),
+          ),
+          h("pre", { class: "code", tabindex: 0, "data-test": "yaml" }, this.text),
+        ),
+      );
   }
 
   edit() {
     const tools = h("div", null);
     const side = h("div", null);
-    const editor = new Editor({ label: "The object in YAML", key: this.address, text: this.text, onChange: () => drawTools() });
-    const drawTools = () => draw(tools, h("div", { class: "row" }, h("button", { type: "button", class: "button primary", "data-test": "save", disabled: !editor.changed, onclick: () => void save() }, "Save"), h("button", { type: "button", class: "button", disabled: !editor.changed, onclick: () => { editor.set(this.text); draw(side); drawTools(); } }, "Revert"),
-      editor.restored ? h("span", { class: "faint" }, "This is your draft from before.") : null));
+    const editor = new Editor({
+      label: "The object in YAML",
+      key: this.address,
+      text: this.text,
+      onChange: () => drawTools(),
+    });
+    const drawTools = () =>
+      draw(
+        tools,
+        h(
+          "div",
+          { class: "row" },
+          h(
+            "button",
+            {
+              type: "button",
+              class: "button primary",
+              "data-test": "save",
+              disabled: !editor.changed,
+              onclick: () => void save(),
+            },
+            "Save",
+          ),
+          h(
+            "button",
+            {
+              type: "button",
+              class: "button",
+              disabled: !editor.changed,
+              onclick: () => {
+                editor.set(this.text);
+                draw(side);
+                drawTools();
+              },
+            },
+            "Revert",
+          ),
+          editor.restored ? h("span", { class: "faint" }, "This is your draft from before.") : null,
+        ),
+      );
     const save = async () => {
       try {
-        const answer = await send(this.address, { method: "PUT", body: editor.text, type: "application/yaml", accept: "application/yaml" });
-        this.text = await answer.text();
+        const answer = await send(this.address, {
+          method: "PUT",
+          body: editor.text,
+          type: "application/yaml",
+          accept: "application/yaml",
+        });
+        this.text = readable(await answer.text());
         editor.set(this.text);
         draw(side, h("p", null, badge("placed", "saved")));
       } catch (problem) {
@@ -119,30 +220,102 @@ class ObjectView {
       draw(side, failure(problem, null), problems.length ? problemList(problems, editor) : null);
       return;
     }
-    const theirs = await send(this.address, { accept: "application/yaml" }).then((answer) => answer.text(), () => "");
+    const theirs = await send(this.address, { accept: "application/yaml" }).then(
+      async (answer) => readable(await answer.text()),
+      () => "",
+    );
     const version = /resourceVersion: (\S+)/.exec(theirs)?.[1];
-    draw(side, h("div", { class: "note wait", "data-test": "conflict" }, h("p", { class: "strong" }, "Somebody else changed it meanwhile. Yours is in the editor, theirs is below; nothing is lost."),
-      h("div", { class: "row" }, h("button", { type: "button", class: "button", onclick: () => { this.text = theirs; editor.set(theirs); draw(side); } }, "Take theirs"),
-        version ? h("button", { type: "button", class: "button", onclick: () => { editor.area.value = editor.text.replace(/resourceVersion: \S+/, `resourceVersion: ${version}`); editor.keep(); draw(side, h("p", null, "Yours is now based on theirs: Save writes it over.")); } }, "Keep mine") : null),
-      h("pre", { class: "code short" }, theirs)));
+    draw(
+      side,
+      h(
+        "div",
+        { class: "note wait", "data-test": "conflict" },
+        h(
+          "p",
+          { class: "strong" },
+          "Somebody else changed it meanwhile. Yours is in the editor, theirs is below; nothing is lost.",
+        ),
+        h(
+          "div",
+          { class: "row" },
+          h(
+            "button",
+            {
+              type: "button",
+              class: "button",
+              onclick: () => {
+                this.text = theirs;
+                editor.set(theirs);
+                draw(side);
+              },
+            },
+            "Take theirs",
+          ),
+          version
+            ? h(
+                "button",
+                {
+                  type: "button",
+                  class: "button",
+                  onclick: () => {
+                    editor.area.value = editor.text.replace(/resourceVersion: \S+/, `resourceVersion: ${version}`);
+                    editor.keep();
+                    draw(side, h("p", null, "Yours is now based on theirs: Save writes it over."));
+                  },
+                },
+                "Keep mine",
+              )
+            : null,
+        ),
+        h("pre", { class: "code short" }, theirs),
+      ),
+    );
   }
 
   async remove() {
-    const more = WORKLOADS.has(this.kind.kind) ? "Its pods go with it." : this.kind.kind === "Namespace" ? "All that is in it goes too." : "Nothing else goes with it.";
-    const sure = await ask({ title: `Delete ${this.kind.kind} ${cut(this.name, 60)}?`, text: [more], yes: "Delete", danger: true });
-    if (sure && (await perform(`Delete ${this.name}`, async () => { await send(this.address, { method: "DELETE" }); }))) go(kindAddress(this.kind));
+    const more = WORKLOADS.has(this.kind.kind)
+      ? "Its pods go with it."
+      : this.kind.kind === "Namespace"
+        ? "All that is in it goes too."
+        : "Nothing else goes with it.";
+    const sure = await ask({
+      title: `Delete ${this.kind.kind} ${cut(this.name, 60)}?`,
+      text: [more],
+      yes: "Delete",
+      danger: true,
+    });
+    if (
+      sure &&
+      (await perform(`Delete ${this.name}`, async () => {
+        await send(this.address, { method: "DELETE" });
+      }))
+    )
+      go(kindAddress(this.kind));
   }
 }
 
 /** @param {import("./objects.js").Kind} kind @param {string} namespace @param {string} name @param {AbortSignal} signal */
 function podGrid(kind, namespace, name, signal) {
   const grid = new Grid({
-    label: "Pods of this workload", signal, keyOf: (row) => `${row.namespace}/${row.name}`, hrefOf: (row) => podAddress(row),
+    label: "Pods of this workload",
+    signal,
+    keyOf: (row) => `${row.namespace}/${row.name}`,
+    hrefOf: (row) => podAddress(row),
     columns: [
-      { key: "name", title: "Pod", width: "minmax(200px, 1.5fr)", render: (row) => h("a", { class: "name", href: podAddress(row), title: row.name }, cut(row.name, 44)) },
+      {
+        key: "name",
+        title: "Pod",
+        width: "minmax(200px, 1.5fr)",
+        render: (row) => h("a", { class: "name", href: podAddress(row), title: row.name }, cut(row.name, 44)),
+      },
       { key: "status", title: "Status", width: "110px", render: (row) => badge(row.status) },
       { key: "node", title: "Node", width: "minmax(120px, 1fr)", render: (row) => nodeLink(row.node, 28) },
-      { key: "why", title: "Why it waits, or its margin", width: "minmax(200px, 2fr)", render: (row) => h("span", { class: "clip", title: row.why || null }, row.why || "") },
+      {
+        key: "why",
+        title: "Why it waits, or its margin",
+        width: "minmax(200px, 2fr)",
+        render: (row) => h("span", { class: "clip", title: row.why || null }, row.why || ""),
+      },
     ],
     load: (offset, limit, asked) => get("/pods", { workload: `${kind.kind}/${name}`, namespace, offset, limit }, asked),
     empty: () => h("div", { class: "empty" }, h("p", null, "No pod of it is here.")),

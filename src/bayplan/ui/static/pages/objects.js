@@ -12,7 +12,27 @@ import { title } from "../shell.js";
 /** @typedef {{ group: string, version: string, plural: string, kind: string, namespaced: boolean }} Kind */
 
 const LIMIT = 200;
-const FIRST = ["pods", "nodes", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs", "services", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "priorityclasses", "poddisruptionbudgets", "namespaces", "resourceclaims", "resourceslices", "deviceclasses", "events"];
+const FIRST = [
+  "pods",
+  "nodes",
+  "deployments",
+  "statefulsets",
+  "daemonsets",
+  "replicasets",
+  "jobs",
+  "cronjobs",
+  "services",
+  "persistentvolumeclaims",
+  "persistentvolumes",
+  "storageclasses",
+  "priorityclasses",
+  "poddisruptionbudgets",
+  "namespaces",
+  "resourceclaims",
+  "resourceslices",
+  "deviceclasses",
+  "events",
+];
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io, application/json";
 
 /** @type {Promise<Kind[]> | null} */
@@ -28,17 +48,31 @@ export function kinds() {
 }
 
 async function discover() {
-  const core = (await (await send("/api/v1")).json()).resources.map((/** @type {any} */ each) => ({ ...each, group: "core", version: "v1" }));
-  const groups = (await (await send("/apis")).json()).groups ?? [];
-  const lists = await Promise.all(groups.map(async (/** @type {any} */ group) => {
-    const version = group.preferredVersion.version;
-    const list = await (await send(`/apis/${group.name}/${version}`)).json().catch(() => ({ resources: [] }));
-    return list.resources.map((/** @type {any} */ each) => ({ ...each, group: group.name, version }));
+  const core = (await (await send("/api/v1")).json()).resources.map((/** @type {any} */ each) => ({
+    ...each,
+    group: "core",
+    version: "v1",
   }));
+  const groups = (await (await send("/apis")).json()).groups ?? [];
+  const lists = await Promise.all(
+    groups.map(async (/** @type {any} */ group) => {
+      const version = group.preferredVersion.version;
+      const list = await (await send(`/apis/${group.name}/${version}`)).json().catch(() => ({ resources: [] }));
+      return list.resources.map((/** @type {any} */ each) => ({ ...each, group: group.name, version }));
+    }),
+  );
   const all = [core, ...lists].flat().filter((each) => !each.name.includes("/") && each.verbs?.includes("list"));
   const rank = (/** @type {string} */ plural) => (FIRST.includes(plural) ? FIRST.indexOf(plural) : FIRST.length);
-  return all.map((each) => ({ group: each.group, version: each.version, plural: each.name, kind: each.kind, namespaced: each.namespaced }))
-    .filter((each) => !(each.plural === "events" && each.group !== "core")).sort((a, b) => rank(a.plural) - rank(b.plural) || a.kind.localeCompare(b.kind));
+  return all
+    .map((each) => ({
+      group: each.group,
+      version: each.version,
+      plural: each.name,
+      kind: each.kind,
+      namespaced: each.namespaced,
+    }))
+    .filter((each) => !(each.plural === "events" && each.group !== "core"))
+    .sort((a, b) => rank(a.plural) - rank(b.plural) || a.kind.localeCompare(b.kind));
 }
 
 /** @param {import("../main.js").Page} page */
@@ -50,12 +84,35 @@ export async function open({ place, root, signal }) {
   try {
     all = await kinds();
   } catch (problem) {
-    if (!signal.aborted) draw(root, h("h1", { class: "verdict" }, "Objects"), failure(problem, () => location.reload()));
+    if (!signal.aborted)
+      draw(
+        root,
+        h("h1", { class: "verdict" }, "Objects"),
+        failure(problem, () => location.reload()),
+      );
     return undefined;
   }
   const { group, version, plural } = place.names;
-  const kind = all.find((each) => each.plural === plural && each.group === group && each.version === version) ?? all.find((each) => each.plural === (plural ?? "deployments")) ?? all[0];
-  const nav = h("nav", { class: "panel kinds", "aria-label": "Kinds" }, all.map((each) => h("a", { href: kindAddress(each), key: each.group + each.plural, "aria-current": each === kind ? "page" : null, title: `${each.plural}.${each.group}/${each.version}` }, each.kind)));
+  const kind =
+    all.find((each) => each.plural === plural && each.group === group && each.version === version) ??
+    all.find((each) => each.plural === (plural ?? "deployments")) ??
+    all[0];
+  const nav = h(
+    "nav",
+    { class: "panel kinds", "aria-label": "Kinds" },
+    all.map((each) =>
+      h(
+        "a",
+        {
+          href: kindAddress(each),
+          key: each.group + each.plural,
+          "aria-current": each === kind ? "page" : null,
+          title: `${each.plural}.${each.group}/${each.version}`,
+        },
+        each.kind,
+      ),
+    ),
+  );
   const head = h("div", null);
   const table = h("div", { class: "object-table" });
   root.replaceChildren(head, h("div", { class: "kinds-split" }, nav, table));
@@ -76,26 +133,112 @@ export function kindAddress(kind) {
 /** @param {Kind} kind @param {URLSearchParams} query @param {HTMLElement} head @param {HTMLElement} table @param {AbortSignal} signal */
 async function list(kind, query, head, table, signal) {
   const typed = later(200, (/** @type {string} */ text) => change({ q: text, after: "" }));
-  const found = (/** @type {string} */ words) => draw(head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, words),
-    h("input", { type: "search", class: "field", placeholder: "Filter what is shown…", "aria-label": "Filter", "data-search": "", value: query.get("q") ?? "", oninput: (/** @type {Event} */ event) => typed(/** @type {HTMLInputElement} */ (event.target).value) }),
-    h("a", { class: "button", href: to("new", { kind: kind.kind }) }, "Create"), copyMenu({ json: objectPath(kind.group, kind.version, kind.plural), kubectl: `kubectl get ${kind.plural}${kind.namespaced ? " -A" : ""}` })));
+  const found = (/** @type {string} */ words) =>
+    draw(
+      head,
+      h(
+        "div",
+        { class: "head" },
+        h("h1", { class: "verdict", "data-test": "verdict" }, words),
+        h("input", {
+          type: "search",
+          class: "field",
+          placeholder: "Filter what is shown…",
+          "aria-label": "Filter",
+          "data-search": "",
+          value: query.get("q") ?? "",
+          oninput: (/** @type {Event} */ event) => typed(/** @type {HTMLInputElement} */ (event.target).value),
+        }),
+        h("a", { class: "button", href: to("new", { kind: kind.kind }) }, "Create"),
+        copyMenu({
+          json: objectPath(kind.group, kind.version, kind.plural),
+          kubectl: `kubectl get ${kind.plural}${kind.namespaced ? " -A" : ""}`,
+        }),
+      ),
+    );
   found(kind.kind);
   if (!table.firstElementChild) draw(table, loading(6));
   try {
     const after = query.get("after");
-    const answer = await (await send(`${objectPath(kind.group, kind.version, kind.plural)}?limit=${LIMIT}${after ? `&continue=${encodeURIComponent(after)}` : ""}`, { accept: TABLE, signal })).json();
+    const answer = await (
+      await send(
+        `${objectPath(kind.group, kind.version, kind.plural)}?limit=${LIMIT}${after ? `&continue=${encodeURIComponent(after)}` : ""}`,
+        { accept: TABLE, signal },
+      )
+    ).json();
     if (signal.aborted) return;
     const view = answer.kind === "Table" ? answer : plain(answer);
     const text = (query.get("q") ?? "").toLowerCase();
-    const columns = view.columnDefinitions.map((/** @type {any} */ column, /** @type {number} */ at) => ({ ...column, at })).filter((/** @type {any} */ column) => !column.priority);
-    const rows = view.rows.filter((/** @type {any} */ row) => !text || JSON.stringify(row.cells).toLowerCase().includes(text) || row.object?.metadata?.namespace?.includes(text));
+    const columns = view.columnDefinitions
+      .map((/** @type {any} */ column, /** @type {number} */ at) => ({ ...column, at }))
+      .filter((/** @type {any} */ column) => !column.priority);
+    const rows = view.rows.filter(
+      (/** @type {any} */ row) =>
+        !text ||
+        JSON.stringify(row.cells).toLowerCase().includes(text) ||
+        row.object?.metadata?.namespace?.includes(text),
+    );
     const more = answer.metadata?.remainingItemCount ?? 0;
-    found(`${counted(view.rows.length + more, kind.kind, plural(kind.kind))}${text ? `, ${count(rows.length)} of those here match` : ""}`);
-    if (!rows.length) draw(table, text ? empty(`None of the ${count(view.rows.length)} shown matches “${cut(text, 40)}”.`, h("button", { type: "button", class: "button", onclick: () => change({ q: "" }) }, "Clear")) : empty(`There is no ${kind.kind}.`, h("a", { class: "button primary", href: to("new", { kind: kind.kind }) }, "Create objects")));
-    else draw(table, h("table", { class: "list panel wide", "data-test": "objects" }, h("thead", null, h("tr", null, kind.namespaced ? h("th", { scope: "col" }, "Namespace") : null, columns.map((/** @type {any} */ column) => h("th", { scope: "col", key: column.name }, column.name)))),
-      h("tbody", null, rows.map((/** @type {any} */ row) => objectRow(kind, row, columns)))), view.metadata?.continue || answer.metadata?.continue ? h("p", { class: "row" }, h("a", { class: "button", href: to("objects", kind.group, kind.version, kind.plural, { after: answer.metadata.continue }) }, `Next ${LIMIT}`), h("span", { class: "faint" }, more ? `${count(more)} more` : "")) : null);
+    found(
+      `${counted(view.rows.length + more, kind.kind, plural(kind.kind))}${text ? `, ${count(rows.length)} of those here match` : ""}`,
+    );
+    if (!rows.length)
+      draw(
+        table,
+        text
+          ? empty(
+              `None of the ${count(view.rows.length)} shown matches “${cut(text, 40)}”.`,
+              h("button", { type: "button", class: "button", onclick: () => change({ q: "" }) }, "Clear"),
+            )
+          : empty(
+              `There is no ${kind.kind}.`,
+              h("a", { class: "button primary", href: to("new", { kind: kind.kind }) }, "Create objects"),
+            ),
+      );
+    else
+      draw(
+        table,
+        h(
+          "table",
+          { class: "list panel wide", "data-test": "objects" },
+          h(
+            "thead",
+            null,
+            h(
+              "tr",
+              null,
+              kind.namespaced ? h("th", { scope: "col" }, "Namespace") : null,
+              columns.map((/** @type {any} */ column) => h("th", { scope: "col", key: column.name }, column.name)),
+            ),
+          ),
+          h(
+            "tbody",
+            null,
+            rows.map((/** @type {any} */ row) => objectRow(kind, row, columns)),
+          ),
+        ),
+        view.metadata?.continue || answer.metadata?.continue
+          ? h(
+              "p",
+              { class: "row" },
+              h(
+                "a",
+                {
+                  class: "button",
+                  href: to("objects", kind.group, kind.version, kind.plural, { after: answer.metadata.continue }),
+                },
+                `Next ${LIMIT}`,
+              ),
+              h("span", { class: "faint" }, more ? `${count(more)} more` : ""),
+            )
+          : null,
+      );
   } catch (problem) {
-    if (!signal.aborted) draw(table, failure(problem, () => void list(kind, query, head, table, signal)));
+    if (!signal.aborted)
+      draw(
+        table,
+        failure(problem, () => void list(kind, query, head, table, signal)),
+      );
   }
 }
 
@@ -106,15 +249,43 @@ function plural(kind) {
 
 /** A list as a table of names, where the server makes no tables. @param {any} list */
 function plain(list) {
-  return { columnDefinitions: [{ name: "Name" }, { name: "Age" }], rows: (list.items ?? []).map((/** @type {any} */ item) => ({ cells: [item.metadata.name, age(item.metadata.creationTimestamp, now())], object: item })) };
+  return {
+    columnDefinitions: [{ name: "Name" }, { name: "Age" }],
+    rows: (list.items ?? []).map((/** @type {any} */ item) => ({
+      cells: [item.metadata.name, age(item.metadata.creationTimestamp, now())],
+      object: item,
+    })),
+  };
 }
 
 /** @param {Kind} kind @param {any} row @param {any[]} columns */
 function objectRow(kind, row, columns) {
   const meta = row.object?.metadata ?? {};
   const address = objectAddress(kind, meta.namespace, meta.name);
-  return h("tr", { key: `${meta.namespace}/${meta.name}`, class: "linked", onclick: (/** @type {Event} */ event) => { if (!(event.target instanceof Element && event.target.closest("a"))) go(address); } }, kind.namespaced ? h("td", null, meta.namespace) : null,
-    columns.map((column, at) => h("td", { key: column.name, class: column.type === "integer" || column.type === "number" ? "figure" : null }, at === 0 ? h("a", { class: "name", href: address, title: meta.name }, cut(String(row.cells[column.at] ?? meta.name), 48)) : cut(String(row.cells[column.at] ?? ""), 60))));
+  return h(
+    "tr",
+    {
+      key: `${meta.namespace}/${meta.name}`,
+      class: "linked",
+      onclick: (/** @type {Event} */ event) => {
+        if (!(event.target instanceof Element && event.target.closest("a"))) go(address);
+      },
+    },
+    kind.namespaced ? h("td", null, meta.namespace) : null,
+    columns.map((column, at) =>
+      h(
+        "td",
+        { key: column.name, class: column.type === "integer" || column.type === "number" ? "figure" : null },
+        at === 0
+          ? h(
+              "a",
+              { class: "name", href: address, title: meta.name },
+              cut(String(row.cells[column.at] ?? meta.name), 48),
+            )
+          : cut(String(row.cells[column.at] ?? ""), 60),
+      ),
+    ),
+  );
 }
 
 /** @param {Kind} kind @param {string | undefined} namespace @param {string} name */

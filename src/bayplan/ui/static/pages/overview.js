@@ -1,6 +1,6 @@
 // Overview: is anything wrong, and what? The sentence first, four figures, then the evidence.
 
-import { draw, h } from "../dom.js";
+import { atMost, draw, h } from "../dom.js";
 import { amount, count, percent, resource, span, time } from "../format.js";
 import { go, nodeAddress, to } from "../address.js";
 import { get } from "../service.js";
@@ -14,13 +14,22 @@ import { title } from "../shell.js";
 
 /** Below this many nodes the cluster itself is drawn: each node a card with its pods. */
 export const MOST_CARDS = 60;
+/** Figures change at most twice a second, so that one can read them. */
+const CALM = 500;
 
 /** @param {import("../main.js").Page} page */
 export function open({ root, signal }) {
   title("");
   const body = h("div", { class: "overview" });
   const cluster = h("section", { class: "cluster", "aria-label": "The cluster" });
-  const drawing = { root: cluster, signal, nodes: -1, cells: /** @type {Cells | null} */ (null), cards: /** @type {(() => void) | null} */ (null) };
+  const drawing = {
+    root: cluster,
+    signal,
+    nodes: -1,
+    state: "",
+    cells: /** @type {Cells | null} */ (null),
+    cards: /** @type {(() => void) | null} */ (null),
+  };
   root.append(body);
   /** @type {any} */
   let newest = null;
@@ -36,13 +45,18 @@ export function open({ root, signal }) {
     void load();
   };
   void load();
-  subscribe("overview", (data) => {
-    newest = data;
-    void load();
-  }, signal);
+  subscribe(
+    "overview",
+    atMost(CALM, (data) => {
+      newest = data;
+      void load();
+    }),
+    signal,
+  );
   onReturn(reload, signal);
   const tick = setInterval(() => {
-    for (const place of root.querySelectorAll("[data-until]")) place.textContent = until(/** @type {HTMLElement} */ (place).dataset.until ?? "");
+    for (const place of root.querySelectorAll("[data-until]"))
+      place.textContent = until(/** @type {HTMLElement} */ (place).dataset.until ?? "");
   }, 500);
   signal.addEventListener("abort", () => clearInterval(tick));
 }
@@ -59,19 +73,86 @@ function parts(data, cluster) {
   const cpu = (data.utilisation ?? []).find((/** @type {any} */ row) => row.resource === "cpu" && !row.zone);
   const waits = counts.waiting ?? 0;
   return [
-    h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence),
-      waits ? h("a", { class: "button primary", href: to("pods", { status: "waiting" }), "data-test": "show-waiting" }, "Show them") : null, copyMenu({ json: "/bayplan/v1/overview" })),
+    h(
+      "div",
+      { class: "head" },
+      h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence),
+      waits
+        ? h(
+            "a",
+            { class: "button primary", href: to("pods", { status: "waiting" }), "data-test": "show-waiting" },
+            "Show them",
+          )
+        : null,
+      copyMenu({ json: "/bayplan/v1/overview" }),
+    ),
     ...(data.scheduler?.plugins_failed ?? []).map((/** @type {any} */ failed) =>
-      h("div", { class: "note bad", key: failed.plugin }, h("p", null, h("span", { class: "strong" }, `✕ Plugin ${failed.plugin} failed: `), failed.message, " ", h("a", { href: to("plugins") }, "Traceback")))),
-    h("div", { class: "tiles" },
-      tile("Placed", count(counts.placed), to("pods", { status: "placed" }), `of ${count(counts.pods)} pods`, "figure-placed"),
-      tile("Waiting", count(waits), to("pods", { status: "waiting" }), counts.gated ? `and ${count(counts.gated)} gated` : "for a node", "figure-waiting"),
-      tile("Decisions", count(decisions.total), to("timeline"), `${rate(decisions.per_second)}${decisions.p99_ms === undefined || decisions.p99_ms === null ? "" : `, p99 ${decisions.p99_ms < 10 ? decisions.p99_ms.toFixed(1) : Math.round(decisions.p99_ms)} ms`}`, "figure-decisions"),
-      tile("CPU asked for", percent(cpu?.share), to("nodes", { metric: "cpu" }), cpu ? `of ${amount("cpu", cpu.allocatable)}; largest gap ${amount("cpu", cpu.largest_gap)}` : "", "figure-cpu"),
-      tile("Nodes", count(counts.nodes), to("nodes"), nodeWords(counts), "figure-nodes")),
-    h("div", { class: "columns" },
+      h(
+        "div",
+        { class: "note bad", key: failed.plugin },
+        h(
+          "p",
+          null,
+          h("span", { class: "strong" }, `✕ Plugin ${failed.plugin} failed: `),
+          failed.message,
+          " ",
+          h("a", { href: to("plugins") }, "Traceback"),
+        ),
+      ),
+    ),
+    h(
+      "div",
+      { class: "tiles" },
+      tile(
+        "Placed",
+        count(counts.placed),
+        to("pods", { status: "placed" }),
+        `of ${count(counts.pods)} pods`,
+        "figure-placed",
+      ),
+      tile(
+        "Waiting",
+        count(waits),
+        to("pods", { status: "waiting" }),
+        counts.gated ? `and ${count(counts.gated)} gated` : "for a node",
+        "figure-waiting",
+      ),
+      tile(
+        "Decisions",
+        count(decisions.total),
+        to("timeline"),
+        `${rate(decisions.per_second)}${decisions.p99_ms === undefined || decisions.p99_ms === null ? "" : `, p99 ${decisions.p99_ms < 10 ? decisions.p99_ms.toFixed(1) : Math.round(decisions.p99_ms)} ms`}`,
+        "figure-decisions",
+      ),
+      tile(
+        "CPU asked for",
+        percent(cpu?.share),
+        to("nodes", { metric: "cpu" }),
+        cpu ? `of ${amount("cpu", cpu.allocatable)}; largest gap ${amount("cpu", cpu.largest_gap)}` : "",
+        "figure-cpu",
+      ),
+      tile("Nodes", count(counts.nodes), to("nodes"), nodeWords(counts), "figure-nodes"),
+    ),
+    h(
+      "div",
+      { class: "columns" },
       h("div", { class: "stack" }, reasonPanel(data), queuePanel(data), utilisationPanel(data), latestPanel(data)),
-      h("div", { class: "stack" }, h("section", { class: "panel" }, h("div", { class: "row" }, h("h2", { class: "grow" }, "The cluster"), h("a", { href: to("nodes") }, "All nodes")), slot(cluster)))),
+      h(
+        "div",
+        { class: "stack" },
+        h(
+          "section",
+          { class: "panel" },
+          h(
+            "div",
+            { class: "row" },
+            h("h2", { class: "grow" }, "The cluster"),
+            h("a", { href: to("nodes") }, "All nodes"),
+          ),
+          slot(cluster),
+        ),
+      ),
+    ),
   ];
 }
 
@@ -84,82 +165,280 @@ function slot(element) {
 
 /** @param {number | undefined} perSecond */
 function rate(perSecond) {
-  return perSecond === undefined || perSecond === null ? "" : `${perSecond >= 10 ? count(Math.round(perSecond)) : perSecond.toFixed(1)} a second`;
+  return perSecond === undefined || perSecond === null
+    ? ""
+    : `${perSecond >= 10 ? count(Math.round(perSecond)) : perSecond.toFixed(1)} a second`;
 }
 
 /** @param {any} counts */
 function nodeWords(counts) {
-  const words = [[counts.nodes_full, "full"], [counts.nodes_cordoned, "cordoned"], [counts.nodes_not_ready, "not ready"]];
-  return words.filter(([value]) => value).map(([value, word]) => `${count(value)} ${word}`).join(", ") || "all ready";
+  const words = [
+    [counts.nodes_full, "full"],
+    [counts.nodes_cordoned, "cordoned"],
+    [counts.nodes_not_ready, "not ready"],
+  ];
+  return (
+    words
+      .filter(([value]) => value)
+      .map(([value, word]) => `${count(value)} ${word}`)
+      .join(", ") || "all ready"
+  );
 }
 
 /** @param {any} data */
 function reasonPanel(data) {
   const reasons = (data.reasons ?? []).slice(0, 8);
   const most = Math.max(1, ...reasons.map((/** @type {any} */ reason) => reason.pods));
-  return h("section", { class: "panel", "aria-label": "Why pods wait" }, h("h2", null, "Why pods wait"),
-    reasons.length ? h("table", { class: "list" }, h("thead", { class: "unseen" }, h("tr", null, h("th", { scope: "col" }, "Reason"), h("th", { scope: "col" }, "Pods"), h("th", { scope: "col" }, "Share"))),
-      h("tbody", null, reasons.map((/** @type {any} */ reason) => h("tr", { key: reason.text, class: "linked", onclick: () => go(to("pods", { reason: reason.text })) },
-        h("td", null, h("a", { href: to("pods", { reason: reason.text }), "data-test": "reason" }, reason.text)),
-        h("td", { class: "right figure" }, count(reason.pods)),
-        h("td", { class: "bar-cell" }, h("span", { class: "tally", style: { width: `${Math.max(2, (reason.pods / most) * 100)}%` } }))))))
-      : h("p", { class: "calm" }, "No pod waits."));
+  return h(
+    "section",
+    { class: "panel", "aria-label": "Why pods wait" },
+    h("h2", null, "Why pods wait"),
+    reasons.length
+      ? h(
+          "table",
+          { class: "list" },
+          h(
+            "thead",
+            { class: "unseen" },
+            h(
+              "tr",
+              null,
+              h("th", { scope: "col" }, "Reason"),
+              h("th", { scope: "col" }, "Pods"),
+              h("th", { scope: "col" }, "Share"),
+            ),
+          ),
+          h(
+            "tbody",
+            null,
+            reasons.map((/** @type {any} */ reason) =>
+              h(
+                "tr",
+                { key: reason.text, class: "linked", onclick: () => go(to("pods", { reason: reason.text })) },
+                h(
+                  "td",
+                  null,
+                  h("a", { href: to("pods", { reason: reason.text }), "data-test": "reason" }, reason.text),
+                ),
+                h("td", { class: "right figure" }, count(reason.pods)),
+                h(
+                  "td",
+                  { class: "bar-cell" },
+                  h("span", { class: "tally", style: { width: `${Math.max(2, (reason.pods / most) * 100)}%` } }),
+                ),
+              ),
+            ),
+          ),
+        )
+      : h("p", { class: "calm" }, "No pod waits."),
+  );
 }
 
 /** @param {any} data */
 function queuePanel(data) {
   const { queue } = data;
-  const figure = (/** @type {string} */ tier, /** @type {string} */ label) => h("a", { class: "mini", href: to("queue", { tier }), key: tier }, h("span", { class: "mini-figure" }, count(queue[tier])), h("span", { class: "mini-label" }, label));
-  return h("section", { class: "panel", "aria-label": "Queue" }, h("div", { class: "row" }, h("h2", { class: "grow" }, "Queue"),
-    queue.next_retry_at ? h("span", { class: "faint" }, "next try ", h("span", { "data-until": queue.next_retry_at }, until(queue.next_retry_at))) : null),
-  h("div", { class: "minis" }, figure("active", "active"), figure("backoff", "in backoff"), figure("unschedulable", "unschedulable"), figure("gated", "gated"),
-    h("span", { class: "mini" }, h("span", { class: "mini-figure" }, count(data.preemptions)), h("span", { class: "mini-label" }, "preemptions")),
-    h("span", { class: `mini${data.binding_failures ? " bad-text" : ""}` }, h("span", { class: "mini-figure" }, count(data.binding_failures)), h("span", { class: "mini-label" }, "bind errors"))));
+  const figure = (/** @type {string} */ tier, /** @type {string} */ label) =>
+    h(
+      "a",
+      { class: "mini", href: to("queue", { tier }), key: tier },
+      h("span", { class: "mini-figure" }, count(queue[tier])),
+      h("span", { class: "mini-label" }, label),
+    );
+  return h(
+    "section",
+    { class: "panel", "aria-label": "Queue" },
+    h(
+      "div",
+      { class: "row" },
+      h("h2", { class: "grow" }, "Queue"),
+      queue.next_retry_at
+        ? h(
+            "span",
+            { class: "faint" },
+            "next try ",
+            h("span", { "data-until": queue.next_retry_at }, until(queue.next_retry_at)),
+          )
+        : null,
+    ),
+    h(
+      "div",
+      { class: "minis" },
+      figure("active", "active"),
+      figure("backoff", "in backoff"),
+      figure("unschedulable", "unschedulable"),
+      figure("gated", "gated"),
+      h(
+        "span",
+        { class: "mini" },
+        h("span", { class: "mini-figure" }, count(data.preemptions)),
+        h("span", { class: "mini-label" }, "preemptions"),
+      ),
+      h(
+        "span",
+        { class: `mini${data.binding_failures ? " bad-text" : ""}` },
+        h("span", { class: "mini-figure" }, count(data.binding_failures)),
+        h("span", { class: "mini-label" }, "bind errors"),
+      ),
+    ),
+  );
 }
 
 /** @param {any} data */
 function utilisationPanel(data) {
   const whole = (data.utilisation ?? []).filter((/** @type {any} */ row) => !row.zone && row.allocatable);
   const history = data.utilisation_history ?? [];
-  return h("section", { class: "panel", "aria-label": "Utilisation" }, h("h2", null, "Asked of what there is"),
-    whole.length ? h("table", { class: "list" },
-      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Resource"), h("th", { scope: "col", class: "bar-cell" }, "Asked"), h("th", { scope: "col", class: "right" }, "Share"), h("th", { scope: "col", class: "right" }, "Of"), h("th", { scope: "col", class: "right", title: "The largest free amount on one node: what is free in crumbs is not room" }, "Largest gap"))),
-      h("tbody", null, whole.map((/** @type {any} */ row) => h("tr", { key: row.resource }, h("th", { scope: "row" }, resource(row.resource)), h("td", { class: "bar-cell" }, meter(row.share)),
-        h("td", { class: "right figure" }, percent(row.share)), h("td", { class: "right figure" }, amount(row.resource, row.allocatable)), h("td", { class: "right figure" }, amount(row.resource, row.largest_gap))))))
+  return h(
+    "section",
+    { class: "panel", "aria-label": "Utilisation" },
+    h("h2", null, "Asked of what there is"),
+    whole.length
+      ? h(
+          "table",
+          { class: "list" },
+          h(
+            "thead",
+            null,
+            h(
+              "tr",
+              null,
+              h("th", { scope: "col" }, "Resource"),
+              h("th", { scope: "col", class: "bar-cell" }, "Asked"),
+              h("th", { scope: "col", class: "right" }, "Share"),
+              h("th", { scope: "col", class: "right" }, "Of"),
+              h(
+                "th",
+                {
+                  scope: "col",
+                  class: "right",
+                  title: "The largest free amount on one node: what is free in crumbs is not room",
+                },
+                "Largest gap",
+              ),
+            ),
+          ),
+          h(
+            "tbody",
+            null,
+            whole.map((/** @type {any} */ row) =>
+              h(
+                "tr",
+                { key: row.resource },
+                h("th", { scope: "row" }, resource(row.resource)),
+                h("td", { class: "bar-cell" }, meter(row.share)),
+                h("td", { class: "right figure" }, percent(row.share)),
+                h("td", { class: "right figure" }, amount(row.resource, row.allocatable)),
+                h("td", { class: "right figure" }, amount(row.resource, row.largest_gap)),
+              ),
+            ),
+          ),
+        )
       : h("p", { class: "calm" }, "No nodes yet."),
-    history.length > 1 ? h("div", { class: "sparks" }, ["cpu", "memory"].map((name) => h("figure", { key: name }, h("figcaption", null, `${resource(name)}, last ${span((Date.parse(history.at(-1).at) - Date.parse(history[0].at)) / 1000)}`),
-      sparkline(history.map((/** @type {any} */ each) => each[name]), `${resource(name)} over time, now ${percent(history.at(-1)[name])}`)))) : null);
+    history.length > 1
+      ? h(
+          "div",
+          { class: "sparks" },
+          ["cpu", "memory"].map((name) =>
+            h(
+              "figure",
+              { key: name },
+              h(
+                "figcaption",
+                null,
+                `${resource(name)}, last ${span((Date.parse(history.at(-1).at) - Date.parse(history[0].at)) / 1000)}`,
+              ),
+              sparkline(
+                history.map((/** @type {any} */ each) => each[name]),
+                `${resource(name)} over time, now ${percent(history.at(-1)[name])}`,
+              ),
+            ),
+          ),
+        )
+      : null,
+  );
 }
 
 /** @param {any} data */
 function latestPanel(data) {
   const latest = data.latest ?? [];
-  return h("section", { class: "panel", "aria-label": "Latest decisions" }, h("div", { class: "row" }, h("h2", { class: "grow" }, "Latest decisions"), h("a", { href: to("timeline") }, "Timeline")),
-    latest.length ? h("ol", { class: "feed" }, latest.slice(0, 8).map((/** @type {any} */ decision) => h("li", { key: decision.number },
-      h("span", { class: "faint figure" }, time(decision.at)), badge(decision.outcome === "scheduled" ? "placed" : decision.outcome === "error" ? "error" : "waiting", ""), podLink(decision, { most: 36 }),
-      decision.node ? h("span", { class: "feed-end" }, "→ ", nodeLink(decision.node), decision.margin ? h("span", { class: "faint" }, ` +${count(decision.margin)}`) : null) : h("span", { class: "feed-end faint", title: decision.message }, decision.message))))
-      : h("p", { class: "calm" }, "No decision yet."));
+  return h(
+    "section",
+    { class: "panel", "aria-label": "Latest decisions" },
+    h(
+      "div",
+      { class: "row" },
+      h("h2", { class: "grow" }, "Latest decisions"),
+      h("a", { href: to("timeline") }, "Timeline"),
+    ),
+    latest.length
+      ? h(
+          "ol",
+          { class: "feed" },
+          latest
+            .slice(0, 8)
+            .map((/** @type {any} */ decision) =>
+              h(
+                "li",
+                { key: decision.number },
+                h("span", { class: "faint figure" }, time(decision.at)),
+                badge(
+                  decision.outcome === "scheduled" ? "placed" : decision.outcome === "error" ? "error" : "waiting",
+                  "",
+                ),
+                podLink(decision, { most: 36 }),
+                decision.node
+                  ? h(
+                      "span",
+                      { class: "feed-end" },
+                      "→ ",
+                      nodeLink(decision.node),
+                      decision.margin ? h("span", { class: "faint" }, ` +${count(decision.margin)}`) : null,
+                    )
+                  : h("span", { class: "feed-end faint", title: decision.message }, decision.message),
+              ),
+            ),
+        )
+      : h("p", { class: "calm" }, "No decision yet."),
+  );
 }
 
-/** @param {{ root: HTMLElement, signal: AbortSignal, nodes: number, cells: Cells | null, cards: (() => void) | null }} drawing @param {any} data */
+/** @param {{ root: HTMLElement, signal: AbortSignal, nodes: number, state: string, cells: Cells | null, cards: (() => void) | null }} drawing @param {any} data */
 async function showCluster(drawing, data) {
   const { nodes } = data.counts;
   if (!nodes) {
-    draw(drawing.root, empty("No nodes yet: pods will wait.", h("a", { class: "button primary", href: to("new", { kind: "Node" }) }, "Create nodes"), h("a", { class: "button", href: to("sources") }, "Import a cluster"), "or start with bayplan up PATH"));
+    draw(
+      drawing.root,
+      empty(
+        "No nodes yet: pods will wait.",
+        h("a", { class: "button primary", href: to("new", { kind: "Node" }) }, "Create nodes"),
+        h("a", { class: "button", href: to("sources") }, "Import a cluster"),
+        "or start with bayplan up PATH",
+      ),
+    );
     drawing.nodes = 0;
     return;
   }
   const few = nodes < MOST_CARDS;
-  const changedKind = drawing.nodes < 0 || drawing.nodes === 0 || (drawing.nodes < MOST_CARDS) !== few;
+  const changedKind = drawing.nodes <= 0 || drawing.nodes < MOST_CARDS !== few;
+  // What else may change on a card comes with the pods, which the cards follow themselves.
+  const state = JSON.stringify(data.counts);
+  const changed = state !== drawing.state;
+  drawing.state = state;
   drawing.nodes = nodes;
   if (few) {
-    if (changedKind || !drawing.cards) drawing.cards = nodeCards(drawing.root, { signal: drawing.signal, small: nodes > 12, query: {}, waiting: true });
-    else drawing.cards();
+    if (changedKind || !drawing.cards)
+      drawing.cards = nodeCards(drawing.root, { signal: drawing.signal, small: nodes > 12, query: {}, waiting: true });
+    else if (changed) drawing.cards();
     return;
   }
   if (!changedKind) return;
   const zones = h("div", { class: "zones" });
-  const cells = new Cells({ signal: drawing.signal, small: true, height: () => 210, onSelect: (name) => go(nodeAddress(name)), onOpen: (name) => go(nodeAddress(name)) });
+  const cells = new Cells({
+    signal: drawing.signal,
+    small: true,
+    height: () => 210,
+    onSelect: (name) => go(nodeAddress(name)),
+    onOpen: (name) => go(nodeAddress(name)),
+  });
   drawing.root.replaceChildren(cells.element, zones);
   let layout = -1;
   const fetchCells = async () => {
@@ -170,12 +449,33 @@ async function showCluster(drawing, data) {
   };
   await fetchCells();
   drawZones(zones, data);
-  subscribe("nodes:cpu", (changed) => (changed.layout !== undefined && changed.layout !== layout ? void fetchCells() : cells.update(changed)), drawing.signal);
+  subscribe(
+    "nodes:cpu",
+    (changed) =>
+      changed.layout !== undefined && changed.layout !== layout ? void fetchCells() : cells.update(changed),
+    drawing.signal,
+  );
 }
 
 /** @param {HTMLElement} root @param {any} data */
 function drawZones(root, data) {
   const zones = (data.utilisation ?? []).filter((/** @type {any} */ row) => row.zone && row.resource === "cpu");
-  draw(root, zones.length > 1 ? h("div", { class: "zone-list" }, zones.map((/** @type {any} */ row) => h("a", { class: "zone", key: row.zone, href: to("nodes", { zone: row.zone }) }, h("span", null, row.zone), meter(row.share), h("span", { class: "figure" }, percent(row.share))))) : null);
+  draw(
+    root,
+    zones.length > 1
+      ? h(
+          "div",
+          { class: "zone-list" },
+          zones.map((/** @type {any} */ row) =>
+            h(
+              "a",
+              { class: "zone", key: row.zone, href: to("nodes", { zone: row.zone }) },
+              h("span", null, row.zone),
+              meter(row.share),
+              h("span", { class: "figure" }, percent(row.share)),
+            ),
+          ),
+        )
+      : null,
+  );
 }
-

@@ -2,22 +2,30 @@
 // evidence: the matrix of nodes by plugins, what would help, attempts, preemption, events, YAML.
 
 import { draw, h, later, stamp } from "../dom.js";
-import { amount, age, count, counted, cut, time } from "../format.js";
+import { count, counted, cut, time } from "../format.js";
 import { change, here, to } from "../address.js";
 import { get, objectPath, path, send, single } from "../service.js";
-import { now, onReturn, subscribe } from "../stream.js";
+import { onReturn, subscribe } from "../stream.js";
 import { failure, loading } from "../states.js";
-import { ask, badge, choice, copyMenu, nodeLink, perform, tabs } from "../parts.js";
+import { ask, choice, perform, tabs } from "../parts.js";
 import { say } from "../notices.js";
 import { bind } from "../keyboard.js";
-import { Matrix, cellPanel } from "../matrix.js";
+import { Matrix, onlyReason } from "../matrix.js";
+import { cellPanel } from "../matrix_cell.js";
 import { attemptTable, preemptionPart, pointsPart, remedyPart, yamlPart } from "../pod_tabs.js";
+import { podHead } from "../pod_head.js";
 import { eventTable } from "./node.js";
 import { title } from "../shell.js";
 
 /** @typedef {import("../matrix.js").View} View */
-const TABS = [["matrix", "Matrix"], ["help", "What would help"], ["attempts", "Attempts"], ["preemption", "Preemption"], ["events", "Events"], ["yaml", "YAML"]];
-const LONG = 130;
+const TABS = [
+  ["matrix", "Matrix"],
+  ["help", "What would help"],
+  ["attempts", "Attempts"],
+  ["preemption", "Preemption"],
+  ["events", "Events"],
+  ["yaml", "YAML"],
+];
 const VALUES = /** @type {const} */ (["normalized", "weighted", "raw"]);
 
 /** @param {import("../main.js").Page} page */
@@ -51,12 +59,18 @@ class PodView {
     this.load = single(() => this.fetchPod());
     subscribe(`pod:${this.namespace}/${this.name}`, () => void this.load(), signal);
     onReturn(() => void this.load(), signal);
-    bind({
-      "[": () => this.attemptStep(-1), "]": () => this.attemptStep(1),
-      f: () => this.tab === "matrix" && change({ only: here().query.get("only") === "failed" ? "" : "failed" }),
-      v: () => this.tab === "matrix" && change({ values: VALUES[(VALUES.indexOf(this.view.values) + 1) % VALUES.length] }),
-      e: () => change({ tab: "yaml" }, { push: true }), d: () => void this.remove(),
-    }, signal);
+    bind(
+      {
+        "[": () => this.attemptStep(-1),
+        "]": () => this.attemptStep(1),
+        f: () => this.tab === "matrix" && change({ only: here().query.get("only") === "failed" ? "" : "failed" }),
+        v: () =>
+          this.tab === "matrix" && change({ values: VALUES[(VALUES.indexOf(this.view.values) + 1) % VALUES.length] }),
+        e: () => change({ tab: "yaml" }, { push: true }),
+        d: () => void this.remove(),
+      },
+      signal,
+    );
   }
 
   get tab() {
@@ -67,7 +81,14 @@ class PodView {
   get view() {
     const { query } = this;
     const values = /** @type {any} */ (query.get("values") ?? "normalized");
-    return { only: query.get("only") || "all", values: VALUES.includes(values) ? values : "normalized", find: query.get("find") ?? "", sort: query.get("sort") ?? "", cell: query.get("cell") ?? "", folded: query.get("columns") !== "all" };
+    return {
+      only: query.get("only") || "all",
+      values: VALUES.includes(values) ? values : "normalized",
+      find: query.get("find") ?? "",
+      sort: query.get("sort") ?? "",
+      cell: query.get("cell") ?? "",
+      folded: query.get("columns") !== "all",
+    };
   }
 
   async start() {
@@ -87,13 +108,23 @@ class PodView {
       this.drawTabs();
       const newest = this.data.attempts?.at(-1)?.attempt;
       if (this.tab !== "matrix") this.drawContent();
-      else if (newest !== this.newestAttempt && this.newestAttempt !== undefined && !this.query.get("attempt")) void this.fetchMatrix();
+      else if (newest !== this.newestAttempt && this.newestAttempt !== undefined && !this.query.get("attempt"))
+        void this.fetchMatrix();
       this.newestAttempt = newest;
       stamp("verdict painted", this.data.sentence);
     } catch (problem) {
       if (this.signal.aborted) return;
-      draw(this.head, h("h1", { class: "verdict" }, `${this.namespace}/${cut(this.name, 60)}`), failure(problem, () => void this.load()),
-        h("div", { class: "row" }, h("a", { class: "button", href: to("pods", { q: this.name }) }, "Look for pods of this name"), h("a", { class: "button", href: to("pods") }, "All pods")));
+      draw(
+        this.head,
+        h("h1", { class: "verdict" }, `${this.namespace}/${cut(this.name, 60)}`),
+        failure(problem, () => void this.load()),
+        h(
+          "div",
+          { class: "row" },
+          h("a", { class: "button", href: to("pods", { q: this.name }) }, "Look for pods of this name"),
+          h("a", { class: "button", href: to("pods") }, "All pods"),
+        ),
+      );
     }
   }
 
@@ -101,7 +132,11 @@ class PodView {
     const attempt = this.query.get("attempt") || "latest";
     const exhaustive = this.query.get("each") === "1";
     try {
-      const data = await get(`${this.address}/attempts/${encodeURIComponent(attempt)}/matrix`, { form: "columns", limit: 10000, exhaustive, run: this.query.get("run") }, this.signal);
+      const data = await get(
+        `${this.address}/attempts/${encodeURIComponent(attempt)}/matrix`,
+        { form: "columns", limit: 10000, exhaustive, run: this.query.get("run") },
+        this.signal,
+      );
       if (this.signal.aborted || attempt !== (this.query.get("attempt") || "latest")) return;
       this.matrixData = data;
       this.matrixProblem = null;
@@ -132,59 +167,50 @@ class PodView {
   /** @param {number} step */
   attemptStep(step) {
     const attempts = this.data?.attempts ?? [];
-    const at = attempts.findIndex((/** @type {any} */ attempt) => String(attempt.attempt) === (this.query.get("attempt") || String(attempts.at(-1)?.attempt)));
+    const at = attempts.findIndex(
+      (/** @type {any} */ attempt) =>
+        String(attempt.attempt) === (this.query.get("attempt") || String(attempts.at(-1)?.attempt)),
+    );
     const next = attempts[at + step];
     if (next) change({ attempt: at + step === attempts.length - 1 ? "" : next.attempt, cell: "" });
   }
 
   async remove() {
-    const sure = await ask({ title: `Delete ${this.name}?`, text: [this.data?.pod?.workload ? `It belongs to ${this.data.pod.workload}, which makes a new one.` : "Nothing else goes with it."], yes: "Delete", danger: true });
-    if (sure) await perform(`Delete ${this.name}`, async () => { await send(objectPath("core", "v1", "pods", this.namespace, this.name), { method: "DELETE" }); });
+    const sure = await ask({
+      title: `Delete ${this.name}?`,
+      text: [
+        this.data?.pod?.workload
+          ? `It belongs to ${this.data.pod.workload}, which makes a new one.`
+          : "Nothing else goes with it.",
+      ],
+      yes: "Delete",
+      danger: true,
+    });
+    if (sure)
+      await perform(`Delete ${this.name}`, async () => {
+        await send(objectPath("core", "v1", "pods", this.namespace, this.name), { method: "DELETE" });
+      });
   }
 
   async retry() {
-    await perform(`Schedule ${this.name} again`, async () => { await send(`/bayplan/v1${this.address}/retry`, { method: "POST" }); });
+    await perform(`Schedule ${this.name} again`, async () => {
+      await send(`/bayplan/v1${this.address}/retry`, { method: "POST" });
+    });
   }
 
   drawHead() {
-    const { data } = this;
-    if (!data) return;
-    const pod = data.pod ?? {};
-    const waits = data.status === "waiting";
-    draw(this.head,
-      h("p", { class: "crumbs" }, h("a", { href: to("pods") }, "Pods"), " / ", h("a", { href: to("pods", { namespace: this.namespace }) }, this.namespace), " / ", h("span", { class: "name", title: this.name }, cut(this.name, 80))),
-      data.deleted ? h("div", { class: "note wait", "data-test": "gone" }, "This pod is deleted. What was decided about it is kept as long as decisions are.") : null,
-      h("div", { class: "head" }, h("h1", { class: `verdict${data.sentence.length > LONG ? " long" : ""}`, "data-test": "verdict" }, data.sentence),
-        waits ? h("a", { class: "button", href: to("nodes", { fit: `${this.namespace}/${this.name}` }) }, "Where on the map") : null,
-        waits ? h("button", { type: "button", class: "button", onclick: () => void this.retry() }, "Schedule again") : null,
-        data.deleted ? null : h("button", { type: "button", class: "button danger", "data-test": "delete", onclick: () => void this.remove() }, "Delete"),
-        copyMenu({ json: `/bayplan/v1${this.address}`, kubectl: `kubectl describe pod -n ${this.namespace} ${this.name}` })),
-      h("p", { class: "facts-line" }, badge(data.status), pod.node ? h("span", null, "on ", nodeLink(pod.node)) : null, h("span", null, `asks ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}`),
-        h("span", null, `priority ${count(pod.priority)}${pod.priority_class ? ` (${pod.priority_class})` : ""}`), pod.workload ? h("span", null, "of ", this.workloadLink(pod.workload)) : null, pod.scheduler_name && pod.scheduler_name !== "default-scheduler" ? h("span", null, `by ${pod.scheduler_name}`) : null,
-        pod.created_at ? h("span", { class: "faint" }, `made ${age(pod.created_at, now())} ago`) : null, this.queueWords(data.queue)),
-      this.rejections());
+    if (!this.data) return;
+    draw(
+      this.head,
+      ...podHead(this.data, {
+        namespace: this.namespace,
+        name: this.name,
+        address: this.address,
+        retry: () => void this.retry(),
+        remove: () => void this.remove(),
+      }),
+    );
     this.drawTabs();
-  }
-
-  /** @param {string} workload */
-  workloadLink(workload) {
-    const [, kind, owner] = /^(\w+)[ /](?:.*\/)?([^/]+)$/.exec(workload) ?? [];
-    return kind ? h("a", { class: "name", href: to("workloads", kind.toLowerCase(), this.namespace, owner) }, `${kind}/${owner}`) : h("span", { class: "name" }, workload);
-  }
-
-  /** @param {any} queue */
-  queueWords(queue) {
-    if (!queue?.tier) return null;
-    return h("span", null, "in the ", h("a", { href: to("queue", { tier: queue.tier }) }, queue.tier), " queue", queue.retry_at ? `, next try at ${time(queue.retry_at)}` : "",
-      queue.wakes_on?.length ? h("span", { class: "faint", title: queue.wakes_on.join(", ") }, `; woken by ${cut(queue.wakes_on.join(", "), 48)}`) : null);
-  }
-
-  rejections() {
-    const rejections = this.data.rejections ?? [];
-    if (!rejections.length) return null;
-    const rejected = rejections.reduce((/** @type {number} */ sum, /** @type {any} */ each) => sum + each.nodes, 0);
-    return h("p", { class: "rejections", "data-test": "rejections" }, h("span", null, `${count(rejected)} rejected: `), rejections.slice(0, 6).map((/** @type {any} */ each) =>
-      h("button", { type: "button", class: "reason", key: each.text, title: each.plugin, onclick: () => change({ tab: "", only: "failed", sort: "", reason: each.text }) }, h("span", { class: "figure" }, count(each.nodes)), ` ${each.text}`)));
   }
 
   drawTabs() {
@@ -192,12 +218,62 @@ class PodView {
     const { attempts = [] } = this.data;
     const shown = this.query.get("attempt") || String(attempts.at(-1)?.attempt ?? "");
     const at = attempts.findIndex((/** @type {any} */ attempt) => String(attempt.attempt) === shown);
-    const labels = /** @type {Record<string, string>} */ ({ attempts: attempts.length ? ` ${count(attempts.length)}` : "", events: this.data.events?.length ? ` ${count(this.data.events.length)}` : "" });
-    draw(this.tabBar, h("div", { class: "tab-row" },
-      tabs("About this pod", TABS.map(([key, text]) => ({ key, text: text + (labels[key] ?? ""), href: to("pods", this.namespace, this.name, { tab: key === "matrix" ? "" : key, attempt: this.query.get("attempt"), run: this.query.get("run") }) })), this.tab),
-      h("span", { class: "grow" }),
-      attempts.length ? h("span", { class: "stepper", "data-test": "attempt" }, h("button", { type: "button", class: "button quiet icon", "aria-label": "Previous attempt", title: "Previous attempt ([)", disabled: at <= 0, onclick: () => this.attemptStep(-1) }, "‹"),
-        `attempt ${shown} of ${attempts.at(-1)?.attempt} · ${time(attempts[at]?.at)}`, h("button", { type: "button", class: "button quiet icon", "aria-label": "Next attempt", title: "Next attempt (])", disabled: at < 0 || at >= attempts.length - 1, onclick: () => this.attemptStep(1) }, "›")) : null));
+    const labels = /** @type {Record<string, string>} */ ({
+      attempts: attempts.length ? ` ${count(attempts.length)}` : "",
+      events: this.data.events?.length ? ` ${count(this.data.events.length)}` : "",
+    });
+    draw(
+      this.tabBar,
+      h(
+        "div",
+        { class: "tab-row" },
+        tabs(
+          "About this pod",
+          TABS.map(([key, text]) => ({
+            key,
+            text: text + (labels[key] ?? ""),
+            href: to("pods", this.namespace, this.name, {
+              tab: key === "matrix" ? "" : key,
+              attempt: this.query.get("attempt"),
+              run: this.query.get("run"),
+            }),
+          })),
+          this.tab,
+        ),
+        h("span", { class: "grow" }),
+        attempts.length
+          ? h(
+              "span",
+              { class: "stepper", "data-test": "attempt" },
+              h(
+                "button",
+                {
+                  type: "button",
+                  class: "button quiet icon",
+                  "aria-label": "Previous attempt",
+                  title: "Previous attempt ([)",
+                  disabled: at <= 0,
+                  onclick: () => this.attemptStep(-1),
+                },
+                "‹",
+              ),
+              `attempt ${shown} of ${attempts.at(-1)?.attempt} · ${time(attempts[at]?.at)}`,
+              h(
+                "button",
+                {
+                  type: "button",
+                  class: "button quiet icon",
+                  "aria-label": "Next attempt",
+                  title: "Next attempt (])",
+                  disabled: at < 0 || at >= attempts.length - 1,
+                  onclick: () => this.attemptStep(1),
+                },
+                "›",
+              ),
+            )
+          : null,
+      ),
+    );
   }
 
   drawContent() {
@@ -210,12 +286,25 @@ class PodView {
     }
     if (tab === "matrix") this.drawMatrix();
     else if (!data) draw(this.content, loading(8));
-    else if (tab === "attempts") draw(this.content, attemptTable(data.attempts ?? [], (attempt) => change({ tab: "", attempt }, { push: true })));
+    else if (tab === "attempts")
+      draw(
+        this.content,
+        attemptTable(data.attempts ?? [], (attempt) => change({ tab: "", attempt }, { push: true })),
+      );
     else if (tab === "events") draw(this.content, eventTable(data.events ?? []));
     else if (tab === "help") remedyPart(this.content, this.address, this.signal, `${this.namespace}/${this.name}`);
-    else if (tab === "preemption") preemptionPart(this.content, `${this.address}/attempts/${encodeURIComponent(this.query.get("attempt") || "latest")}/preemption`, this.signal);
+    else if (tab === "preemption")
+      preemptionPart(
+        this.content,
+        `${this.address}/attempts/${encodeURIComponent(this.query.get("attempt") || "latest")}/preemption`,
+        this.signal,
+      );
     else if (tab === "yaml") yamlPart(this.content, data, this.namespace, this.name);
-    else draw(this.content, h("p", null, "There is no such tab. ", h("a", { href: to("pods", this.namespace, this.name) }, "Matrix")));
+    else
+      draw(
+        this.content,
+        h("p", null, "There is no such tab. ", h("a", { href: to("pods", this.namespace, this.name) }, "Matrix")),
+      );
   }
 
   drawMatrix() {
@@ -225,18 +314,32 @@ class PodView {
       return;
     }
     if (this.matrixProblem) {
-      draw(this.content, failure(this.matrixProblem, () => void this.fetchMatrix()));
+      draw(
+        this.content,
+        failure(this.matrixProblem, () => void this.fetchMatrix()),
+      );
       return;
     }
     const { matrixData } = this;
     if (!matrixData) {
       if (!this.data || this.data.attempts?.length) draw(this.content, loading(10));
-      if (this.shownMatrix !== "asked") { this.shownMatrix = "asked"; void this.fetchMatrix(); }
+      if (this.shownMatrix !== "asked") {
+        this.shownMatrix = "asked";
+        void this.fetchMatrix();
+      }
       return;
     }
     const { view } = this;
     if (!this.matrix || !this.matrix.element.isConnected) {
-      this.matrix = new Matrix({ view, signal: this.signal, onView: (changes) => change(Object.fromEntries(Object.entries(changes).map(([key, value]) => [key, String(value)]))), failures: new Map((this.data?.plugins_failed ?? []).map((/** @type {any} */ each) => [each.plugin, each.message])) });
+      this.matrix = new Matrix({
+        view,
+        signal: this.signal,
+        onView: (changes) =>
+          change(Object.fromEntries(Object.entries(changes).map(([key, value]) => [key, String(value)]))),
+        failures: new Map(
+          (this.data?.plugins_failed ?? []).map((/** @type {any} */ each) => [each.plugin, each.message]),
+        ),
+      });
       this.tools = h("div", null);
       this.side = h("div", { class: "side" });
       this.content.replaceChildren(this.tools, h("div", { class: "matrix-row" }, this.matrix.element, this.side));
@@ -248,7 +351,7 @@ class PodView {
       const shown = JSON.stringify([matrixData.number, view, this.query.get("reason")]);
       if (shown !== this.shownMatrix) {
         this.matrix.view = view;
-        const data = this.withReason(matrixData);
+        const data = onlyReason(matrixData, this.query.get("reason") ?? "");
         this.matrix.show(data);
         this.shownMatrix = shown;
       }
@@ -259,34 +362,126 @@ class PodView {
     stamp("matrix ready", matrixData.number);
   }
 
-  /** Only the nodes that failed for the reason that was clicked. @param {any} data */
-  withReason(data) {
-    const reason = this.query.get("reason");
-    if (!reason) return data;
-    const hit = (/** @type {number} */ row) => String(data.rows.gap[row] ?? "").includes(reason) || (data.rows.filters[row] ?? []).some((/** @type {number | null} */ at) => at && data.statuses[at]?.reasons.some((/** @type {string} */ text) => text.includes(reason) || reason.includes(text)));
-    const kept = data.rows.node.map((/** @type {string} */ _, /** @type {number} */ row) => row).filter(hit);
-    return { ...data, rows: Object.fromEntries(Object.entries(data.rows).map(([key, values]) => [key, kept.map((/** @type {number} */ row) => /** @type {any[]} */ (values)[row])])) };
-  }
-
   /** @param {any} data @param {View} view @param {boolean} usable */
   drawMatrixTools(data, view, usable) {
     const tools = /** @type {HTMLElement} */ (this.tools);
     const points = pointsPart(data);
     if (!usable) {
-      draw(tools, h("div", { class: "note wait" }, h("p", null, data.why || "Nothing was recorded about nodes in this attempt."), data.kept === false ? h("button", { type: "button", class: "button", onclick: () => void this.retry() }, "Schedule again to see it") : null), points);
+      draw(
+        tools,
+        h(
+          "div",
+          { class: "note wait" },
+          h("p", null, data.why || "Nothing was recorded about nodes in this attempt."),
+          data.kept === false
+            ? h(
+                "button",
+                { type: "button", class: "button", onclick: () => void this.retry() },
+                "Schedule again to see it",
+              )
+            : null,
+        ),
+        points,
+      );
       return;
     }
-    const fit = data.counts?.fit ?? data.rows.total.filter((/** @type {number | null} */ total) => total !== null).length;
+    const fit =
+      data.counts?.fit ?? data.rows.total.filter((/** @type {number | null} */ total) => total !== null).length;
     const failed = data.counts?.failed ?? data.rows.node.length - fit;
-    draw(tools, h("div", { class: "tools" },
-      choice("Show", [{ value: "all", text: "all", count: count(data.rows.node.length) }, { value: "fit", text: "fit", count: count(fit) }, { value: "failed", text: "failed", count: count(failed) }, ...(failed > 20 ? [{ value: "nearest", text: "nearest 20" }] : [])], view.only, (only) => change({ only: only === "all" ? "" : only })),
-      data.scorers.length && fit ? choice("Values", [{ value: "normalized", text: "normalised" }, { value: "weighted", text: "weighted" }, { value: "raw", text: "raw" }], view.values, (values) => change({ values: values === "normalized" ? "" : values })) : null,
-      h("input", { type: "search", class: "field", placeholder: "Find node…", "aria-label": "Find node", "data-search": "", "data-test": "find-node", value: view.find, oninput: (/** @type {Event} */ event) => this.typed(/** @type {HTMLInputElement} */ (event.target).value) }),
-      this.query.get("reason") ? h("span", { class: "chip" }, cut(this.query.get("reason") ?? "", 48), h("button", { type: "button", class: "chip-x", "aria-label": "Remove the filter", onclick: () => change({ reason: "" }) }, "✕")) : null,
-      this.matrix?.hiddenFilters || !view.folded ? h("button", { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) }, view.folded ? `${counted(this.matrix?.hiddenFilters ?? 0, "filter")} rejected no node` : "Fold filters that rejected no node") : null,
-      h("label", { class: "check", title: "The scheduler stops at a node's first failing filter; this runs each filter alone" }, h("input", { type: "checkbox", checked: this.query.get("each") === "1", onchange: (/** @type {Event} */ event) => change({ each: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }) }), "each filter alone"),
-      h("span", { class: "grow" }),
-      data.tie_set?.length > 1 ? h("span", { class: "faint", title: data.tie_set.join("\n") }, `★ ${count(data.tie_set.length)} tie; the seed chose`) : data.runner_up ? h("span", { class: "faint", "data-test": "margin" }, `${count(data.margin)} ahead of ${cut(data.runner_up, 24)}`) : null), points);
+    draw(
+      tools,
+      h(
+        "div",
+        { class: "tools" },
+        choice(
+          "Show",
+          [
+            { value: "all", text: "all", count: count(data.rows.node.length) },
+            { value: "fit", text: "fit", count: count(fit) },
+            { value: "failed", text: "failed", count: count(failed) },
+            ...(failed > 20 ? [{ value: "nearest", text: "nearest 20" }] : []),
+          ],
+          view.only,
+          (only) => change({ only: only === "all" ? "" : only }),
+        ),
+        data.scorers.length && fit
+          ? choice(
+              "Values",
+              [
+                { value: "normalized", text: "normalised" },
+                { value: "weighted", text: "weighted" },
+                { value: "raw", text: "raw" },
+              ],
+              view.values,
+              (values) => change({ values: values === "normalized" ? "" : values }),
+            )
+          : null,
+        h("input", {
+          type: "search",
+          class: "field",
+          placeholder: "Find node…",
+          "aria-label": "Find node",
+          "data-search": "",
+          "data-test": "find-node",
+          value: view.find,
+          oninput: (/** @type {Event} */ event) => this.typed(/** @type {HTMLInputElement} */ (event.target).value),
+        }),
+        this.query.get("reason")
+          ? h(
+              "span",
+              { class: "chip" },
+              cut(this.query.get("reason") ?? "", 48),
+              h(
+                "button",
+                {
+                  type: "button",
+                  class: "chip-x",
+                  "aria-label": "Remove the filter",
+                  onclick: () => change({ reason: "" }),
+                },
+                "✕",
+              ),
+            )
+          : null,
+        this.matrix?.hiddenFilters || !view.folded
+          ? h(
+              "button",
+              { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) },
+              view.folded
+                ? `${counted(this.matrix?.hiddenFilters ?? 0, "filter")} rejected no node`
+                : "Fold filters that rejected no node",
+            )
+          : null,
+        h(
+          "label",
+          {
+            class: "check",
+            title: "The scheduler stops at a node's first failing filter; this runs each filter alone",
+          },
+          h("input", {
+            type: "checkbox",
+            checked: this.query.get("each") === "1",
+            onchange: (/** @type {Event} */ event) =>
+              change({ each: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }),
+          }),
+          "each filter alone",
+        ),
+        h("span", { class: "grow" }),
+        data.tie_set?.length > 1
+          ? h(
+              "span",
+              { class: "faint", title: data.tie_set.join("\n") },
+              `★ ${count(data.tie_set.length)} tie; the seed chose`,
+            )
+          : data.runner_up
+            ? h(
+                "span",
+                { class: "faint", "data-test": "margin" },
+                `${count(data.margin)} ahead of ${cut(data.runner_up, 24)}`,
+              )
+            : null,
+      ),
+      points,
+    );
   }
 }
-

@@ -29,16 +29,40 @@ export function open({ place, root, signal }) {
   /** @type {any} */
   let facets = {};
   const selected = new Set();
-  const filter = () => Object.fromEntries(FILTERS.map((key) => [key === "ns" ? "namespace" : key, query.get(key) ?? (key === "namespace" ? query.get("ns") : "") ?? ""]));
+  const filter = () =>
+    Object.fromEntries(
+      FILTERS.map((key) => [
+        key === "ns" ? "namespace" : key,
+        query.get(key) ?? (key === "namespace" ? query.get("ns") : "") ?? "",
+      ]),
+    );
   const grid = new Grid({
-    label: "Pods", signal, test: "pod-table", keyOf: (row) => `${row.namespace}/${row.name}`, hrefOf: (row) => podAddress(row), selected, onSelect: () => drawActions(),
-    sort: query.get("sort") ?? "", onSort: (sort) => change({ sort }),
-    columns: columns(selected, () => { grid.schedule(); drawActions(); }),
-    load: (offset, limit, asked) => get("/pods", { ...filter(), sort: query.get("sort"), offset, limit, facets: offset === 0 }, asked).then((answer) => {
-      if (answer.facets) facets = answer.facets;
-      return answer;
+    label: "Pods",
+    signal,
+    test: "pod-table",
+    keyOf: (row) => `${row.namespace}/${row.name}`,
+    hrefOf: (row) => podAddress(row),
+    selected,
+    onSelect: () => drawActions(),
+    sort: query.get("sort") ?? "",
+    onSort: (sort) => change({ sort }),
+    columns: columns(selected, () => {
+      grid.schedule();
+      drawActions();
     }),
-    onTotal: (found, isExact) => { total = found; exact = isExact; drawHead(); drawTools(); },
+    load: (offset, limit, asked) =>
+      get("/pods", { ...filter(), sort: query.get("sort"), offset, limit, facets: offset === 0 }, asked).then(
+        (answer) => {
+          if (answer.facets) facets = answer.facets;
+          return answer;
+        },
+      ),
+    onTotal: (found, isExact) => {
+      total = found;
+      exact = isExact;
+      drawHead();
+      drawTools();
+    },
     empty: () => nothing(filter(), counts),
   });
   root.append(head, tools, actions, grid.element);
@@ -46,30 +70,111 @@ export function open({ place, root, signal }) {
   const drawHead = () => {
     const all = counts?.pods ?? counts?.total;
     const held = Object.entries(filter()).filter(([key, value]) => value && key !== "q");
-    const words = total < 0 ? "Pods" : `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${total === 1 && (!all || all === 1) ? "pod" : "pods"}`;
-    draw(head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, words), held.map(([key, value]) => chip(`${key === "reason" ? "" : `${key}: `}${cut(value, 60)}`, () => change({ [key]: "", ns: "" }, { push: true }))), h("span", { class: "grow" }),
-      h("a", { class: "button", href: to("new", { kind: "Pod" }) }, "Create pods"), copyMenu({ json: `/bayplan/v1/pods${location.search}`, kubectl: `kubectl get pods ${query.get("namespace") ? `-n ${query.get("namespace")}` : "-A"}` })));
+    const words =
+      total < 0
+        ? "Pods"
+        : `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${total === 1 && (!all || all === 1) ? "pod" : "pods"}`;
+    draw(
+      head,
+      h(
+        "div",
+        { class: "head" },
+        h("h1", { class: "verdict", "data-test": "verdict" }, words),
+        held.map(([key, value]) =>
+          chip(`${key === "reason" ? "" : `${key}: `}${cut(value, 60)}`, () =>
+            change({ [key]: "", ns: "" }, { push: true }),
+          ),
+        ),
+        h("span", { class: "grow" }),
+        h("a", { class: "button", href: to("new", { kind: "Pod" }) }, "Create pods"),
+        copyMenu({
+          json: `/bayplan/v1/pods${location.search}`,
+          kubectl: `kubectl get pods ${query.get("namespace") ? `-n ${query.get("namespace")}` : "-A"}`,
+        }),
+      ),
+    );
   };
   const drawTools = () => {
-    const countOf = (/** @type {string} */ status) => (facets.status ?? []).find((/** @type {any} */ facet) => facet.value === status)?.count;
-    draw(tools, h("div", { class: "tools" },
-      h("input", { type: "search", class: "field wide", placeholder: "Name contains…", "aria-label": "Name contains", "data-search": "", "data-test": "search-pods", value: query.get("q") ?? "", oninput: (/** @type {Event} */ event) => typed(/** @type {HTMLInputElement} */ (event.target).value) }),
-      choice("Status", [{ value: "", text: "all" }, ...STATUSES.filter((status) => countOf(status) || status === query.get("status") || status === "placed" || status === "waiting").map((status) => ({ value: status, text: status, count: countOf(status) === undefined ? "" : count(countOf(status)) }))], query.get("status") ?? "", (status) => change({ status }, { push: true })),
-      select("reason", facets.reason ?? [], query.get("reason") ?? "", (reason) => change({ reason }, { push: true })),
-      select("namespace", facets.namespace ?? [], filter().namespace, (namespace) => change({ namespace, ns: "" }, { push: true })),
-      select("node", (facets.node ?? []).slice(0, 50), query.get("node") ?? "", (node) => change({ node }, { push: true }))));
+    const countOf = (/** @type {string} */ status) =>
+      (facets.status ?? []).find((/** @type {any} */ facet) => facet.value === status)?.count;
+    draw(
+      tools,
+      h(
+        "div",
+        { class: "tools" },
+        h("input", {
+          type: "search",
+          class: "field wide",
+          placeholder: "Name contains…",
+          "aria-label": "Name contains",
+          "data-search": "",
+          "data-test": "search-pods",
+          value: query.get("q") ?? "",
+          oninput: (/** @type {Event} */ event) => typed(/** @type {HTMLInputElement} */ (event.target).value),
+        }),
+        choice(
+          "Status",
+          [
+            { value: "", text: "all" },
+            ...STATUSES.filter(
+              (status) =>
+                countOf(status) || status === query.get("status") || status === "placed" || status === "waiting",
+            ).map((status) => ({
+              value: status,
+              text: status,
+              count: countOf(status) === undefined ? "" : count(countOf(status)),
+            })),
+          ],
+          query.get("status") ?? "",
+          (status) => change({ status }, { push: true }),
+        ),
+        select("reason", facets.reason ?? [], query.get("reason") ?? "", (reason) =>
+          change({ reason }, { push: true }),
+        ),
+        select("namespace", facets.namespace ?? [], filter().namespace, (namespace) =>
+          change({ namespace, ns: "" }, { push: true }),
+        ),
+        select("node", (facets.node ?? []).slice(0, 50), query.get("node") ?? "", (node) =>
+          change({ node }, { push: true }),
+        ),
+      ),
+    );
   };
-  const drawActions = () => draw(actions, selected.size ? actionBar(selected, () => { selected.clear(); grid.refresh(true); drawActions(); }) : null);
-  const loadCounts = () => get("/overview", {}, signal).then((data) => { counts = data.counts; drawHead(); }, () => {});
+  const drawActions = () =>
+    draw(
+      actions,
+      selected.size
+        ? actionBar(selected, () => {
+            selected.clear();
+            grid.refresh(true);
+            drawActions();
+          })
+        : null,
+    );
+  const loadCounts = () =>
+    get("/overview", {}, signal).then(
+      (data) => {
+        counts = data.counts;
+        drawHead();
+      },
+      () => {},
+    );
   drawHead();
   drawTools();
   void loadCounts();
-  subscribe("pods", (data) => {
-    counts = data.counts ?? counts;
-    grid.refresh();
-    drawHead();
+  subscribe(
+    "pods",
+    (data) => {
+      counts = data.counts ?? counts;
+      grid.refresh();
+      drawHead();
+    },
+    signal,
+  );
+  onReturn(() => {
+    grid.refresh(true);
+    void loadCounts();
   }, signal);
-  onReturn(() => { grid.refresh(true); void loadCounts(); }, signal);
   return (/** @type {import("../address.js").Place} */ next) => {
     query = next.query;
     grid.reset(query.get("sort") ?? "");
@@ -81,52 +186,161 @@ export function open({ place, root, signal }) {
 /** @param {Set<string>} selected @param {() => void} changed @returns {import("../grid.js").Column[]} */
 function columns(selected, changed) {
   return [
-    { key: "pick", title: "", width: "28px", render: (row) => {
-      const key = `${row.namespace}/${row.name}`;
-      return h("input", { type: "checkbox", checked: selected.has(key), "aria-label": `Select ${key}`, onchange: (/** @type {Event} */ event) => {
-        if (/** @type {HTMLInputElement} */ (event.target).checked) selected.add(key);
-        else selected.delete(key);
-        changed();
-      } });
-    } },
-    { key: "name", title: "Pod", width: "minmax(190px, 1.7fr)", sort: "name", render: (row) => h("a", { class: "name", href: podAddress(row), title: row.name }, cut(row.name, 38)) },
-    { key: "namespace", title: "Namespace", width: "minmax(90px, .8fr)", sort: "namespace", render: (row) => cut(row.namespace, 20) },
+    {
+      key: "pick",
+      title: "",
+      width: "28px",
+      render: (row) => {
+        const key = `${row.namespace}/${row.name}`;
+        return h("input", {
+          type: "checkbox",
+          checked: selected.has(key),
+          "aria-label": `Select ${key}`,
+          onchange: (/** @type {Event} */ event) => {
+            if (/** @type {HTMLInputElement} */ (event.target).checked) selected.add(key);
+            else selected.delete(key);
+            changed();
+          },
+        });
+      },
+    },
+    {
+      key: "name",
+      title: "Pod",
+      width: "minmax(190px, 1.7fr)",
+      sort: "name",
+      render: (row) => h("a", { class: "name", href: podAddress(row), title: row.name }, cut(row.name, 38)),
+    },
+    {
+      key: "namespace",
+      title: "Namespace",
+      width: "minmax(90px, .8fr)",
+      sort: "namespace",
+      render: (row) => cut(row.namespace, 20),
+    },
     { key: "status", title: "Status", width: "108px", sort: "status", render: (row) => badge(row.status) },
     { key: "node", title: "Node", width: "minmax(110px, 1fr)", sort: "node", render: (row) => nodeLink(row.node, 24) },
-    { key: "why", title: "Why it waits, or its margin", width: "minmax(200px, 2.4fr)", render: (row) => h("span", { class: "clip", title: row.why || null }, row.why || "") },
+    {
+      key: "why",
+      title: "Why it waits, or its margin",
+      width: "minmax(200px, 2.4fr)",
+      render: (row) => h("span", { class: "clip", title: row.why || null }, row.why || ""),
+    },
     { key: "cpu", title: "CPU", width: "64px", right: true, sort: "cpu", render: (row) => amount("cpu", row.cpu) },
-    { key: "memory", title: "Memory", width: "76px", right: true, sort: "memory", render: (row) => amount("memory", row.memory) },
-    { key: "priority", title: "Priority", width: "84px", right: true, sort: "priority", render: (row) => count(row.priority) },
-    { key: "attempts", title: "Tries", width: "62px", right: true, sort: "attempts", hint: "Scheduling attempts", render: (row) => count(row.attempts) },
-    { key: "age", title: "Age", width: "62px", right: true, sort: "created_at", render: (row) => age(row.created_at, now()) },
+    {
+      key: "memory",
+      title: "Memory",
+      width: "76px",
+      right: true,
+      sort: "memory",
+      render: (row) => amount("memory", row.memory),
+    },
+    {
+      key: "priority",
+      title: "Priority",
+      width: "84px",
+      right: true,
+      sort: "priority",
+      render: (row) => count(row.priority),
+    },
+    {
+      key: "attempts",
+      title: "Tries",
+      width: "62px",
+      right: true,
+      sort: "attempts",
+      hint: "Scheduling attempts",
+      render: (row) => count(row.attempts),
+    },
+    {
+      key: "age",
+      title: "Age",
+      width: "62px",
+      right: true,
+      sort: "created_at",
+      render: (row) => age(row.created_at, now()),
+    },
   ];
 }
 
 /** @param {Record<string, string>} filter @param {any} counts */
 function nothing(filter, counts) {
   const held = Object.entries(filter).filter(([, value]) => value);
-  if (!held.length) return empty("No pods yet.", h("a", { class: "button primary", href: to("new", { kind: "Pod" }) }, "Create pods"), h("a", { class: "button", href: to("sources") }, "Import a cluster"), "or start with bayplan up PATH");
+  if (!held.length)
+    return empty(
+      "No pods yet.",
+      h("a", { class: "button primary", href: to("new", { kind: "Pod" }) }, "Create pods"),
+      h("a", { class: "button", href: to("sources") }, "Import a cluster"),
+      "or start with bayplan up PATH",
+    );
   const all = counts?.pods;
-  return empty(`None of ${all ? count(all) : "the"} pods matches ${held.map(([key, value]) => `${key === "q" ? "the name" : key} “${cut(value, 40)}”`).join(" and ")}.`,
-    ...held.map(([key, value]) => h("button", { type: "button", class: "button", onclick: () => change({ [key]: "", ...(key === "namespace" ? { ns: "" } : {}) }) }, `Clear ${key === "q" ? "the name" : `${key}=${cut(value, 24)}`}`)));
+  return empty(
+    `None of ${all ? count(all) : "the"} pods matches ${held.map(([key, value]) => `${key === "q" ? "the name" : key} “${cut(value, 40)}”`).join(" and ")}.`,
+    ...held.map(([key, value]) =>
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button",
+          onclick: () => change({ [key]: "", ...(key === "namespace" ? { ns: "" } : {}) }),
+        },
+        `Clear ${key === "q" ? "the name" : `${key}=${cut(value, 24)}`}`,
+      ),
+    ),
+  );
 }
 
 /** @param {Set<string>} selected @param {() => void} done */
 function actionBar(selected, done) {
   const keys = [...selected];
   const remove = async () => {
-    const sure = await ask({ title: `Delete ${counted(keys.length, "pod")}?`, text: [h("p", { class: "name" }, keys.slice(0, FEW).join(", "), keys.length > FEW ? ` and ${keys.length - FEW} more` : ""), "Pods of a controller come back as new ones."], yes: "Delete", danger: true });
-    if (sure && (await perform(`Delete ${counted(keys.length, "pod")}`, () => eachPod(keys, (pod) => send(objectPath("core", "v1", "pods", pod.namespace, pod.name), { method: "DELETE" }))))) done();
+    const sure = await ask({
+      title: `Delete ${counted(keys.length, "pod")}?`,
+      text: [
+        h(
+          "p",
+          { class: "name" },
+          keys.slice(0, FEW).join(", "),
+          keys.length > FEW ? ` and ${keys.length - FEW} more` : "",
+        ),
+        "Pods of a controller come back as new ones.",
+      ],
+      yes: "Delete",
+      danger: true,
+    });
+    if (
+      sure &&
+      (await perform(`Delete ${counted(keys.length, "pod")}`, () =>
+        eachPod(keys, (pod) => send(objectPath("core", "v1", "pods", pod.namespace, pod.name), { method: "DELETE" })),
+      ))
+    )
+      done();
   };
   const retry = async () => {
-    if (await perform(`Schedule ${counted(keys.length, "pod")} again`, () => eachPod(keys, (pod) => send(`/bayplan/v1/pods/${encodeURIComponent(pod.namespace)}/${encodeURIComponent(pod.name)}/retry`, { method: "POST" })))) done();
+    if (
+      await perform(`Schedule ${counted(keys.length, "pod")} again`, () =>
+        eachPod(keys, (pod) =>
+          send(`/bayplan/v1/pods/${encodeURIComponent(pod.namespace)}/${encodeURIComponent(pod.name)}/retry`, {
+            method: "POST",
+          }),
+        ),
+      )
+    )
+      done();
   };
-  return h("div", { class: "panel row action-bar", role: "toolbar", "aria-label": "Selected pods", "data-test": "action-bar" }, h("span", { class: "strong" }, `${count(keys.length)} selected`),
+  return h(
+    "div",
+    { class: "panel row action-bar", role: "toolbar", "aria-label": "Selected pods", "data-test": "action-bar" },
+    h("span", { class: "strong" }, `${count(keys.length)} selected`),
     h("button", { type: "button", class: "button", onclick: () => void retry() }, "Schedule again"),
     keys.length === 1 ? h("a", { class: "button", href: to("nodes", { fit: keys[0] }) }, "Where would it fit?") : null,
-    keys.length === 1 ? h("a", { class: "button", href: to("new", { like: keys[0], count: 50 }) }, "Create 50 like this") : null,
+    keys.length === 1
+      ? h("a", { class: "button", href: to("new", { like: keys[0], count: 50 }) }, "Create 50 like this")
+      : null,
     h("button", { type: "button", class: "button danger", onclick: () => void remove() }, "Delete"),
-    h("span", { class: "grow" }), h("button", { type: "button", class: "button quiet", onclick: done }, "Clear"));
+    h("span", { class: "grow" }),
+    h("button", { type: "button", class: "button quiet", onclick: done }, "Clear"),
+  );
 }
 
 /** @param {string[]} keys @param {(pod: { namespace: string, name: string }) => Promise<unknown>} act */

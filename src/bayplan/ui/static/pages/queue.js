@@ -11,8 +11,18 @@ import { Grid } from "../grid.js";
 import { until } from "./overview.js";
 import { title } from "../shell.js";
 
-const TIERS = [["active", "Active", "tried next, in this order"], ["backoff", "Backoff", "tried again when their time has come"], ["unschedulable", "Unschedulable", "wait for an event that could help"], ["gated", "Gated", "held back before they may be tried"]];
-const CALM = /** @type {Record<string, string>} */ ({ active: "Nobody waits for a turn.", backoff: "Nobody waits out a failure.", unschedulable: "Nobody waits for the cluster to change.", gated: "No pod is held back." });
+const TIERS = [
+  ["active", "Active", "tried next, in this order"],
+  ["backoff", "Backoff", "tried again when their time has come"],
+  ["unschedulable", "Unschedulable", "wait for an event that could help"],
+  ["gated", "Gated", "held back before they may be tried"],
+];
+const CALM = /** @type {Record<string, string>} */ ({
+  active: "Nobody waits for a turn.",
+  backoff: "Nobody waits out a failure.",
+  unschedulable: "Nobody waits for the cluster to change.",
+  gated: "No pod is held back.",
+});
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
@@ -42,24 +52,90 @@ export function open({ place, root, signal }) {
   const choose = (chosen) => {
     tier = chosen;
     grid = new Grid({
-      label: `${tier} pods`, signal, test: "queue-table", keyOf: (row) => `${row.namespace}/${row.name}`, hrefOf: (row) => podAddress(row), columns: columns(tier),
-      load: (offset, limit, asked) => get("/queue", { tier, offset, limit }, asked), empty: () => h("div", { class: "empty" }, h("p", null, CALM[tier] ?? "Nothing here.")),
+      label: `${tier} pods`,
+      signal,
+      test: "queue-table",
+      keyOf: (row) => `${row.namespace}/${row.name}`,
+      hrefOf: (row) => podAddress(row),
+      columns: columns(tier),
+      load: (offset, limit, asked) => get("/queue", { tier, offset, limit }, asked),
+      empty: () => h("div", { class: "empty" }, h("p", null, CALM[tier] ?? "Nothing here.")),
     });
     list.replaceChildren(grid.element);
   };
   const drawAll = () => {
-    draw(head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence ?? TIERS.map(([key]) => `${count(data.counts[key])} ${key}`).join(", ")),
-      h("button", { type: "button", class: "button", "data-test": "flush", title: "Move all unschedulable pods to the active queue now", onclick: () => void perform("Flush", async () => { await put("POST", "/queue/flush"); void load(); }) }, "Flush"), copyMenu({ json: `/bayplan/v1/queue?tier=${tier}` })));
-    draw(tiers, TIERS.map(([key, text, what]) => h("button", { type: "button", class: `tier${key === tier ? " chosen" : ""}`, key, "aria-pressed": String(key === tier), "data-test": `tier-${key}`, onclick: () => change({ tier: key }) },
-      h("span", { class: "tile-label" }, text), h("span", { class: "tile-figure" }, count(data.counts[key])), h("span", { class: "tile-sub" }, key === "backoff" && data.next_retry_at ? h("span", null, "next try ", h("span", { "data-until": data.next_retry_at }, until(data.next_retry_at))) : what))),
-    histogram(data.histogram));
+    draw(
+      head,
+      h(
+        "div",
+        { class: "head" },
+        h(
+          "h1",
+          { class: "verdict", "data-test": "verdict" },
+          data.sentence ?? TIERS.map(([key]) => `${count(data.counts[key])} ${key}`).join(", "),
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "button",
+            "data-test": "flush",
+            title: "Move all unschedulable pods to the active queue now",
+            onclick: () =>
+              void perform("Flush", async () => {
+                await put("POST", "/queue/flush");
+                void load();
+              }),
+          },
+          "Flush",
+        ),
+        copyMenu({ json: `/bayplan/v1/queue?tier=${tier}` }),
+      ),
+    );
+    draw(
+      tiers,
+      TIERS.map(([key, text, what]) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: `tier${key === tier ? " chosen" : ""}`,
+            key,
+            "aria-pressed": String(key === tier),
+            "data-test": `tier-${key}`,
+            onclick: () => change({ tier: key }),
+          },
+          h("span", { class: "tile-label" }, text),
+          h("span", { class: "tile-figure" }, count(data.counts[key])),
+          h(
+            "span",
+            { class: "tile-sub" },
+            key === "backoff" && data.next_retry_at
+              ? h("span", null, "next try ", h("span", { "data-until": data.next_retry_at }, until(data.next_retry_at)))
+              : what,
+          ),
+        ),
+      ),
+      histogram(data.histogram),
+    );
   };
   if (tier) choose(tier);
   void load();
-  subscribe("queue", () => { void load(); grid?.refresh(); }, signal);
-  onReturn(() => { void load(); grid?.refresh(true); }, signal);
+  subscribe(
+    "queue",
+    () => {
+      void load();
+      grid?.refresh();
+    },
+    signal,
+  );
+  onReturn(() => {
+    void load();
+    grid?.refresh(true);
+  }, signal);
   const tick = setInterval(() => {
-    for (const each of root.querySelectorAll("[data-until]")) each.textContent = until(/** @type {HTMLElement} */ (each).dataset.until ?? "");
+    for (const each of root.querySelectorAll("[data-until]"))
+      each.textContent = until(/** @type {HTMLElement} */ (each).dataset.until ?? "");
   }, 250);
   signal.addEventListener("abort", () => clearInterval(tick));
   return (/** @type {import("../address.js").Place} */ next) => {
@@ -70,14 +146,71 @@ export function open({ place, root, signal }) {
 
 /** @param {string} tier @returns {import("../grid.js").Column[]} */
 function columns(tier) {
-  const pod = { key: "pod", title: "Pod", width: "minmax(220px, 1.6fr)", render: (/** @type {any} */ row) => h("a", { class: "name", href: podAddress(row), title: `${row.namespace}/${row.name}` }, cut(`${row.namespace}/${row.name}`, 46)) };
-  const position = { key: "position", title: "#", width: "64px", right: true, render: (/** @type {any} */ row, /** @type {number} */ index) => count(row.position ?? index + 1) };
-  const priority = { key: "priority", title: "Priority", width: "92px", right: true, render: (/** @type {any} */ row) => count(row.priority) };
-  const tries = { key: "attempts", title: "Tries", width: "64px", right: true, render: (/** @type {any} */ row) => count(row.attempts) };
-  const waits = { key: "since", title: "Waits for", width: "84px", right: true, render: (/** @type {any} */ row) => age(row.since, now()) };
-  const retry = { key: "retry", title: "Next try", width: "110px", right: true, render: (/** @type {any} */ row) => (row.retry_at ? h("span", { "data-until": row.retry_at }, until(row.retry_at)) : "–") };
-  const by = { key: "by", title: tier === "gated" ? "Held back by" : "Rejected by", width: "minmax(150px, 1fr)", render: (/** @type {any} */ row) => h("span", { class: "clip", title: (row.rejected_by ?? []).join(", ") }, (row.rejected_by ?? []).join(", ") || "–") };
-  const wakes = { key: "wakes", title: "Woken by", width: "minmax(200px, 1.6fr)", render: (/** @type {any} */ row) => h("span", { class: "clip", title: (row.wakes_on ?? []).join("\n") }, (row.wakes_on ?? []).join(", ") || "–") };
+  const pod = {
+    key: "pod",
+    title: "Pod",
+    width: "minmax(220px, 1.6fr)",
+    render: (/** @type {any} */ row) =>
+      h(
+        "a",
+        { class: "name", href: podAddress(row), title: `${row.namespace}/${row.name}` },
+        cut(`${row.namespace}/${row.name}`, 46),
+      ),
+  };
+  const position = {
+    key: "position",
+    title: "#",
+    width: "64px",
+    right: true,
+    render: (/** @type {any} */ row, /** @type {number} */ index) => count(row.position ?? index + 1),
+  };
+  const priority = {
+    key: "priority",
+    title: "Priority",
+    width: "92px",
+    right: true,
+    render: (/** @type {any} */ row) => count(row.priority),
+  };
+  const tries = {
+    key: "attempts",
+    title: "Tries",
+    width: "64px",
+    right: true,
+    render: (/** @type {any} */ row) => count(row.attempts),
+  };
+  const waits = {
+    key: "since",
+    title: "Waits for",
+    width: "84px",
+    right: true,
+    render: (/** @type {any} */ row) => age(row.since, now()),
+  };
+  const retry = {
+    key: "retry",
+    title: "Next try",
+    width: "110px",
+    right: true,
+    render: (/** @type {any} */ row) =>
+      row.retry_at ? h("span", { "data-until": row.retry_at }, until(row.retry_at)) : "–",
+  };
+  const by = {
+    key: "by",
+    title: tier === "gated" ? "Held back by" : "Rejected by",
+    width: "minmax(150px, 1fr)",
+    render: (/** @type {any} */ row) =>
+      h(
+        "span",
+        { class: "clip", title: (row.rejected_by ?? []).join(", ") },
+        (row.rejected_by ?? []).join(", ") || "–",
+      ),
+  };
+  const wakes = {
+    key: "wakes",
+    title: "Woken by",
+    width: "minmax(200px, 1.6fr)",
+    render: (/** @type {any} */ row) =>
+      h("span", { class: "clip", title: (row.wakes_on ?? []).join("\n") }, (row.wakes_on ?? []).join(", ") || "–"),
+  };
   if (tier === "active") return [position, pod, priority, tries, waits];
   if (tier === "backoff") return [position, pod, retry, priority, tries, by, waits];
   if (tier === "gated") return [pod, by, priority, waits];
@@ -88,8 +221,39 @@ function columns(tier) {
 function histogram(data) {
   if (!data?.pods?.some((/** @type {number} */ each) => each)) return null;
   const most = Math.max(...data.pods);
-  const label = (/** @type {number} */ at) => (data.seconds[at] === undefined || data.seconds[at] === null ? "longer" : `up to ${span(data.seconds[at])}`);
-  return h("figure", { class: "histogram tier", "aria-label": "How long pods have waited" }, h("figcaption", { class: "tile-label" }, "Waiting for"),
-    h("div", { class: "bars", role: "img", "aria-label": data.pods.map((/** @type {number} */ pods, /** @type {number} */ at) => `${label(at)}: ${counted(pods, "pod")}`).join(", ") }, data.pods.map((/** @type {number} */ pods, /** @type {number} */ at) => h("span", { class: "bar-column", key: at, title: `${label(at)}: ${counted(pods, "pod")}`, style: { height: `${pods ? Math.max(6, (pods / most) * 100) : 0}%` } }))),
-    h("div", { class: "tile-sub row" }, h("span", { class: "grow" }, data.seconds.length ? `${span(data.seconds[0])}` : ""), h("span", null, `${span(data.seconds.filter((/** @type {number | null} */ each) => each !== null).at(-1))} and more`)));
+  const label = (/** @type {number} */ at) =>
+    data.seconds[at] === undefined || data.seconds[at] === null ? "longer" : `up to ${span(data.seconds[at])}`;
+  return h(
+    "figure",
+    { class: "histogram tier", "aria-label": "How long pods have waited" },
+    h("figcaption", { class: "tile-label" }, "Waiting for"),
+    h(
+      "div",
+      {
+        class: "bars",
+        role: "img",
+        "aria-label": data.pods
+          .map((/** @type {number} */ pods, /** @type {number} */ at) => `${label(at)}: ${counted(pods, "pod")}`)
+          .join(", "),
+      },
+      data.pods.map((/** @type {number} */ pods, /** @type {number} */ at) =>
+        h("span", {
+          class: "bar-column",
+          key: at,
+          title: `${label(at)}: ${counted(pods, "pod")}`,
+          style: { height: `${pods ? Math.max(6, (pods / most) * 100) : 0}%` },
+        }),
+      ),
+    ),
+    h(
+      "div",
+      { class: "tile-sub row" },
+      h("span", { class: "grow" }, data.seconds.length ? `${span(data.seconds[0])}` : ""),
+      h(
+        "span",
+        null,
+        `${span(data.seconds.filter((/** @type {number | null} */ each) => each !== null).at(-1))} and more`,
+      ),
+    ),
+  );
 }

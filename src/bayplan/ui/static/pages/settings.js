@@ -14,13 +14,87 @@ export function open({ root, signal }) {
   let about = null;
   const redraw = () => {
     const { theme = "", rows = "normal" } = document.documentElement.dataset;
-    draw(root, h("h1", { class: "verdict" }, "Settings of this browser"),
-      h("section", { class: "panel" }, h("dl", { class: "facts roomy" },
-        h("dt", null, "Theme"), h("dd", null, choice("Theme", [{ value: "", text: "as the system has it" }, { value: "light", text: "light" }, { value: "dark", text: "dark" }], theme, (value) => { setTheme(value); redraw(); })),
-        h("dt", null, "Rows"), h("dd", null, choice("Rows", [{ value: "normal", text: "normal" }, { value: "dense", text: "dense" }], rows, (value) => { document.documentElement.dataset.rows = value; localStorage.setItem("bayplan.rows", value); redraw(); })))),
-      h("section", { class: "panel" }, h("h2", null, "This server"), about ? h("dl", { class: "facts" }, ["version", "kubernetes_version", "instance"].flatMap((key) => [h("dt", null, key.replace("_", " ")), h("dd", { class: "name" }, String(about[key] ?? "–"))]), h("dt", null, "started"), h("dd", null, `${String(about.started_at ?? "").slice(0, 10)} ${time(about.started_at)} UTC`)) : h("p", { class: "faint" }, "–")),
-      h("p", null, h("a", { href: to("keys") }, "Keys"), " · ", h("a", { href: "/bayplan/v1/openapi.json", target: "_blank" }, "The API as OpenAPI"), " · ", h("a", { href: to("plugins") }, "Plugins")));
+    draw(
+      root,
+      h("h1", { class: "verdict" }, "Settings of this browser"),
+      h(
+        "section",
+        { class: "panel" },
+        h(
+          "dl",
+          { class: "facts roomy" },
+          h("dt", null, "Theme"),
+          h(
+            "dd",
+            null,
+            choice(
+              "Theme",
+              [
+                { value: "", text: "as the system has it" },
+                { value: "light", text: "light" },
+                { value: "dark", text: "dark" },
+              ],
+              theme,
+              (value) => {
+                setTheme(value);
+                redraw();
+              },
+            ),
+          ),
+          h("dt", null, "Rows"),
+          h(
+            "dd",
+            null,
+            choice(
+              "Rows",
+              [
+                { value: "normal", text: "normal" },
+                { value: "dense", text: "dense" },
+              ],
+              rows,
+              (value) => {
+                document.documentElement.dataset.rows = value;
+                localStorage.setItem("bayplan.rows", value);
+                redraw();
+              },
+            ),
+          ),
+        ),
+      ),
+      h(
+        "section",
+        { class: "panel" },
+        h("h2", null, "This server"),
+        about
+          ? h(
+              "dl",
+              { class: "facts" },
+              ["version", "kubernetes_version", "instance"].flatMap((key) => [
+                h("dt", null, key.replace("_", " ")),
+                h("dd", { class: "name" }, String(about[key] ?? "–")),
+              ]),
+              h("dt", null, "started"),
+              h("dd", null, `${String(about.started_at ?? "").slice(0, 10)} ${time(about.started_at)} UTC`),
+            )
+          : h("p", { class: "faint" }, "–"),
+      ),
+      h(
+        "p",
+        null,
+        h("a", { href: to("keys") }, "Keys"),
+        " · ",
+        h("a", { href: "/bayplan/v1/openapi.json", target: "_blank" }, "The API as OpenAPI"),
+        " · ",
+        h("a", { href: to("plugins") }, "Plugins"),
+      ),
+    );
   };
   redraw();
-  get("/", {}, signal).then((data) => { about = data; redraw(); }, () => {});
+  get("/", {}, signal).then(
+    (data) => {
+      about = data;
+      redraw();
+    },
+    () => {},
+  );
 }

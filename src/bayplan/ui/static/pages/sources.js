@@ -24,25 +24,97 @@ export function open({ root, signal }) {
   };
   void load();
   onReturn(load, signal);
-  const timer = setInterval(() => { if (!document.hidden) void load(); }, AGAIN);
+  const timer = setInterval(() => {
+    if (!document.hidden) void load();
+  }, AGAIN);
   signal.addEventListener("abort", () => clearInterval(timer));
 }
 
 /** @param {HTMLElement} root @param {any[]} items */
 function show(root, items) {
   const slowest = Math.max(0, ...items.map((item) => item.lag_seconds ?? 0));
-  const words = items.length ? `${items.length === 1 ? `Follows ${items[0].name}` : `Follows ${count(items.length)} sources`}, ${slowest < 1 ? "less than a second" : span(slowest)} behind` : "Nothing is followed: this cluster lives by itself";
-  draw(root, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, words), copyMenu({ json: "/bayplan/v1/sources" })),
-    items.length ? items.map((item) => h("section", { class: "panel", key: item.name }, h("div", { class: "row" }, h("h2", { class: "grow name" }, item.name), badge(item.state ?? "live")),
-      h("dl", { class: "facts" }, fact("kind", item.kind), fact("address", item.address), fact("position", item.position), fact("behind", item.lag_seconds === undefined ? null : span(item.lag_seconds)), fact("says", item.message)),
-      item.policies ? h("div", null, h("h3", null, "Policies"), h("dl", { class: "facts" }, Object.entries(item.policies).flatMap(([key, value]) => fact(key, String(value))))) : null,
-      item.counts ? h("table", { class: "list" }, h("tbody", null, Object.entries(item.counts).map(([key, value]) => h("tr", { key }, h("th", { scope: "row" }, key), h("td", { class: "right figure" }, count(Number(value))))))) : null))
-      : h("div", { class: "stack" }, empty("Bring in a real cluster, a dump, or another Bayplan; or replay a recording."),
-        h("section", { class: "panel" }, h("h2", null, "From a shell"), h("dl", { class: "facts" },
-          fact("once", h("code", null, "bayplan import")), fact("and follow", h("code", null, "bayplan sync")), fact("to a file", h("code", null, "bayplan record")), fact("from a file", h("code", null, "bayplan replay"))))));
+  const words = items.length
+    ? `${items.length === 1 ? `Follows ${items[0].name}` : `Follows ${count(items.length)} sources`}, ${slowest < 1 ? "less than a second" : span(slowest)} behind`
+    : "Nothing is followed: this cluster lives by itself";
+  draw(
+    root,
+    h(
+      "div",
+      { class: "head" },
+      h("h1", { class: "verdict", "data-test": "verdict" }, words),
+      copyMenu({ json: "/bayplan/v1/sources" }),
+    ),
+    items.length
+      ? items.map((item) =>
+          h(
+            "section",
+            { class: "panel", key: item.name },
+            h("div", { class: "row" }, h("h2", { class: "grow name" }, item.name), badge(item.state ?? "live")),
+            h(
+              "dl",
+              { class: "facts" },
+              fact("kind", item.kind),
+              fact("address", item.address),
+              fact("position", item.position),
+              fact("behind", item.lag_seconds === undefined ? null : span(item.lag_seconds)),
+              fact("says", item.message),
+            ),
+            item.policies
+              ? h(
+                  "div",
+                  null,
+                  h("h3", null, "Policies"),
+                  h(
+                    "dl",
+                    { class: "facts" },
+                    Object.entries(item.policies).flatMap(([key, value]) => fact(key, String(value))),
+                  ),
+                )
+              : null,
+            item.counts
+              ? h(
+                  "table",
+                  { class: "list" },
+                  h(
+                    "tbody",
+                    null,
+                    Object.entries(item.counts).map(([key, value]) =>
+                      h(
+                        "tr",
+                        { key },
+                        h("th", { scope: "row" }, key),
+                        h("td", { class: "right figure" }, count(Number(value))),
+                      ),
+                    ),
+                  ),
+                )
+              : null,
+          ),
+        )
+      : h(
+          "div",
+          { class: "stack" },
+          empty("Bring in a real cluster, a dump, or another Bayplan; or replay a recording."),
+          h(
+            "section",
+            { class: "panel" },
+            h("h2", null, "From a shell"),
+            h(
+              "dl",
+              { class: "facts" },
+              fact("once", h("code", null, "bayplan import")),
+              fact("and follow", h("code", null, "bayplan sync")),
+              fact("to a file", h("code", null, "bayplan record")),
+              fact("from a file", h("code", null, "bayplan replay")),
+            ),
+          ),
+        ),
+  );
 }
 
 /** @param {string} name @param {unknown} value */
 function fact(name, value) {
-  return value === null || value === undefined || value === "" ? [] : [h("dt", null, name), h("dd", null, value instanceof Node ? value : String(value))];
+  return value === null || value === undefined || value === ""
+    ? []
+    : [h("dt", null, name), h("dd", null, value instanceof Node ? value : String(value))];
 }

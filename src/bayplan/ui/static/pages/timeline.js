@@ -9,7 +9,7 @@ import { badge, choice, copyMenu, nodeLink, podLink } from "../parts.js";
 import { empty, failure } from "../states.js";
 import { bind } from "../keyboard.js";
 import { LANES, Lanes } from "../lanes.js";
-import { clockNow, faster, pause, setSpeed, speeds, step, title } from "../shell.js";
+import { clockNow, pause, setSpeed, speeds, step, title } from "../shell.js";
 
 const AROUND = 12;
 
@@ -36,19 +36,45 @@ class Timeline {
     /** @type {any[]} */
     this.around = [];
     this.lanes = new Lanes({
-      signal, onRange: (from, to) => change({ from, to, live: "" }), onPick: (number) => change({ at: number, sel: "" }), onSelect: (from, to) => change({ sel: `${from}-${to}` }),
+      signal,
+      onRange: (from, to) => change({ from, to, live: "" }),
+      onPick: (number) => change({ at: number, sel: "" }),
+      onSelect: (from, to) => change({ sel: `${from}-${to}` }),
       onOpen: () => this.openPicked(),
     });
-    root.append(this.head, this.tools, h("section", { class: "panel lanes-panel" }, this.lanes.element, this.legend), this.below);
+    root.append(
+      this.head,
+      this.tools,
+      h("section", { class: "panel lanes-panel" }, this.lanes.element, this.legend),
+      this.below,
+    );
     this.load = single(() => this.fetchAll());
-    subscribe("decisions", () => { if (this.isLive) void this.load(); }, signal);
+    subscribe(
+      "decisions",
+      () => {
+        if (this.isLive) void this.load();
+      },
+      signal,
+    );
     subscribe("clock", () => this.drawTools(), signal);
     onReturn(() => void this.load(), signal);
     const { lanes } = this;
-    bind({
-      w: () => lanes.zoom(1 / 1.6), s: () => lanes.zoom(1.6), a: () => lanes.pan(-0.25), d: () => lanes.pan(0.25), Enter: () => this.openPicked(),
-      ArrowRight: () => this.move(1), ArrowLeft: () => this.move(-1), j: () => this.move(1), k: () => this.move(-1), Home: () => lanes.range(lanes.least, lanes.least + lanes.to - lanes.from), End: () => change({ from: "", to: "", at: "" }),
-    }, signal);
+    bind(
+      {
+        w: () => lanes.zoom(1 / 1.6),
+        s: () => lanes.zoom(1.6),
+        a: () => lanes.pan(-0.25),
+        d: () => lanes.pan(0.25),
+        Enter: () => this.openPicked(),
+        ArrowRight: () => this.move(1),
+        ArrowLeft: () => this.move(-1),
+        j: () => this.move(1),
+        k: () => this.move(-1),
+        Home: () => lanes.range(lanes.least, lanes.least + lanes.to - lanes.from),
+        End: () => change({ from: "", to: "", at: "" }),
+      },
+      signal,
+    );
   }
 
   get isLive() {
@@ -58,15 +84,30 @@ class Timeline {
   async fetchAll() {
     const { query, lanes } = this;
     try {
-      const data = await get("/decisions/density", { from: query.get("from"), to: query.get("to"), bins: lanes.bins }, this.signal);
+      const data = await get(
+        "/decisions/density",
+        { from: query.get("from"), to: query.get("to"), bins: lanes.bins },
+        this.signal,
+      );
       if (this.signal.aborted) return;
       this.data = data;
       if (data.newest === null || data.newest === undefined || data.newest < 0) {
-        draw(this.head, h("h1", { class: "verdict" }, "Nothing was decided yet"), empty("Decisions appear here as pods are scheduled.", h("a", { class: "button primary", href: "/ui/new?kind=Pod" }, "Create pods")));
+        draw(
+          this.head,
+          h("h1", { class: "verdict" }, "Nothing was decided yet"),
+          empty(
+            "Decisions appear here as pods are scheduled.",
+            h("a", { class: "button primary", href: "/ui/new?kind=Pod" }, "Create pods"),
+          ),
+        );
         return;
       }
       const at = query.get("at") ? Number(query.get("at")) : data.newest;
-      const near = await get("/decisions", { after: at > AROUND ? at - AROUND - 1 : "", before: at + AROUND + 1, limit: 2 * AROUND + 1 }, this.signal);
+      const near = await get(
+        "/decisions",
+        { after: at > AROUND ? at - AROUND - 1 : "", before: at + AROUND + 1, limit: 2 * AROUND + 1 },
+        this.signal,
+      );
       if (this.signal.aborted) return;
       this.around = near.items;
       this.oldest = near.oldest ?? data.oldest;
@@ -75,7 +116,12 @@ class Timeline {
       lanes.pick(this.picked?.number ?? at, this.selection());
       this.drawAll();
     } catch (problem) {
-      if (!this.signal.aborted) draw(this.head, h("h1", { class: "verdict" }, "Timeline"), failure(problem, () => void this.load()));
+      if (!this.signal.aborted)
+        draw(
+          this.head,
+          h("h1", { class: "verdict" }, "Timeline"),
+          failure(problem, () => void this.load()),
+        );
     }
   }
 
@@ -89,7 +135,13 @@ class Timeline {
   move(by) {
     const { lanes } = this;
     const number = Math.max(lanes.least, Math.min(this.data?.newest ?? 0, (this.picked?.number ?? 0) + by));
-    const range = number < lanes.from || number > lanes.to ? { from: Math.max(lanes.least, number - Math.round((lanes.to - lanes.from) / 2)), to: Math.max(number, number + Math.round((lanes.to - lanes.from) / 2)) } : {};
+    const range =
+      number < lanes.from || number > lanes.to
+        ? {
+            from: Math.max(lanes.least, number - Math.round((lanes.to - lanes.from) / 2)),
+            to: Math.max(number, number + Math.round((lanes.to - lanes.from) / 2)),
+          }
+        : {};
     change({ at: number, sel: "", ...range });
   }
 
@@ -99,8 +151,38 @@ class Timeline {
 
   drawAll() {
     const { data, picked } = this;
-    draw(this.head, h("div", { class: "head" }, h("h1", { class: "verdict", "data-test": "verdict" }, picked ? h("span", null, h("span", { class: "figure" }, `${time(picked.at, true)} `), `decision ${count(picked.number)} of ${count((data?.newest ?? 0) + 1)}: ${picked.text ?? words(picked)}`) : `${count((data?.newest ?? -1) + 1)} decisions`),
-      picked ? h("button", { type: "button", class: "button primary", "data-test": "open-decision", onclick: () => this.openPicked() }, "Open") : null, copyMenu({ json: `/bayplan/v1/decisions?limit=100` })));
+    draw(
+      this.head,
+      h(
+        "div",
+        { class: "head" },
+        h(
+          "h1",
+          { class: "verdict", "data-test": "verdict" },
+          picked
+            ? h(
+                "span",
+                null,
+                h("span", { class: "figure" }, `${time(picked.at, true)} `),
+                `decision ${count(picked.number)} of ${count((data?.newest ?? 0) + 1)}: ${picked.text ?? words(picked)}`,
+              )
+            : `${count((data?.newest ?? -1) + 1)} decisions`,
+        ),
+        picked
+          ? h(
+              "button",
+              {
+                type: "button",
+                class: "button primary",
+                "data-test": "open-decision",
+                onclick: () => this.openPicked(),
+              },
+              "Open",
+            )
+          : null,
+        copyMenu({ json: `/bayplan/v1/decisions?limit=100` }),
+      ),
+    );
     this.drawTools();
     draw(this.legend, ...legend(this.lanes.lanes));
     draw(this.below, this.measured(), this.table());
@@ -109,17 +191,103 @@ class Timeline {
   drawTools() {
     const clock = clockNow();
     const { lanes } = this;
-    draw(this.tools, h("div", { class: "tools" },
-      choice("Follow", [{ value: "live", text: "live" }, { value: "pinned", text: "pinned" }], this.isLive ? "live" : "pinned", (value) => change(value === "live" ? { from: "", to: "", at: "", sel: "" } : { from: lanes.from, to: lanes.to, at: this.picked?.number ?? "" })),
-      h("button", { type: "button", class: "button", "data-test": "timeline-pause", onclick: () => void pause(), disabled: !clock }, clock?.paused ? "▶ Go on" : "❚❚ Pause"),
-      h("button", { type: "button", class: "button", "data-test": "timeline-step", disabled: !clock?.paused, title: clock?.paused ? null : "Step works while paused", onclick: () => void step("decision") }, "Step a decision"),
-      h("button", { type: "button", class: "button", disabled: !clock?.paused, title: clock?.paused ? null : "Step works while paused", onclick: () => void step("event") }, "Step an event"),
-      h("label", { class: "check" }, "speed", h("select", { class: "field", "aria-label": "Speed", disabled: !clock, onchange: (/** @type {Event} */ event) => void setSpeed(Number(/** @type {HTMLSelectElement} */ (event.target).value)) },
-        speeds().map((speed) => h("option", { value: String(speed), selected: clock?.speed === speed }, `×${speed}`)))),
-      h("span", { class: "grow" }),
-      h("button", { type: "button", class: "button quiet", title: "Earlier (a)", onclick: () => lanes.pan(-0.5) }, "← earlier"), h("button", { type: "button", class: "button quiet", title: "Closer (w)", onclick: () => lanes.zoom(1 / 2) }, "closer"),
-      h("button", { type: "button", class: "button quiet", title: "Farther (s)", onclick: () => lanes.zoom(2) }, "farther"), h("button", { type: "button", class: "button quiet", title: "Later (d)", onclick: () => lanes.pan(0.5) }, "later →")),
-    this.oldest && this.data && this.oldest > this.data.from ? h("p", { class: "faint small" }, `Before decision ${count(this.oldest)}: summaries only.`) : null);
+    draw(
+      this.tools,
+      h(
+        "div",
+        { class: "tools" },
+        choice(
+          "Follow",
+          [
+            { value: "live", text: "live" },
+            { value: "pinned", text: "pinned" },
+          ],
+          this.isLive ? "live" : "pinned",
+          (value) =>
+            change(
+              value === "live"
+                ? { from: "", to: "", at: "", sel: "" }
+                : { from: lanes.from, to: lanes.to, at: this.picked?.number ?? "" },
+            ),
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "button",
+            "data-test": "timeline-pause",
+            onclick: () => void pause(),
+            disabled: !clock,
+          },
+          clock?.paused ? "▶ Go on" : "❚❚ Pause",
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "button",
+            "data-test": "timeline-step",
+            disabled: !clock?.paused,
+            title: clock?.paused ? null : "Step works while paused",
+            onclick: () => void step("decision"),
+          },
+          "Step a decision",
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "button",
+            disabled: !clock?.paused,
+            title: clock?.paused ? null : "Step works while paused",
+            onclick: () => void step("event"),
+          },
+          "Step an event",
+        ),
+        h(
+          "label",
+          { class: "check" },
+          "speed",
+          h(
+            "select",
+            {
+              class: "field",
+              "aria-label": "Speed",
+              disabled: !clock,
+              onchange: (/** @type {Event} */ event) =>
+                void setSpeed(Number(/** @type {HTMLSelectElement} */ (event.target).value)),
+            },
+            speeds().map((speed) =>
+              h("option", { value: String(speed), selected: clock?.speed === speed }, `×${speed}`),
+            ),
+          ),
+        ),
+        h("span", { class: "grow" }),
+        h(
+          "button",
+          { type: "button", class: "button quiet", title: "Earlier (a)", onclick: () => lanes.pan(-0.5) },
+          "← earlier",
+        ),
+        h(
+          "button",
+          { type: "button", class: "button quiet", title: "Closer (w)", onclick: () => lanes.zoom(1 / 2) },
+          "closer",
+        ),
+        h(
+          "button",
+          { type: "button", class: "button quiet", title: "Farther (s)", onclick: () => lanes.zoom(2) },
+          "farther",
+        ),
+        h(
+          "button",
+          { type: "button", class: "button quiet", title: "Later (d)", onclick: () => lanes.pan(0.5) },
+          "later →",
+        ),
+      ),
+      this.oldest && this.data && this.oldest > this.data.from
+        ? h("p", { class: "faint small" }, `Before decision ${count(this.oldest)}: summaries only.`)
+        : null,
+    );
   }
 
   measured() {
@@ -127,20 +295,108 @@ class Timeline {
     if (!selection || !this.data) return null;
     const { data } = this;
     const width = (data.to - data.from + 1) / data.bins;
-    const sums = LANES.flatMap((lane) => lane.parts).map((part) => {
-      const values = data.lanes[part.key] ?? [];
-      const sum = values.reduce((/** @type {number} */ total, /** @type {number} */ value, /** @type {number} */ bin) => total + (data.from + (bin + 1) * width > selection[0] && data.from + bin * width <= selection[1] ? value : 0), 0);
-      return sum ? `${count(sum)} ${part.words}` : "";
-    }).filter(Boolean);
-    return h("div", { class: "panel row", "data-test": "measured" }, h("span", { class: "grow" }, `Decisions ${count(selection[0])} to ${count(selection[1])} (${counted(selection[1] - selection[0] + 1, "decision")}): ${sums.join(", ") || "nothing"}`),
-      h("button", { type: "button", class: "button", onclick: () => this.lanes.range(selection[0], selection[1]) }, "Zoom to it"), h("button", { type: "button", class: "button quiet icon", "aria-label": "Close", onclick: () => change({ sel: "" }) }, "✕"));
+    const sums = LANES.flatMap((lane) => lane.parts)
+      .map((part) => {
+        const values = data.lanes[part.key] ?? [];
+        const sum = values.reduce(
+          (/** @type {number} */ total, /** @type {number} */ value, /** @type {number} */ bin) =>
+            total +
+            (data.from + (bin + 1) * width > selection[0] && data.from + bin * width <= selection[1] ? value : 0),
+          0,
+        );
+        return sum ? `${count(sum)} ${part.words}` : "";
+      })
+      .filter(Boolean);
+    return h(
+      "div",
+      { class: "panel row", "data-test": "measured" },
+      h(
+        "span",
+        { class: "grow" },
+        `Decisions ${count(selection[0])} to ${count(selection[1])} (${counted(selection[1] - selection[0] + 1, "decision")}): ${sums.join(", ") || "nothing"}`,
+      ),
+      h(
+        "button",
+        { type: "button", class: "button", onclick: () => this.lanes.range(selection[0], selection[1]) },
+        "Zoom to it",
+      ),
+      h(
+        "button",
+        { type: "button", class: "button quiet icon", "aria-label": "Close", onclick: () => change({ sel: "" }) },
+        "✕",
+      ),
+    );
   }
 
   table() {
-    return h("section", { class: "panel" }, h("h2", null, "Around it"), h("table", { class: "list", "data-test": "around" }, h("thead", null, h("tr", null, ["No.", "At", "Pod", "Try", "Outcome", "Node", "Fit", "What came of it"].map((text) => h("th", { scope: "col", key: text, class: text === "Fit" || text === "Try" || text === "No." ? "right" : null }, text)))),
-      h("tbody", null, this.around.map((each) => h("tr", { key: each.number, class: `linked${each.number === this.picked?.number ? " chosen" : ""}`, onclick: () => change({ at: each.number }), ondblclick: () => go(podAddress(each, { attempt: String(each.attempt) })) },
-        h("td", { class: "right figure" }, count(each.number)), h("td", { class: "figure faint" }, time(each.at, true)), h("td", null, podLink(each, { most: 40 })), h("td", { class: "right figure" }, count(each.attempt)), h("td", null, badge(each.outcome === "scheduled" ? "placed" : each.outcome === "error" ? "error" : "waiting", each.outcome)),
-        h("td", null, nodeLink(each.node)), h("td", { class: "right figure" }, count(each.feasible_nodes)), h("td", null, h("span", { class: "clip-line", title: each.message || null }, each.node ? (each.margin ? `${count(each.margin)} ahead of ${each.runner_up || "the next"}` : each.ties > 1 ? `one of ${count(each.ties)} equals` : "") : each.message)))))));
+    return h(
+      "section",
+      { class: "panel" },
+      h("h2", null, "Around it"),
+      h(
+        "table",
+        { class: "list", "data-test": "around" },
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            ["No.", "At", "Pod", "Try", "Outcome", "Node", "Fit", "What came of it"].map((text) =>
+              h(
+                "th",
+                { scope: "col", key: text, class: text === "Fit" || text === "Try" || text === "No." ? "right" : null },
+                text,
+              ),
+            ),
+          ),
+        ),
+        h(
+          "tbody",
+          null,
+          this.around.map((each) =>
+            h(
+              "tr",
+              {
+                key: each.number,
+                class: `linked${each.number === this.picked?.number ? " chosen" : ""}`,
+                onclick: () => change({ at: each.number }),
+                ondblclick: () => go(podAddress(each, { attempt: String(each.attempt) })),
+              },
+              h("td", { class: "right figure" }, count(each.number)),
+              h("td", { class: "figure faint" }, time(each.at, true)),
+              h("td", null, podLink(each, { most: 40 })),
+              h("td", { class: "right figure" }, count(each.attempt)),
+              h(
+                "td",
+                null,
+                badge(
+                  each.outcome === "scheduled" ? "placed" : each.outcome === "error" ? "error" : "waiting",
+                  each.outcome,
+                ),
+              ),
+              h("td", null, nodeLink(each.node)),
+              h("td", { class: "right figure" }, count(each.feasible_nodes)),
+              h(
+                "td",
+                null,
+                h(
+                  "span",
+                  { class: "clip-line", title: each.message || null },
+                  each.node
+                    ? each.margin
+                      ? `${count(each.margin)} ahead of ${each.runner_up || "the next"}`
+                      : each.ties > 1
+                        ? `one of ${count(each.ties)} equals`
+                        : ""
+                    : each.message,
+                ),
+              ),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 }
 
@@ -151,6 +407,18 @@ function words(decision) {
 
 /** @param {import("../lanes.js").Lane[]} lanes */
 function legend(lanes) {
-  return [lanes.flatMap((lane) => lane.parts).map((part) => h("span", { class: "key", key: part.key }, h("span", { class: `key-cell tone-${part.tone}`, "aria-hidden": "true" }), part.words)), h("span", { class: "grow" }), h("span", null, "w s zoom · a d move · drag measures · Enter opens")];
+  return [
+    lanes
+      .flatMap((lane) => lane.parts)
+      .map((part) =>
+        h(
+          "span",
+          { class: "key", key: part.key },
+          h("span", { class: `key-cell tone-${part.tone}`, "aria-hidden": "true" }),
+          part.words,
+        ),
+      ),
+    h("span", { class: "grow" }),
+    h("span", null, "w s zoom · a d move · drag measures · Enter opens"),
+  ];
 }
-

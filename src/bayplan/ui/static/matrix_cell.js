@@ -1,0 +1,72 @@
+// One cell of the matrix in full: code, reasons, raw, normalised, weight, product, and what it made of the total.
+
+import { h } from "./dom.js";
+import { count, signed } from "./format.js";
+import { nodeAddress, to } from "./address.js";
+
+/** @typedef {import("./matrix.js").MatrixData} MatrixData */
+
+/**
+ * What one plugin said about one node, in full.
+ * @param {MatrixData} data @param {string} cell node.plugin @param {() => void} close
+ */
+export function cellPanel(data, cell, close) {
+  const split = cell.lastIndexOf(".");
+  const node = cell.slice(0, split);
+  const plugin = cell.slice(split + 1);
+  const at = data.rows.node.indexOf(node);
+  if (at < 0) return null;
+  const scorer = data.scorers.findIndex((each) => each.name === plugin);
+  const filter = data.filters.indexOf(plugin);
+  const verdict = filter < 0 ? null : data.rows.filters[at]?.[filter];
+  const total = data.rows.total[at];
+  const fact = (/** @type {string} */ name, /** @type {Node | string} */ value) => [
+    h("dt", null, name),
+    h("dd", null, value),
+  ];
+  const facts = [];
+  if (filter >= 0) {
+    const status = verdict === null || verdict === undefined ? null : data.statuses[verdict];
+    facts.push(
+      ...fact(
+        "Filter",
+        !status ? "· not run: an earlier filter had failed" : verdict === 0 ? "✓ passes" : `✕ ${status.code}`,
+      ),
+    );
+    for (const reason of verdict ? (status?.reasons ?? []) : []) facts.push(...fact("Reason", reason));
+  }
+  if (scorer >= 0 && total !== null) {
+    const weighted = data.rows.weighted[at]?.[scorer] ?? 0;
+    facts.push(
+      ...fact("Raw score", count(data.rows.raw[at]?.[scorer])),
+      ...fact("Normalised", count(data.rows.normalized[at]?.[scorer])),
+      ...fact("Weight", `× ${data.scorers[scorer].weight}`),
+      ...fact("Product", count(weighted)),
+      ...fact(
+        "Of the total",
+        `${count(weighted)} of ${count(total)}${total ? ` (${Math.round((weighted / total) * 100)} %)` : ""}`,
+      ),
+    );
+    const best = data.rows.node.indexOf(data.winner);
+    if (best >= 0 && best !== at)
+      facts.push(...fact(`Against ${data.winner}`, signed(weighted - (data.rows.weighted[best]?.[scorer] ?? 0))));
+  }
+  return h(
+    "aside",
+    { class: "panel cell-panel", "data-test": "cell-panel", "aria-label": `${plugin} about ${node}` },
+    h(
+      "div",
+      { class: "row" },
+      h("h2", { class: "grow" }, plugin),
+      h("button", { type: "button", class: "button quiet icon", "aria-label": "Close", onclick: close }, "✕"),
+    ),
+    h("p", null, "about ", h("a", { class: "name", href: nodeAddress(node) }, node)),
+    h("dl", { class: "facts" }, facts),
+    h(
+      "div",
+      { class: "row" },
+      h("a", { class: "button", href: nodeAddress(node) }, "Open the node"),
+      h("a", { class: "button quiet", href: to("config", "effective", { plugin }) }, "Where it is configured"),
+    ),
+  );
+}

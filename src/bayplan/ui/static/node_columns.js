@@ -1,0 +1,113 @@
+// The columns of the table of nodes, and what the colours of the map mean.
+
+import { h } from "./dom.js";
+import { age, amount, count, cut, percent } from "./format.js";
+import { nodeAddress } from "./address.js";
+import { now } from "./stream.js";
+import { meter } from "./parts.js";
+
+/** @returns {import("./grid.js").Column[]} */
+export function nodeColumns() {
+  const share = (/** @type {any} */ row, /** @type {string} */ key) =>
+    row.shares?.[key] ?? (row.allocatable?.[key] ? (row.requested?.[key] ?? 0) / row.allocatable[key] : null);
+  const bar = (/** @type {string} */ key) => (/** @type {any} */ row) =>
+    h(
+      "span",
+      { class: "bar-figure" },
+      meter(share(row, key), `${amount(key, row.requested?.[key])} of ${amount(key, row.allocatable?.[key])}`),
+      h("span", { class: "figure" }, percent(share(row, key))),
+    );
+  return [
+    {
+      key: "name",
+      title: "Name",
+      width: "minmax(150px, 1.4fr)",
+      sort: "name",
+      render: (row) => h("a", { class: "name", href: nodeAddress(row.name), title: row.name }, cut(row.name, 34)),
+    },
+    {
+      key: "state",
+      title: "State",
+      width: "110px",
+      render: (row) =>
+        row.ready === false
+          ? h("span", { class: "badge bad" }, "✕ not ready")
+          : row.cordoned
+            ? h("span", { class: "badge plain" }, "▨ cordoned")
+            : h("span", { class: "badge ok" }, "✓ ready"),
+    },
+    {
+      key: "zone",
+      title: "Zone",
+      width: "minmax(80px, .7fr)",
+      sort: "zone",
+      render: (row) => cut(row.zone ?? "", 18),
+    },
+    {
+      key: "pool",
+      title: "Pool",
+      width: "minmax(80px, .7fr)",
+      sort: "pool",
+      render: (row) => cut(row.pool ?? "", 18),
+    },
+    { key: "cpu", title: "CPU asked", width: "150px", sort: "cpu", render: bar("cpu") },
+    { key: "memory", title: "Memory asked", width: "150px", sort: "memory", render: bar("memory") },
+    { key: "free", title: "Free CPU", width: "80px", right: true, render: (row) => amount("cpu", row.free?.cpu) },
+    {
+      key: "freemem",
+      title: "Free memory",
+      width: "98px",
+      right: true,
+      render: (row) => amount("memory", row.free?.memory),
+    },
+    {
+      key: "pods",
+      title: "Pods",
+      width: "88px",
+      right: true,
+      sort: "pods",
+      render: (row) => `${count(row.pods)} / ${count(row.most_pods)}`,
+    },
+    {
+      key: "taints",
+      title: "Taints",
+      width: "minmax(90px, 1fr)",
+      render: (row) =>
+        h("span", { class: "clip name", title: (row.taints ?? []).join("\n") || null }, (row.taints ?? []).join(", ")),
+    },
+    {
+      key: "age",
+      title: "Age",
+      width: "64px",
+      right: true,
+      sort: "created_at",
+      render: (row) => age(row.created_at, now()),
+    },
+  ];
+}
+
+/** @param {boolean} fit */
+export function mapLegend(fit) {
+  const key = (/** @type {string} */ look, /** @type {string} */ text) =>
+    h("span", { class: "key" }, h("span", { class: `key-cell ${look}`, "aria-hidden": "true" }), text);
+  if (fit)
+    return h(
+      "div",
+      { class: "legend" },
+      key("fit-high", "fits, best"),
+      key("fit-low", "fits"),
+      key("unfit", "does not fit"),
+    );
+  return h(
+    "div",
+    { class: "legend" },
+    key("heat0", "0–20 %"),
+    key("heat1", "20–40"),
+    key("heat2", "40–60"),
+    key("heat3", "60–80"),
+    key("heat4", "80–98"),
+    key("heat-full", "full (98 %+)"),
+    key("hatched", "cordoned"),
+    key("crossed", "not ready"),
+  );
+}

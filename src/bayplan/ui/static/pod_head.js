@@ -1,0 +1,121 @@
+// The head of a pod's page: the verdict in one sentence first, then the facts, then what nodes were rejected for.
+
+import { h } from "./dom.js";
+import { age, amount, count, cut, time } from "./format.js";
+import { change, to } from "./address.js";
+import { now } from "./stream.js";
+import { badge, copyMenu, nodeLink } from "./parts.js";
+
+/** A longer verdict is set smaller: upstream's messages can be long. */
+const LONG = 130;
+
+/**
+ * What stands above the tabs: where one is, the verdict, the facts, and by what nodes were rejected.
+ * @param {any} data @param {{ namespace: string, name: string, address: string, retry: () => void, remove: () => void }} of
+ */
+export function podHead(data, of) {
+  const pod = data.pod ?? {};
+  const waits = data.status === "waiting";
+  return [
+    h(
+      "p",
+      { class: "crumbs" },
+      h("a", { href: to("pods") }, "Pods"),
+      " / ",
+      h("a", { href: to("pods", { namespace: of.namespace }) }, of.namespace),
+      " / ",
+      h("span", { class: "name", title: of.name }, cut(of.name, 80)),
+    ),
+    data.deleted
+      ? h(
+          "div",
+          { class: "note wait", "data-test": "gone" },
+          "This pod is deleted. What was decided about it is kept as long as decisions are.",
+        )
+      : null,
+    h(
+      "div",
+      { class: "head" },
+      h("h1", { class: `verdict${data.sentence.length > LONG ? " long" : ""}`, "data-test": "verdict" }, data.sentence),
+      waits
+        ? h("a", { class: "button", href: to("nodes", { fit: `${of.namespace}/${of.name}` }) }, "Where on the map")
+        : null,
+      waits ? h("button", { type: "button", class: "button", onclick: of.retry }, "Schedule again") : null,
+      data.deleted
+        ? null
+        : h("button", { type: "button", class: "button danger", "data-test": "delete", onclick: of.remove }, "Delete"),
+      copyMenu({
+        json: `/bayplan/v1${of.address}`,
+        kubectl: `kubectl describe pod -n ${of.namespace} ${of.name}`,
+      }),
+    ),
+    h(
+      "p",
+      { class: "facts-line" },
+      badge(data.status),
+      pod.node ? h("span", null, "on ", nodeLink(pod.node)) : null,
+      h("span", null, `asks ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}`),
+      h("span", null, `priority ${count(pod.priority)}${pod.priority_class ? ` (${pod.priority_class})` : ""}`),
+      pod.workload ? h("span", null, "of ", workloadLink(pod.workload, of.namespace)) : null,
+      pod.scheduler_name && pod.scheduler_name !== "default-scheduler"
+        ? h("span", null, `by ${pod.scheduler_name}`)
+        : null,
+      pod.created_at ? h("span", { class: "faint" }, `made ${age(pod.created_at, now())} ago`) : null,
+      queueWords(data.queue),
+    ),
+    rejectionLine(data.rejections ?? []),
+  ];
+}
+
+/** @param {string} workload @param {string} namespace */
+function workloadLink(workload, namespace) {
+  const [, kind, owner] = /^(\w+)[ /](?:.*\/)?([^/]+)$/.exec(workload) ?? [];
+  return kind
+    ? h("a", { class: "name", href: to("workloads", kind.toLowerCase(), namespace, owner) }, `${kind}/${owner}`)
+    : h("span", { class: "name" }, workload);
+}
+
+/** @param {any} queue */
+function queueWords(queue) {
+  if (!queue?.tier) return null;
+  return h(
+    "span",
+    null,
+    "in the ",
+    h("a", { href: to("queue", { tier: queue.tier }) }, queue.tier),
+    " queue",
+    queue.retry_at ? `, next try at ${time(queue.retry_at)}` : "",
+    queue.wakes_on?.length
+      ? h(
+          "span",
+          { class: "faint", title: queue.wakes_on.join(", ") },
+          `; woken by ${cut(queue.wakes_on.join(", "), 48)}`,
+        )
+      : null,
+  );
+}
+
+/** @param {any[]} rejections */
+function rejectionLine(rejections) {
+  if (!rejections.length) return null;
+  const rejected = rejections.reduce((/** @type {number} */ sum, /** @type {any} */ each) => sum + each.nodes, 0);
+  return h(
+    "p",
+    { class: "rejections", "data-test": "rejections" },
+    h("span", null, `${count(rejected)} rejected: `),
+    rejections.slice(0, 6).map((/** @type {any} */ each) =>
+      h(
+        "button",
+        {
+          type: "button",
+          class: "reason",
+          key: each.text,
+          title: each.plugin,
+          onclick: () => change({ tab: "", only: "failed", sort: "", reason: each.text }),
+        },
+        h("span", { class: "figure" }, count(each.nodes)),
+        ` ${each.text}`,
+      ),
+    ),
+  );
+}
