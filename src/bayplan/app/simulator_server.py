@@ -18,9 +18,11 @@ from bayplan.apiserver.bridge.driver import BridgeDriver
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.app.action_pump import ActionPump
+from bayplan.app.annotator import Annotator
 from bayplan.app.named_snapshots import NamedSnapshot, NamedSnapshots
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
 from bayplan.base.clock import Clock
+from bayplan.base.errors import InputError
 from bayplan.engine.records import RecordLevel
 from bayplan.live.decision_store import DecisionStore, Retention
 from bayplan.live.engine_host import EngineHost
@@ -65,6 +67,7 @@ class SimulatorServer:
 
     Attributes:
         instance: another text at each start.
+        annotator: writes results on pods; None where nobody wants them.
         api, backend, bridge, snapshots: belong to the loop. engine, decisions, clock: for any thread.
         settings: how the scheduler is set up now.
 
@@ -73,6 +76,9 @@ class SimulatorServer:
     """
 
     def __init__(self, api: Api, options: SimulatorOptions, clock: Clock) -> None:
+        if options.annotations and options.record_level is not RecordLevel.FULL:
+            level = options.record_level.name.lower()
+            raise InputError("--annotations", got=f"--records {level}", wanted="--records full")
         self.instance = uuid.uuid4().hex
         self.options = options
         self.api = api
@@ -90,6 +96,10 @@ class SimulatorServer:
         scheduler.records = self.decisions
         self.engine = EngineHost(scheduler, clock, self.pump.take, remake=make, runner=self.runner)
         self.pump.engine = self.engine
+        self.annotator: Annotator | None = None
+        if options.annotations:
+            self.annotator = Annotator(api, self.decisions, extended=bool(self.settings.connections.extenders))
+            self.pump.on_written = self.annotator.take
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._switch_seconds = sys.getswitchinterval()
@@ -147,6 +157,8 @@ class SimulatorServer:
             first = [maker()]
             self.settings, before = settings, self.settings
             self.engine.replace(lambda: first.pop() if first else maker())
+            if self.annotator is not None:
+                self.annotator.extended = bool(settings.connections.extenders)
             return before
 
         before = await asyncio.to_thread(change)

@@ -91,7 +91,7 @@ class Records:
         self._summaries.append(Record(time_ns, pod, attempt, outcome, node, *counts, *told))
 
     def tell(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
-        """Note what a plugin said between the choice of a node and the binding, where that is not plain success.
+        """Note what a plugin said after the cycle: who made room, and what is not plain success on the way to the binding.
 
         Here nothing is kept of it; hosts that show single attempts do. `timeout_ns` is how long a permit is waited for.
         """

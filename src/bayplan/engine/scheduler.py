@@ -207,15 +207,18 @@ class Scheduler:
         """End a cycle that found no node: try PostFilter, record, and give the pod back to the queue."""
         failure = result.failure or error("no node was chosen")
         found: PostFilterResult | None = PostFilterResult("")
+        answer = failure
         if result.diagnosis is not None:
             if profile.post_filter:
-                found, _ = self.run_post_filter_plugins(profile, queued.pod, result.diagnosis, cycle_state)
+                found, answer = self.run_post_filter_plugins(profile, queued.pod, result.diagnosis, cycle_state)
             failure = replace(failure, reasons=(result.diagnosis.message(),))
         outcome = Outcome.UNSCHEDULABLE if failure.code.rejects else Outcome.ERROR
         nominated = (found.nominated_node_name or "") if found is not None else ""
         victims = tuple(found.victims) if found is not None else ()
         message = failure.message
         self.record(queued, outcome, plan, result, now_ns, message=message, nominated=nominated, victims=victims)
+        if nominated:
+            self.records.tell(queued.key, "PostFilter", answer.plugin, answer)
         rejecting = result.diagnosis.unschedulable_plugins if result.diagnosis is not None else ()
         actions = self.failures.handle_scheduling_failure(queued, failure, rejecting, found, now_ns)
         return CycleReport(queued.pod, outcome, "", failure.message, actions)

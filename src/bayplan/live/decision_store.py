@@ -53,10 +53,10 @@ class Retention:
 
 
 class PointSaid(NamedTuple):
-    """What a plugin said between the choice of a node and the binding, where that was not plain success.
+    """What a plugin said after a cycle: PostFilter where it made room, later ones where it was not plain success.
 
     Attributes:
-        point: ``Reserve``, ``Permit``, ``PreBind`` or ``Bind``. plugin: who; "" where only the host knows.
+        point: ``PostFilter``, ``Reserve``, ``Permit``, ``PreBind`` or ``Bind``. plugin: who; "" where only the host knows.
         status: what. timeout_ns: how long a permit was waited for; 0 elsewhere.
     """
 
@@ -68,9 +68,10 @@ class PointSaid(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LatePoints:
-    """The plugins of a profile at the extension points after the choice of a node, in the order of execution."""
+    """The plugins of a profile at the extension points after filtering and scoring, in the order of execution."""
 
     scheduler_name: str
+    post_filter: tuple[str, ...]
     reserve: tuple[str, ...]
     permit: tuple[str, ...]
     pre_bind: tuple[str, ...]
@@ -159,7 +160,7 @@ class DecisionStore(Records):
         return None if full is None else full.frame
 
     def late_points(self, number: int) -> LatePoints | None:
-        """Return which plugins a decision with a full record meets after the choice of its node; None where there is none."""
+        """Return which plugins a decision with a full record meets after filtering and scoring; None where there is none."""
         full = self._full.get(number)
         return None if full is None else full.points
 
@@ -303,6 +304,7 @@ class DecisionStore(Records):
         if known is None or known[0] is not profile:
             points = LatePoints(
                 profile.scheduler_name,
+                tuple(plugin.name for plugin in profile.post_filter),
                 tuple(plugin.name for plugin in profile.reserve),
                 tuple(plugin.name for plugin in profile.permit),
                 tuple(plugin.name for plugin in profile.pre_bind),

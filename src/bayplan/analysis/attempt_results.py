@@ -1,0 +1,181 @@
+"""The results of one attempt as kube-scheduler-simulator has them: what its annotations tell, made from a decision.
+
+Its keys and formats, not its mistakes: weights and extender scores are those that decided, and the cells of Filter are those of
+the cycle, not of a dry run that came after it (docs/simulator.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayplan.engine.decision import Decision, Outcome
+from bayplan.engine.extender_record import ExtenderSaid
+from bayplan.formats.result_annotations import (
+    PASSED,
+    SUCCESS,
+    ExtenderFilterResult,
+    ExtenderResults,
+    HostPriority,
+    NodeScores,
+    NodeTexts,
+    PluginTexts,
+    SchedulingResults,
+)
+from bayplan.framework.configuration.go_text import format_duration
+from bayplan.framework.status import Code
+from bayplan.live.decision_store import LatePoints, PointSaid
+
+WAIT = "wait"
+VICTIM = "preemption victim"
+
+
+def attempt_results(
+    decision: Decision, points: LatePoints, said: Sequence[PointSaid], *, extended: bool = False
+) -> SchedulingResults:
+    """Return what the annotations of an attempt tell.
+
+    Args:
+        decision: its full record.
+        points: the plugins that come after filtering and scoring.
+        said: what these said beside plain success.
+        extended: whether there are extenders at all, asked or not.
+    """
+    scheduled = decision.record.outcome is Outcome.SCHEDULED
+    late = _late_texts(points, said) if scheduled else {point: {} for point in ("Reserve", "Permit", "PreBind", "Bind")}
+    waits = {it.plugin: it.timeout_ns for it in said if it.point == "Permit" and it.status.code is Code.WAIT}
+    return SchedulingResults(
+        pre_filter_status={it.plugin: _text(it.code, it.message) for it in decision.pre_filters},
+        pre_filter={it.plugin: sorted(it.node_names) for it in decision.pre_filters if it.node_names is not None},
+        filter=_filter_texts(decision),
+        post_filter=_post_filter_texts(decision, points, said),
+        pre_score={plugin: _text(code, "") for plugin, code in decision.pre_scores},
+        score=_scores(decision, weighted=False),
+        final_score=_scores(decision, weighted=True),
+        reserve=late["Reserve"],
+        permit=late["Permit"],
+        permit_timeout={plugin: format_duration(waits.get(plugin, 0)) for plugin in late["Permit"]},
+        pre_bind=late["PreBind"],
+        bind=late["Bind"],
+        selected_node=decision.record.node,
+        extenders=_extender_results(decision) if extended or decision.extenders else None,
+    )
+
+
+def nodes_by_interest(decision: Decision) -> list[str]:
+    """Return the names of all nodes: the chosen one, then the best ones, then those that failed latest."""
+    failures = (decision.codes != 0).argmax(axis=0) if len(decision.codes) else decision.total
+    order = sorted(
+        range(len(decision.names)),
+        key=lambda row: (
+            decision.names[row] not in (decision.record.node, decision.record.nominated_node),
+            -int(decision.total[row]),
+            -int(failures[row]),
+            row,
+        ),
+    )
+    return [decision.names[row] for row in order]
+
+
+def _text(code: Code, message: str) -> str:
+    return SUCCESS if code is Code.SUCCESS else message
+
+
+def _filter_texts(decision: Decision) -> NodeTexts:
+    """Return for each node that was looked at what each filter said, up to the first that failed."""
+    if decision.pre_filter is not None:
+        return {}
+    plugins = decision.filters[: len(decision.filters) - len(decision.extenders)]
+    all_passed = dict.fromkeys(plugins, PASSED)
+    found: NodeTexts = {}
+    failing = np.count_nonzero(decision.codes[: len(plugins)], axis=0)
+    for row in decision.examined.nonzero()[0].tolist():
+        if not failing[row] and row not in decision.overrides:
+            found[decision.names[row]] = all_passed
+            continue
+        number, verdict = decision.overrides.get(row, (-1, 0))
+        if number < 0:
+            number = int(decision.codes[: len(plugins), row].nonzero()[0][0])
+            verdict = int(decision.codes[number, row])
+        texts: PluginTexts = dict.fromkeys(plugins[:number], PASSED)
+        texts[plugins[number]] = decision.statuses[number, verdict].message
+        found[decision.names[row]] = texts
+    return found
+
+
+def _post_filter_texts(decision: Decision, points: LatePoints, said: Sequence[PointSaid]) -> NodeTexts:
+    """Return a row for every node that a filter rejected; on the nominated one it is said who chose it."""
+    if decision.record.outcome is not Outcome.UNSCHEDULABLE or not points.post_filter:
+        return {}
+    if decision.pre_filter is not None:
+        return {}
+    found: NodeTexts = {decision.names[row]: {} for row in decision.examined.nonzero()[0].tolist()}
+    if decision.record.nominated_node in found:
+        found[decision.record.nominated_node] = {it.plugin: VICTIM for it in said if it.point == "PostFilter"}
+    return found
+
+
+def _scores(decision: Decision, *, weighted: bool) -> NodeScores:
+    plugins = len(decision.scorers) - sum(it.scores is not None for it in decision.extenders)
+    if not plugins or decision.record.outcome is not Outcome.SCHEDULED:
+        return {}
+    values = (decision.weighted if weighted else decision.raw)[:plugins]
+    names = decision.scorers[:plugins]
+    rows = decision.feasible.nonzero()[0].tolist()
+    columns = values[:, rows].T.tolist()
+    return {
+        decision.names[row]: dict(zip(names, column, strict=True)) for row, column in zip(rows, columns, strict=True)
+    }
+
+
+def _late_texts(points: LatePoints, said: Sequence[PointSaid]) -> dict[str, PluginTexts]:
+    """Return what the plugins said that were called after the choice of a node, by extension point."""
+    plugins = {"Reserve": points.reserve, "Permit": points.permit, "PreBind": points.pre_bind, "Bind": points.bind[:1]}
+    found: dict[str, PluginTexts] = {point: {} for point in plugins}
+    for point, names in plugins.items():
+        told = {it.plugin: it for it in reversed(said) if it.point == point}
+        if point == "Bind" and told:
+            names = tuple(told)
+        for name in names:
+            it = told.get(name)
+            if it is None or it.status.ok:
+                found[point][name] = SUCCESS
+            elif it.status.code is Code.WAIT:
+                found[point][name] = WAIT
+            else:
+                found[point][name] = it.status.message
+                return found
+        if any(it.status.code.rejects or it.status.code is Code.ERROR for it in told.values()):
+            # Refused while it waited for a permit.
+            return found
+    return found
+
+
+def _extender_results(decision: Decision) -> ExtenderResults:
+    asked = [it for it in decision.extenders if it.asked]
+    scored = [it for it in decision.extenders if it.scores is not None]
+    names = decision.names
+    return ExtenderResults(
+        filter={it.name: _extender_filter(it, names) for it in asked},
+        prioritize={
+            it.name: [HostPriority(names[row], score * it.scale * it.weight) for row, score in it.scores or ()]
+            for it in scored
+        },
+    )
+
+
+def _extender_filter(said: ExtenderSaid, names: Sequence[str]) -> ExtenderFilterResult:
+    """Return an extender's answer with names of nodes, whichever it was given."""
+    refused = dict(said.refused)
+    failed: dict[str, str] = {}
+    unresolvable: dict[str, str] = {}
+    for name, status in (*((names[row], status) for row, status in said.refused), *said.unknown):
+        into = unresolvable if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else failed
+        into[name] = status.message
+    return ExtenderFilterResult(
+        node_names=[names[row] for row in said.asked if row not in refused],
+        failed_nodes=failed,
+        failed_and_unresolvable_nodes=unresolvable,
+        error=said.filter_error,
+    )

@@ -1,0 +1,120 @@
+"""Write the results of attempts on the pods, as the annotations that kube-scheduler-simulator writes.
+
+An attempt is written when the pod is bound, or told why it is not. Texts are made on a thread of their own, as those of a
+large cluster take a while; what would not fit within Kubernetes' limit is left out, least interesting first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict
+from functools import partial
+from typing import cast
+
+from bayplan.analysis.attempt_results import attempt_results, nodes_by_interest
+from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.base.errors import InputError, PluginFailure
+from bayplan.engine.decision import Outcome
+from bayplan.formats.result_annotations import Written, write
+from bayplan.live.decision_store import DecisionStore
+from bayplan.objects.pod import Pod
+
+MOST_REMEMBERED = 100_000
+_HEADERS = {"content-type": "application/merge-patch+json", "user-agent": "simulator/bayplan"}
+
+
+class Annotator:
+    """Writes annotations.
+
+    Args:
+        api: that patches pods. decisions: at level full.
+        extended: whether the configuration has extenders.
+
+    Attributes:
+        failures: why nothing could be written on a pod, by its key: the latest.
+    """
+
+    def __init__(self, api: Api, decisions: DecisionStore, *, extended: bool) -> None:
+        self.extended = extended
+        self.failures: OrderedDict[str, str] = OrderedDict()
+        self._api = api
+        self._decisions = decisions
+        self._written: OrderedDict[str, int] = OrderedDict()
+        self._waiting: OrderedDict[str, str] = OrderedDict()
+        self._task: asyncio.Task[None] | None = None
+
+    def take(self, pod: Pod) -> None:
+        """Note that something about a pod has been written; on the loop."""
+        numbers = self._decisions.numbers_of(pod.key)
+        if not numbers or self._written.get(pod.key) == numbers[-1]:
+            return
+        self._waiting[pod.key] = pod.metadata.uid
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._write_all())
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing waits to be written."""
+        return self._task is None
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                key, uid = self._waiting.popitem(last=False)
+                try:
+                    await self._write(key, uid)
+                except (InputError, LookupError, PluginFailure) as problem:
+                    self._fail(key, str(problem))
+        finally:
+            self._task = None
+
+    async def _write(self, key: str, uid: str) -> None:
+        namespace, _, name = key.partition("/")
+        document = self._api.backend.find("pods", namespace, name)
+        numbers = self._decisions.numbers_of(key)
+        if document is None or not numbers or self._written.get(key) == numbers[-1]:
+            return
+        latest = self._decisions[numbers[-1]]
+        spec, metadata = cast("dict[str, object]", document["spec"]), cast("dict[str, object]", document["metadata"])
+        if metadata["uid"] != uid:
+            # Another pod has the name by now.
+            return
+        if latest.outcome is Outcome.SCHEDULED and spec.get("nodeName") != latest.node:
+            # The binding was refused, or is on its way: what comes of it will be told.
+            return
+        present = cast("dict[str, str]", metadata.get("annotations") or {})
+        written = await asyncio.to_thread(self._made, numbers[-1], present)
+        patch = {"metadata": {"uid": metadata["uid"], "annotations": written.annotations}}
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        answer = await self._api.handle(Request("PATCH", path, {}, _HEADERS, json.dumps(patch).encode()))
+        if isinstance(answer, Response) and answer.status >= 400:
+            self._fail(key, answer.body.decode(errors="replace"))
+            return
+        self._written[key] = numbers[-1]
+        self._written.move_to_end(key)
+        if len(self._written) > MOST_REMEMBERED:
+            self._written.popitem(last=False)
+
+    def _made(self, number: int, present: dict[str, str]) -> Written:
+        """Return the annotations of the attempt that a decision ended."""
+        decisions = self._decisions
+        record = decisions[number]
+        first = number
+        if record.frame < 0:
+            # Refused after it had a node: the attempt began with the decision before.
+            earlier = [it for it in decisions.numbers_of(record.pod) if it < number]
+            if earlier and decisions[earlier[-1]].attempt == record.attempt:
+                first = earlier[-1]
+        decision = decisions.decision(first)
+        points = decisions.late_points(first)
+        if points is None:
+            raise LookupError(f"the full record of decision {first} of {record.pod} was dropped")
+        results = attempt_results(decision, points, decisions.said_later(first), extended=self.extended)
+        return write(results, present, by_interest=partial(nodes_by_interest, decision))
+
+    def _fail(self, key: str, problem: str) -> None:
+        self.failures[key] = problem
+        if len(self.failures) > 100:
+            self.failures.popitem(last=False)
