@@ -65,8 +65,18 @@ class PodStrategy(Strategy):
         if context.subresource in (RESIZE, EPHEMERAL):
             keep_the_rest(new, old, context.subresource)
         copy_part(new, old, "status")
+        if not context.subresource:
+            self._admit_update(new, old)
         if new.get("spec") != old.get("spec"):
             raise_generation(new, old)
+
+    def _admit_update(self, new: Document, old: Document) -> None:
+        """Fill in again what admission filled in when the pod came: manifests that replace it don't have it."""
+        spec, before = part(new, "spec"), part(old, "spec")
+        for name in ("priority", "preemptionPolicy"):
+            if spec.get(name) is None:
+                copy_part(spec, before, name)
+        admit_tolerations(new)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
         """Keep spec, owners and quality of service."""

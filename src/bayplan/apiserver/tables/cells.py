@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.tables import control_cells
 from bayplan.apiserver.tables.ages import age, human_duration
 from bayplan.apiserver.tables.pod_cells import pod_cells
 
@@ -295,6 +296,11 @@ def _resource_slice(item: Document, now: float) -> list[object]:
     ]
 
 
+def _network_policy(item: Document, now: float) -> list[object]:
+    selector = part(item, "spec", "podSelector")
+    return [_name(item), format_selector(selector) if selector else _NONE, _age(item, now)]
+
+
 def named_and_aged(item: Document, now: float) -> list[object]:
     """Return the cells of a kind that shows its name and age only."""
     return [_name(item), _age(item, now)]
@@ -330,5 +336,18 @@ CELLS: dict[str, Cells] = {
     "resource.ResourceClaimTemplate": named_and_aged,
     "resource.ResourceSlice": _resource_slice,
     "resource.DeviceClass": named_and_aged,
+    "autoscaling.HorizontalPodAutoscaler": control_cells.autoscaler,
+    "core.ResourceQuota": control_cells.quota,
+    "core.Endpoints": control_cells.endpoints,
+    "discovery.EndpointSlice": control_cells.endpoint_slice,
+    "networking.Ingress": control_cells.ingress,
+    "networking.IngressClass": control_cells.ingress_class,
+    "networking.NetworkPolicy": _network_policy,
+    "networking.ServiceCIDR": control_cells.service_cidr,
+    "node.RuntimeClass": control_cells.runtime_class,
+    "rbac.RoleBinding": control_cells.role_binding,
+    "rbac.ClusterRoleBinding": control_cells.role_binding,
+    "admissionregistration.MutatingWebhookConfiguration": control_cells.webhooks,
+    "admissionregistration.ValidatingWebhookConfiguration": control_cells.webhooks,
 }
 """By the first label of the group and the kind; other kinds show name and age."""

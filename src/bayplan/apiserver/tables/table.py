@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bayplan.apiserver.kinds.conversion import to_storage
+from bayplan.apiserver.kinds.conversion import is_converted, to_storage
 from bayplan.apiserver.kinds.strategy import Document, part, parts
 from bayplan.apiserver.schema.facts import ColumnFacts, api_facts
 from bayplan.apiserver.tables.ages import age
@@ -85,7 +85,7 @@ def _cells(resource: Resource, key: str, document: Document, now: float) -> list
     cells = CELLS.get(key)
     if cells is None:
         return [metadata.get("name"), metadata.get("creationTimestamp")]
-    if resource.table == "events" and resource.group:
+    if (resource.table == "events" and resource.group) or is_converted(resource):
         document = to_storage(resource, document)
     return cells(document, now)
 

@@ -1,0 +1,154 @@
+"""The rows of kinds that govern others or lead to them: autoscalers, quotas, bindings of roles, classes, endpoints, ingresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.tables.ages import age
+
+_NONE, _UNSET, _UNKNOWN, _AUTO = "<none>", "<unset>", "<unknown>", "<auto>"
+_MOST_METRICS, _MOST_LISTED = 2, 3
+_DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
+
+
+def _age(item: Document, now: float) -> str:
+    return age(part(item, "metadata").get("creationTimestamp"), now)
+
+
+def _name(item: Document) -> object:
+    return part(item, "metadata").get("name")
+
+
+def autoscaler(item: Document, now: float) -> list[object]:
+    """Return the cells of a HorizontalPodAutoscaler."""
+    spec, status = part(item, "spec"), part(item, "status")
+    target, least = part(spec, "scaleTargetRef"), spec.get("minReplicas")
+    metrics, current = parts(spec, "metrics"), parts(status, "currentMetrics")
+    shown = [_metric(each, current[at] if at < len(current) else {}) for at, each in enumerate(metrics)]
+    more = f" + {len(shown) - _MOST_METRICS} more..." if len(shown) > _MOST_METRICS else ""
+    listed = ", ".join(shown[:_MOST_METRICS]) + more if shown else _NONE
+    return [
+        _name(item), f"{target.get('kind')}/{target.get('name')}", listed, _UNSET if least is None else str(least),
+        spec.get("maxReplicas"), status.get("currentReplicas") or 0, _age(item, now),
+    ]  # fmt: skip
+
+
+def _metric(metric: Document, status: Document) -> str:
+    kind = str(metric.get("type"))
+    field = kind[:1].lower() + kind[1:]
+    wanted, current = part(metric, field, "target"), part(status, field, "current")
+    if kind in ("Resource", "ContainerResource"):
+        name = part(metric, field).get("name")
+        if "averageValue" in wanted:
+            return f"{name}: {current.get('averageValue', _UNKNOWN)}/{wanted['averageValue']}"
+        return f"{name}: {_percent(current, _UNKNOWN)}/{_percent(wanted, _AUTO)}"
+    if kind == "Pods":
+        return f"{current.get('averageValue', _UNKNOWN)}/{wanted.get('averageValue')}"
+    if kind not in ("Object", "External"):
+        return "<unknown type>"
+    if "averageValue" in wanted:
+        return f"{current.get('averageValue', _UNKNOWN)}/{wanted['averageValue']} (avg)"
+    return f"{current.get('value', _UNKNOWN)}/{wanted.get('value')}"
+
+
+def _percent(values: Document, otherwise: str) -> str:
+    found = values.get("averageUtilization")
+    return otherwise if found is None else f"{found}%"
+
+
+def quota(item: Document, now: float) -> list[object]:
+    """Return the cells of a ResourceQuota."""
+    hard, used = part(item, "status", "hard"), part(item, "status", "used")
+    requests: list[str] = []
+    limits: list[str] = []
+    for name, amount in sorted(hard.items()):
+        (limits if name.startswith("limits.") else requests).append(f"{name}: {used.get(name, '0')}/{amount}")
+    return [_name(item), ", ".join(requests), ", ".join(limits), _age(item, now)]
+
+
+def role_binding(item: Document, now: float) -> list[object]:
+    """Return the cells of a RoleBinding or ClusterRoleBinding."""
+    role = part(item, "roleRef")
+    by_kind: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
+    for subject in parts(item, "subjects"):
+        kind, name = str(subject.get("kind")), str(subject.get("name"))
+        if kind in by_kind:
+            by_kind[kind].append(f"{subject.get('namespace') or ''}/{name}" if kind == "ServiceAccount" else name)
+    subjects = [", ".join(found) for found in by_kind.values()]
+    return [_name(item), f"{role.get('kind')}/{role.get('name')}", _age(item, now), *subjects]
+
+
+def runtime_class(item: Document, now: float) -> list[object]:
+    """Return the cells of a RuntimeClass."""
+    return [_name(item), item.get("handler"), _age(item, now)]
+
+
+def counted(field: str, item: Document, now: float) -> list[object]:
+    """Return the cells of a kind that shows how many things a field lists."""
+    return [_name(item), len(parts(item, field)), _age(item, now)]
+
+
+webhooks = partial(counted, "webhooks")
+
+
+def service_cidr(item: Document, now: float) -> list[object]:
+    """Return the cells of a ServiceCIDR."""
+    return [_name(item), ",".join(texts(part(item, "spec"), "cidrs")), _age(item, now)]
+
+
+def ingress(item: Document, now: float) -> list[object]:
+    """Return the cells of an Ingress."""
+    spec = part(item, "spec")
+    hosts = _listed((str(rule["host"]) for rule in parts(spec, "rules") if rule.get("host")), otherwise="*")
+    addresses = parts(part(item, "status", "loadBalancer"), "ingress")
+    shown = sorted({str(each.get("ip") or each.get("hostname")) for each in addresses})
+    ports = "80, 443" if parts(spec, "tls") else "80"
+    return [_name(item), spec.get("ingressClassName") or _NONE, hosts, ",".join(shown), ports, _age(item, now)]
+
+
+def ingress_class(item: Document, now: float) -> list[object]:
+    """Return the cells of an IngressClass."""
+    spec, name = part(item, "spec"), str(_name(item))
+    if part(item, "metadata", "annotations").get(_DEFAULT_CLASS) == "true":
+        name += " (default)"
+    parameters = part(spec, "parameters")
+    group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") is not None else ""
+    shown = f"{parameters.get('kind')}{group}/{parameters.get('name')}" if parameters else _NONE
+    return [name, spec.get("controller"), shown, _age(item, now)]
+
+
+def endpoints(item: Document, now: float) -> list[object]:
+    """Return the cells of Endpoints."""
+    subsets = parts(item, "subsets")
+    found = [each for subset in subsets for each in _addresses(subset)]
+    return [_name(item), _listed(found, otherwise="") if subsets else _NONE, _age(item, now)]
+
+
+def _addresses(subset: Document) -> list[str]:
+    hosts, ports = [str(each.get("ip")) for each in parts(subset, "addresses")], parts(subset, "ports")
+    if not ports:
+        return hosts
+    return [
+        f"[{host}]:{port.get('port')}" if ":" in host else f"{host}:{port.get('port')}"
+        for port in ports
+        for host in hosts
+    ]
+
+
+def endpoint_slice(item: Document, now: float) -> list[object]:
+    """Return the cells of an EndpointSlice."""
+    ports = [each.get("port", each.get("name", "*")) for each in parts(item, "ports")]
+    addresses = [address for each in parts(item, "endpoints") for address in texts(each, "addresses")]
+    listed_ports = _listed(str(each) for each in ports)
+    return [_name(item), item.get("addressType"), listed_ports, _listed(addresses), _age(item, now)]
+
+
+def _listed(values: Iterable[str], otherwise: str = _UNSET) -> str:
+    """Return the first few of a list, and how many more there are."""
+    found = list(values)
+    if not found:
+        return otherwise
+    more = f" + {len(found) - _MOST_LISTED} more..." if len(found) > _MOST_LISTED else ""
+    return ",".join(found[:_MOST_LISTED]) + more
