@@ -19,6 +19,7 @@ from bayplan.base.errors import EngineBusy, InputError, PluginFailure
 from bayplan.service import cluster_routes, control_routes, document_routes, fork_routes, pod_routes
 from bayplan.service.answers import json_answer
 from bayplan.service.observation import Observation
+from bayplan.service.peer_api import PeerApi, is_operation
 from bayplan.service.refusal import Refusal, document_of, refusal_of
 from bayplan.service.stream import Stream
 from bayplan.service.stream_routes import as_events, over_websocket, shown_token
@@ -92,6 +93,7 @@ class Service:
         self._access = Access(token)
         self._requests = count(1)
         self._stream: Stream | None = None
+        self._peer = PeerApi(self.observation, self._access)
         self._routes = [
             (Route(f"{ROOT}{path}", _unused, methods=[method]), handler) for method, path, handler in _ROUTES
         ]
@@ -103,6 +105,7 @@ class Service:
 
     def end_streams(self) -> None:
         """End all streams, so that a server that stops need not wait for them."""
+        self._peer.end_streams()
         if self._stream is not None:
             self._stream.stop()
 
@@ -111,9 +114,9 @@ class Service:
         self.observation.close()
 
     def answers(self, scope: Scope) -> bool:
-        """Say whether a request is for this API."""
+        """Say whether a request is for this API, or is one of the peer's operations."""
         path: str = scope["path"]
-        return path == ROOT or path.startswith(f"{ROOT}/")
+        return path.startswith(f"{ROOT}/") or path == ROOT or is_operation(path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -123,6 +126,9 @@ class Service:
         if scope["path"] == ROOT:
             scope = {**scope, "path": f"{ROOT}/"}
         request = Request(scope, receive, send)
+        if not scope["path"].startswith(ROOT):
+            await (await self._peer.answer(request))(scope, receive, send)
+            return
         request_id = f"{self.observation.subject.instance}-{next(self._requests)}"
         response = await self._answer(request, request_id)
         response.headers["x-request-id"] = request_id
