@@ -1,0 +1,180 @@
+"""Kubeconfigs: where the cluster is and who we are, in all the ways that people write it; and what is wrong, in one line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bayplan.base.errors import InputError
+from bayplan.client import cluster_access
+from bayplan.client.cluster_access import ClusterAccess, open_access
+
+Document = dict[str, Any]
+
+
+def kubeconfig(folder: Path, user: Document, cluster: Document | None = None, **more: Document) -> Path:
+    """Write a kubeconfig with one context, and others that are not current."""
+    users = [{"name": "u", "user": user}, *({"name": name, "user": each} for name, each in more.items())]
+    contexts = [{"name": each["name"], "context": {"cluster": "c", "user": each["name"]}} for each in users]
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": cluster or {"server": "http://127.0.0.1:1/"}}],
+        "users": users,
+        "contexts": contexts,
+        "current-context": "u",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def plugin(folder: Path, body: str) -> Document:
+    """Write an exec plugin, and return the user that asks it."""
+    path = folder / "plugin.py"
+    path.write_text(f"#!{sys.executable}\nimport json, sys\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "interactiveMode": "Never"}}
+
+
+def answer(**status: str) -> str:
+    found = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    return f"print({json.dumps(json.dumps(found))})"
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate and its key."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    return cert, key
+
+
+def opened(path: Path | None, context: str | None = None) -> tuple[ClusterAccess, str | None]:
+    async def run() -> tuple[ClusterAccess, str | None]:
+        access = await open_access(path, context)
+        return access, await access.authorization()
+
+    return asyncio.run(run())
+
+
+def test_a_token_a_plugin_and_a_password_show_who_one_is(tmp_path: Path) -> None:
+    users = {
+        "token": {"token": "abc"},
+        "password": {"username": "me", "password": "secret"},
+        "plugin": plugin(tmp_path, answer(token="xyz")),
+        "nobody": {},
+    }
+    path = kubeconfig(tmp_path, {"token": "current"}, None, **users)
+    (tmp_path / "token").write_text("from a file\n")
+    found = {name: opened(path, name)[1] for name in users}
+    assert found["token"] == "Bearer abc"
+    assert found["plugin"] == "Bearer xyz"
+    assert found["nobody"] is None
+    assert (found["password"] or "").lower().startswith("basic ")
+    access, current = opened(path)
+    assert (access.url, access.tls, current) == ("http://127.0.0.1:1", None, "Bearer current")
+
+
+def test_certificates_make_a_context_for_tls(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path)
+    cluster = {"server": "https://127.0.0.1:1", "certificate-authority": str(cert), "tls-server-name": "localhost"}
+    path = kubeconfig(tmp_path, {"client-certificate": str(cert), "client-key": str(key)}, cluster)
+    access, authorization = opened(path)
+    assert authorization is None
+    assert access.server_name == "localhost"
+    assert access.tls is not None
+    assert access.tls.verify_mode is ssl.CERT_REQUIRED
+    insecure = kubeconfig(tmp_path, {}, {"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": True})
+    assert opened(insecure)[0].tls is not None
+    tls = opened(insecure)[0].tls
+    assert tls is not None
+    assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_NONE, False)
+
+
+def test_the_environment_names_kubeconfigs_when_nobody_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"token": "named"})))
+    assert opened(None)[1] == "Bearer named"
+    monkeypatch.delenv("KUBECONFIG")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / "kubeconfig").rename(tmp_path / ".kube" / "config")
+    assert opened(None)[1] == "Bearer named"
+
+
+@pytest.mark.parametrize(
+    ("write", "want"),
+    [
+        pytest.param(lambda folder: folder / "absent", "no such file", id="there is none"),
+        pytest.param(
+            lambda folder: kubeconfig(folder, plugin(folder, "sys.exit(3)")), "process returned 3", id="a plugin fails"
+        ),
+        pytest.param(
+            lambda folder: kubeconfig(folder, plugin(folder, "print('hello')")), "failed to decode", id="a plugin says odd things"
+        ),
+        pytest.param(
+            lambda folder: kubeconfig(
+                folder, {}, {"server": "https://h", "certificate-authority-data": "bm8gY2VydGlmaWNhdGU="}
+            ),
+            "certificates", id="a certificate is none",
+        ),
+        pytest.param(lambda folder: _text(folder, "current-context: x\n"), "kubeconfig", id="it names no cluster"),
+        pytest.param(lambda folder: _text(folder, "{: not yaml"), "kubeconfig", id="it is no YAML"),
+        pytest.param(lambda folder: _text(folder, "[]"), "kubeconfig", id="it is a list"),
+        pytest.param(lambda folder: _text(folder, ""), "kubeconfig", id="it is empty"),
+    ],
+)  # fmt: skip
+def test_a_kubeconfig_that_can_not_be_used_is_refused(write: Any, want: str, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    with pytest.raises(InputError) as refused:
+        opened(path)
+    assert want in str(refused.value)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def _text(folder: Path, text: str) -> Path:
+    path = folder / "kubeconfig"
+    path.write_text(text)
+    return path
+
+
+def test_a_context_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="other"):
+        opened(kubeconfig(tmp_path, {}), "other")
+
+
+def test_without_any_kubeconfig_one_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(InputError, match="--kubeconfig FILE"):
+        opened(None)
+
+
+def test_credentials_are_asked_for_anew_but_not_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = tmp_path / "count"
+    counter.write_text("0")
+    body = f"""
+count = int(open({str(counter)!r}).read()) + 1
+open({str(counter)!r}, "w").write(str(count))
+print(json.dumps({{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": str(count)}}}}))
+"""
+    path = kubeconfig(tmp_path, plugin(tmp_path, body))
+
+    async def run() -> list[object]:
+        access = await open_access(path)
+        found: list[object] = [await access.authorization(), await access.refresh()]
+        monkeypatch.setattr(cluster_access, "REFRESH_SECONDS", 0.0)
+        return [*found, await access.refresh(), await access.authorization()]
+
+    assert asyncio.run(run()) == ["Bearer 1", False, True, "Bearer 2"]

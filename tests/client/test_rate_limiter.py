@@ -1,0 +1,32 @@
+"""The token bucket: bursts, the long run, and no limit at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.client.rate_limiter import RateLimiter
+
+
+def test_a_burst_goes_at_once_and_then_one_at_a_time() -> None:
+    limiter = RateLimiter(10.0, 3, 0.0)
+    assert [round(limiter.reserve(0.0), 3) for _ in range(6)] == [0.0, 0.0, 0.0, 0.1, 0.2, 0.3]
+
+
+def test_time_fills_the_bucket_up_to_the_burst() -> None:
+    limiter = RateLimiter(10.0, 3, 0.0)
+    for _ in range(5):
+        limiter.reserve(0.0)
+    assert limiter.reserve(0.1) == pytest.approx(0.2)
+    assert [limiter.reserve(100.0) for _ in range(3)] == [0.0, 0.0, 0.0]
+    assert limiter.reserve(100.0) == pytest.approx(0.1)
+
+
+def test_a_negative_rate_is_no_limit() -> None:
+    limiter = RateLimiter(-1.0, 1, 0.0)
+    assert {limiter.reserve(0.0) for _ in range(1000)} == {0.0}
+
+
+def test_a_rate_of_nothing_is_the_library_s_default() -> None:
+    limiter = RateLimiter(0.0, 1, 0.0)
+    assert limiter.reserve(0.0) == 0.0
+    assert limiter.reserve(0.0) == pytest.approx(0.2)

@@ -1,0 +1,269 @@
+"""Reflectors against a scripted server: whatever becomes of streams, the changes lead from nothing to the newest state."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any, cast
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.base.errors import InputError
+from bayplan.client import reflector as module
+from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRefused
+from bayplan.client.reflector import Change, Reflector
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.objects.kinds import decode_json
+from bayplan.objects.namespace import Namespace
+
+PATH = "/api/v1/namespaces"
+Line = dict[str, Any]
+
+
+def item(name: str, version: int, uid: str = "") -> Line:
+    return {"metadata": {"name": name, "resourceVersion": str(version), "uid": uid or name}}
+
+
+def event(kind: str, name: str, version: int, uid: str = "") -> Line:
+    return {"type": kind, "object": item(name, version, uid)}
+
+
+def bookmark(version: int, *, ends_list: bool = False) -> Line:
+    annotations = {"k8s.io/initial-events-end": "true"} if ends_list else {}
+    return {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version), "annotations": annotations}}}
+
+
+TOO_OLD = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}
+REFUSED = StreamRefused(ApiResponse(403, b'{"message": "forbidden"}'))
+GONE = StreamRefused(ApiResponse(410, b'{"message": "too old"}'))
+NO_STREAMS = StreamRefused(ApiResponse(422, b'{"message": "sendInitialEvents is forbidden"}'))
+LOST = ConnectionLost("reset by peer")
+
+
+class Script:
+    """A server that answers streams and requests from lists; when the streams are used up, the last one goes on in silence."""
+
+    def __init__(self, streams: Sequence[Sequence[Line | Exception]], pages: Sequence[ApiResponse] = ()) -> None:
+        self.streams = [list(stream) for stream in streams]
+        self.pages = list(pages)
+        self.asked: list[str] = []
+        self.done = asyncio.Event()
+
+    async def stream(self, path: str, query: str, *, seconds: float) -> AsyncGenerator[list[bytes], None]:
+        assert path == PATH
+        self.asked.append("initial" if "sendInitialEvents" in query else _part(query, "resourceVersion"))
+        if not self.streams:
+            self.done.set()
+            await asyncio.Event().wait()
+        for line in self.streams.pop(0):
+            await asyncio.sleep(0)
+            if isinstance(line, Exception):
+                raise line
+            yield [msgspec.json.encode(line)]
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        self.asked.append(f"page {_part(request.query, 'continue')}".strip())
+        return self.pages.pop(0)
+
+
+def _part(query: str, name: str) -> str:
+    return dict(part.partition("=")[::2] for part in query.split("&")).get(name, "")
+
+
+def page(version: int, items: Sequence[Line], following: str = "") -> ApiResponse:
+    body = {"metadata": {"resourceVersion": str(version), "continue": following}, "items": items}
+    return ApiResponse(200, msgspec.json.encode(body))
+
+
+def decode(raw: bytes) -> Namespace:
+    found = decode_json(raw, Namespace)
+    if found.metadata.name == "odd":
+        raise InputError("odd")
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "SHORT_SECONDS", 0.0)
+
+
+class Followed:
+    """What a reflector has told, and what it ended with."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+        self.state: dict[str, tuple[str, str]] = {}
+
+    def take(self, changes: Sequence[Change[Namespace]]) -> None:
+        for old, new in changes:
+            if old is not None:
+                # Every change begins where the one before it has ended.
+                assert self.state[old.key] == (old.metadata.uid, old.metadata.resource_version)
+            else:
+                assert new is not None
+                assert new.key not in self.state
+            if new is None:
+                assert old is not None
+                del self.state[old.key]
+                self.told.append(("-", old.key))
+            else:
+                self.state[new.key] = (new.metadata.uid, new.metadata.resource_version)
+                self.told.append(("+" if old is None else "=", new.key))
+
+
+def follow(script: Callable[[], Script]) -> tuple[Followed, Script, Reflector[Namespace]]:
+    """Run a reflector until the script is over."""
+
+    async def run() -> tuple[Followed, Script, Reflector[Namespace]]:
+        server, followed = script(), Followed()
+        reflector = Reflector(cast("ApiConnection", server), PATH, decode, followed.take, jitter=lambda: 0.0)
+        task = asyncio.ensure_future(reflector.run())
+        await asyncio.wait_for(cast("Awaitable[bool]", server.done.wait()), 10)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return followed, server, reflector
+
+    return asyncio.run(run())
+
+
+LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=True)]
+
+
+@pytest.mark.parametrize(
+    ("streams", "pages", "told", "asked"),
+    [
+        pytest.param(
+            [[*LIST, event("ADDED", "c", 8), event("MODIFIED", "a", 9), event("DELETED", "b", 10)]], [],
+            [("+", "a"), ("+", "b"), ("+", "c"), ("=", "a"), ("-", "b")], ["initial", "10"],
+            id="a list as a stream goes over into a watch",
+        ),
+        pytest.param(
+            [[NO_STREAMS], [event("MODIFIED", "a", 9)]], [page(7, [item("a", 3)], "next"), page(7, [item("b", 5)])],
+            [("+", "a"), ("+", "b"), ("=", "a")], ["initial", "page", "page next", "7", "9"],
+            id="a server without streaming lists is asked page by page",
+        ),
+        pytest.param(
+            [[NO_STREAMS]],
+            [page(7, [item("a", 3)], "next"), ApiResponse(410, b"{}"), page(9, [item("b", 5)])],
+            [("+", "b")], ["initial", "page", "page next", "page", "9"],
+            id="a list that is forgotten between two pages is asked for as a whole",
+        ),
+        pytest.param(
+            [[*LIST, bookmark(20)], [event("ADDED", "c", 21)]], [], [("+", "a"), ("+", "b"), ("+", "c")],
+            ["initial", "20", "21"], id="a watch that ends goes on from the last bookmark",
+        ),
+        pytest.param(
+            [LIST, [LOST], [event("ADDED", "c", 8)]], [], [("+", "a"), ("+", "b"), ("+", "c")],
+            ["initial", "7", "7", "8"], id="a lost connection costs nothing",
+        ),
+        pytest.param(
+            [LIST, [TOO_OLD], [event("ADDED", "b", 5), event("ADDED", "c", 8), bookmark(9, ends_list=True)]], [],
+            [("+", "a"), ("+", "b"), ("-", "a"), ("+", "c")], ["initial", "7", "initial", "9"],
+            id="what the server has forgotten is told as the difference to a new list",
+        ),
+        pytest.param(
+            [LIST, [GONE], [event("ADDED", "a", 8, "other"), event("ADDED", "b", 5), bookmark(9, ends_list=True)]], [],
+            [("+", "a"), ("+", "b"), ("-", "a"), ("+", "a")], ["initial", "7", "initial", "9"],
+            id="another object of the same name is a deletion and an addition",
+        ),
+        pytest.param(
+            [[*LIST, event("MODIFIED", "a", 8, "other")]], [], [("+", "a"), ("+", "b"), ("-", "a"), ("+", "a")],
+            ["initial", "8"], id="also where a watch merged the two",
+        ),
+        pytest.param(
+            [[REFUSED], LIST], [], [("+", "a"), ("+", "b")], ["initial", "initial", "7"],
+            id="who is not let in tries again",
+        ),
+        pytest.param(
+            [LIST[:2], LIST], [], [("+", "a"), ("+", "b")], ["initial", "initial", "7"],
+            id="half a list is none",
+        ),
+        pytest.param(
+            [[*LIST, event("DELETED", "z", 8), event("MODIFIED", "y", 9)]], [],
+            [("+", "a"), ("+", "b"), ("+", "y")], ["initial", "9"],
+            id="a deletion of what nobody knew is nothing and a change of it an addition",
+        ),
+        pytest.param(
+            [[event("ADDED", "odd", 1), *LIST, event("ADDED", "odd", 8)]], [], [("+", "a"), ("+", "b")],
+            ["initial", "8"], id="what can't be decoded is left out",
+        ),
+    ],
+)  # fmt: skip
+def test_changes_lead_to_the_newest_state(
+    streams: list[list[Line | Exception]], pages: list[ApiResponse], told: list[tuple[str, str]], asked: list[str]
+) -> None:
+    followed, server, reflector = follow(lambda: Script(streams, pages))
+    assert followed.told == told
+    assert server.asked == asked
+    assert followed.state.keys() == reflector.items.keys()
+    assert reflector.synced.is_set()
+
+
+def test_a_reflector_says_what_is_wrong_and_what_is_left_out() -> None:
+    _, _, refused = follow(lambda: Script([[*LIST, event("ADDED", "odd", 8)], [REFUSED]]))
+    assert refused.problem == "forbidden"
+    assert list(refused.undecodable) == ["odd"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_any_history_with_any_interruptions_ends_in_the_state_of_the_server(seed: int) -> None:
+    """A server lives through random writes; its watches break off, are refused, or are too old. Nothing is lost."""
+    draw = random.Random(seed)
+    state: dict[str, Line] = {}
+    version = 1
+    written: list[Line] = []
+    streams: list[list[Line | Exception]] = []
+
+    def write() -> None:
+        nonlocal version
+        version += 1
+        name = draw.choice("abcd")
+        if name not in state:
+            state[name] = item(name, version, f"uid{version}")
+            kind = "ADDED"
+        elif draw.random() < 0.3:
+            gone = state.pop(name)
+            written.append(
+                {"type": "DELETED", "object": {"metadata": {**gone["metadata"], "resourceVersion": str(version)}}}
+            )
+            return
+        else:
+            state[name] = item(name, version, state[name]["metadata"]["uid"])
+            kind = "MODIFIED"
+        written.append({"type": kind, "object": state[name]})
+
+    seen = 0
+    fresh = True
+    for _ in range(draw.randint(1, 6)):
+        for _ in range(draw.randint(0, 5)):
+            write()
+        stream: list[Line | Exception] = []
+        if fresh:
+            stream = [{"type": "ADDED", "object": each} for each in state.values()]
+            stream.append(bookmark(version, ends_list=True))
+            seen, fresh = len(written), False
+        for _ in range(draw.randint(0, 4)):
+            write()
+        # A prefix of what was written arrives before the watch ends in one way or another.
+        upto = draw.randint(seen, len(written))
+        stream += written[seen:upto]
+        seen = upto
+        ending = draw.choice((None, LOST, TOO_OLD))
+        if ending is not None:
+            stream.append(ending)
+        fresh = ending is TOO_OLD
+        streams.append(stream)
+    last: list[Line | Exception] = list(written[seen:])
+    if fresh:
+        last = [*({"type": "ADDED", "object": each} for each in state.values()), bookmark(version, ends_list=True)]
+    followed, _, _ = follow(lambda: Script([*streams, last]))
+    want = {name: (each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for name, each in state.items()}
+    assert followed.state == want
