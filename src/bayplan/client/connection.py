@@ -7,6 +7,7 @@ raise, and only `StreamRefused` and `ConnectionLost`.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncGenerator
 from types import TracebackType
@@ -253,6 +254,6 @@ def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
 def _told(problem: Exception) -> str:
     if isinstance(problem, TimeoutError):
         return "context deadline exceeded"
-    inner = getattr(problem, "os_error", None)
-    text = getattr(inner, "strerror", None) or str(problem) or type(problem).__name__
+    number = getattr(getattr(problem, "os_error", problem), "errno", None)
+    text = os.strerror(number) if isinstance(number, int) and number > 0 else str(problem) or type(problem).__name__
     return text[:1].lower() + text[1:]

@@ -1,0 +1,227 @@
+"""Connections over real sockets: answers, refusals, credentials, limits, streams, and servers that are not there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import pytest
+import uvicorn
+import yaml
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from bayplan.base.errors import InputError
+from bayplan.client.cluster_access import open_access
+from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRefused
+from bayplan.client.discovery import served_paths
+from bayplan.client.reflector import Change, Reflector
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
+from bayplan.formats.object_decoder import ObjectDecoder
+from bayplan.objects.namespace import Namespace
+from bayplan.objects.policy import PodGroup
+from bayplan.objects.resource import ResourceClaim
+from tests.apiserver.serving import serving
+
+T = TypeVar("T")
+NAMESPACES = "/api/v1/namespaces"
+
+
+def kubeconfig(folder: Path, url: str, token: str = "") -> Path:
+    path = folder / "kubeconfig"
+    document = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": token} if token else {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "c",
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def connected(path: Path, use: Callable[[ApiConnection], Awaitable[T]], *, qps: float = -1, burst: int = 1) -> T:
+    """Do something with a connection."""
+
+    async def run() -> T:
+        access = await open_access(path)
+        async with ApiConnection(access, user_agent="tests/1.0", qps=qps, burst=burst) as connection:
+            return await use(connection)
+
+    return asyncio.run(run())
+
+
+def served(path: Callable[[str], Path], routes: Sequence[Route], use: Callable[[ApiConnection], Awaitable[T]]) -> T:
+    """Do something with a connection to a small server of routes."""
+
+    async def run() -> T:
+        server = uvicorn.Server(
+            uvicorn.Config(Starlette(routes=list(routes)), port=0, log_level="error", lifespan="off")
+        )
+        serve = asyncio.ensure_future(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        access = await open_access(path(f"http://127.0.0.1:{port}"))
+        try:
+            async with ApiConnection(access, user_agent="tests/1.0", qps=-1) as connection:
+                return await use(connection)
+        finally:
+            server.should_exit = True
+            await serve
+
+    return asyncio.run(run())
+
+
+def test_requests_are_answered_and_refusals_are_answers(tmp_path: Path) -> None:
+    made = msgspec.json.encode({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "t"}})
+
+    async def use(connection: ApiConnection) -> list[ApiResponse]:
+        create = ApiRequest("POST", NAMESPACES, made)
+        return [await connection.send(each) for each in (create, create, ApiRequest("GET", f"{NAMESPACES}/absent"))]
+
+    with serving(token="secret") as server:
+        first, again, absent = connected(kubeconfig(tmp_path, server.url, "secret"), use)
+        assert (first.status, first.ok) == (201, True)
+        assert (again.status, again.message) == (409, 'namespaces "t" already exists')
+        assert (absent.status, absent.message) == (404, 'namespaces "absent" not found')
+        [stranger] = connected(
+            kubeconfig(tmp_path, server.url, "wrong"), lambda c: asyncio.gather(c.send(ApiRequest("GET", NAMESPACES)))
+        )
+        assert stranger.status == 401
+
+
+def test_a_server_that_is_not_there_is_an_answer_too(tmp_path: Path) -> None:
+    with serving() as server:
+        path = kubeconfig(tmp_path, server.url)
+
+    async def use(connection: ApiConnection) -> tuple[ApiResponse, str, str]:
+        response = await connection.send(ApiRequest("POST", NAMESPACES, b"{}"))
+        with pytest.raises(ConnectionLost) as lost:
+            async for _ in connection.stream(NAMESPACES, "watch=1", seconds=1):
+                pass
+        with pytest.raises(InputError) as refused:
+            await served_paths(connection, [Namespace])
+        return response, str(lost.value), str(refused.value)
+
+    response, lost, refused = connected(path, use)
+    assert response.status == NO_ANSWER
+    assert response.message.startswith(f'Post "{server.url}{NAMESPACES}": ')
+    assert "refused" in response.message
+    assert "refused" in lost
+    assert "the cluster of the kubeconfig runs" in refused
+
+
+def test_a_reflector_follows_a_real_server(tmp_path: Path) -> None:
+    async def use(connection: ApiConnection) -> list[tuple[str, str]]:
+        told: list[tuple[str, str]] = []
+        enough = asyncio.Event()
+
+        def take(changes: Sequence[Change[Namespace]]) -> None:
+            for old, new in changes:
+                name = (new or old or Namespace()).key
+                told.append(("+" if old is None else "-" if new is None else "=", name))
+                if told[-1] == ("+", "last"):
+                    enough.set()
+
+        decoder = ObjectDecoder()
+        reflector = Reflector(connection, NAMESPACES, lambda raw: decoder.decode(raw, Namespace), take)
+        task = asyncio.ensure_future(reflector.run())
+        await asyncio.wait_for(reflector.synced.wait(), 20)
+        assert "default" in reflector.items
+        told.clear()
+        for name in ("first", "last"):
+            body = msgspec.json.encode({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
+            assert (await connection.send(ApiRequest("POST", NAMESPACES, body))).ok
+        await asyncio.wait_for(enough.wait(), 20)
+        task.cancel()
+        return [each for each in told if each[0] == "+"]
+
+    with serving() as server:
+        assert connected(kubeconfig(tmp_path, server.url), use) == [("+", "first"), ("+", "last")]
+
+
+def test_a_stream_can_be_refused(tmp_path: Path) -> None:
+    async def use(connection: ApiConnection) -> ApiResponse:
+        with pytest.raises(StreamRefused) as refused:
+            async for _ in connection.stream(f"{NAMESPACES}x", "watch=1", seconds=1):
+                pass
+        return refused.value.response
+
+    with serving() as server:
+        assert connected(kubeconfig(tmp_path, server.url), use).status == 404
+
+
+def test_requests_keep_to_the_rate(tmp_path: Path) -> None:
+    async def use(connection: ApiConnection) -> float:
+        began = asyncio.get_running_loop().time()
+        await asyncio.gather(*(connection.send(ApiRequest("GET", "/version")) for _ in range(6)))
+        return asyncio.get_running_loop().time() - began
+
+    with serving() as server:
+        assert connected(kubeconfig(tmp_path, server.url), use, qps=10, burst=2) >= 0.39
+
+
+def test_a_server_that_has_too_much_to_do_is_asked_again(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def busy(request: Request) -> Response:
+        asked.append(request.headers["user-agent"])
+        late = {"message": "later"}
+        return JSONResponse(late, 429, {"Retry-After": "0"}) if len(asked) < 4 else JSONResponse({})
+
+    async def use(connection: ApiConnection) -> ApiResponse:
+        return await connection.send(ApiRequest("POST", "/busy", b"{}"))
+
+    response = served(lambda url: kubeconfig(tmp_path, url), [Route("/busy", busy, methods=["POST"])], use)
+    assert (response.status, asked) == (200, ["tests/1.0"] * 4)
+
+
+def test_lines_of_a_stream_come_whole_however_they_are_cut(tmp_path: Path) -> None:
+    async def lines(request: Request) -> Response:
+        async def pieces() -> object:
+            for piece in (b'{"a":', b'1}\n{"b":2}\n{"c"', b":3}\n"):
+                yield piece
+                await asyncio.sleep(0.01)
+
+        return StreamingResponse(pieces())  # type: ignore[arg-type]
+
+    async def cut(request: Request) -> Response:
+        return Response(b'{"a": 1}\n{"b"')
+
+    async def use(connection: ApiConnection) -> tuple[list[bytes], str]:
+        found = [line async for some in connection.stream("/lines", "", seconds=5) for line in some]
+        with pytest.raises(ConnectionLost) as lost:
+            async for _ in connection.stream("/cut", "", seconds=5):
+                pass
+        return found, str(lost.value)
+
+    found, lost = served(lambda url: kubeconfig(tmp_path, url), [Route("/lines", lines), Route("/cut", cut)], use)
+    assert found == [b'{"a":1}', b'{"b":2}', b'{"c":3}']
+    assert "in the middle of a line" in lost
+
+
+def test_discovery_finds_the_newest_version_that_is_served(tmp_path: Path) -> None:
+    async def groups(request: Request) -> Response:
+        known = {
+            "/api/v1": ["namespaces", "pods"],
+            "/apis/resource.k8s.io/v1": ["deviceclasses"],
+            "/apis/resource.k8s.io/v1beta2": ["deviceclasses", "resourceclaims"],
+        }
+        found = known.get(request.url.path)
+        if found is None:
+            return JSONResponse({"message": "not found"}, 404)
+        return JSONResponse({"resources": [{"name": name} for name in found]})
+
+    async def use(connection: ApiConnection) -> dict[type, str]:
+        return dict(await served_paths(connection, [Namespace, ResourceClaim, PodGroup]))
+
+    routes = [Route("/{path:path}", groups)]
+    assert served(lambda url: kubeconfig(tmp_path, url), routes, use) == {
+        Namespace: NAMESPACES,
+        ResourceClaim: "/apis/resource.k8s.io/v1beta2/resourceclaims",
+    }
