@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -11,6 +12,9 @@ from bayplan.base.go_json import json_problem
 from bayplan.formats import yaml_text
 
 Document = dict[str, object]
+
+_DEEPEST = 10_000
+_BRACKETS = re.compile(rb"[][{}]")
 
 
 class BodyError(ValueError):
@@ -122,11 +126,23 @@ def parse_yaml(data: bytes) -> Parsed:
     Raises:
         BodyError: it is not YAML.
     """
+    if data.count(b"{") + data.count(b"[") > _DEEPEST and _depth(data) > _DEEPEST:
+        # The parser would notice, too, after a time that grows with the square of the depth.
+        raise BodyError(f"error converting YAML to JSON: yaml: exceeded max depth of {_DEEPEST}")
     try:
         documents = [parsed.value for parsed in yaml_text.parse(data.decode("utf-8", "replace"))]
     except yaml_text.YamlError as problem:
         raise BodyError(f"error converting YAML to JSON: yaml: {problem}") from problem
     return Parsed(documents[0] if documents else None, [])
+
+
+def _depth(data: bytes) -> int:
+    """Return how many brackets are open at most at once; those inside texts count, too."""
+    deepest = depth = 0
+    for bracket in _BRACKETS.finditer(data):
+        depth += 1 if bracket[0] in b"{[" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def summarize(data: bytes) -> str:

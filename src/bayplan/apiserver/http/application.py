@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import unquote
 
 from bayplan.apiserver.http.access import Access
+from bayplan.apiserver.http.protocol import ABORT
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
@@ -105,7 +106,7 @@ class Application:
             _log.exception("%s %s", scope["method"], scope["path"])
             answer = Response(500, render_error(ApiError(500, "Internal error occurred", details={}), PLAIN))
         if isinstance(answer, Stream):
-            await self._stream(answer, receive, send)
+            await self._stream(answer, scope, receive, send)
         else:
             await self._respond(answer, scope["method"], headers, send)
 
@@ -131,16 +132,22 @@ class Application:
             body = body[_PIECE:]
         await send({"type": "http.response.body", "body": body})
 
-    async def _stream(self, answer: Stream, receive: Receive, send: Send) -> None:
+    async def _stream(self, answer: Stream, scope: Scope, receive: Receive, send: Send) -> None:
         """Send a watch until it ends, its client goes, or the server stops."""
         sending = asyncio.ensure_future(self._send_frames(answer, send))
         gone = asyncio.ensure_future(_disconnected(receive))
         ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ending.add(ending)
         try:
-            await asyncio.wait((sending, gone, ending), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                [each for each in (sending, gone, ending, answer.cut_off) if each is not None],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
             if sending.done():
                 sending.result()
+            elif answer.cut_off is not None and answer.cut_off.done():
+                # What waits for a client that does not read would wait for ever.
+                cast("Callable[[], None]", scope.get(ABORT, _nothing))()
         finally:
             self._ending.discard(ending)
             for each in (sending, gone):
@@ -171,6 +178,10 @@ class Application:
         for ending in list(self._ending):
             if not ending.done():
                 ending.set_result(None)
+
+
+def _nothing() -> None:
+    """Do nothing: a server other than ours gives no way to close a connection at once."""
 
 
 async def _disconnected(receive: Receive) -> None:

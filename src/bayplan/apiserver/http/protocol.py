@@ -7,11 +7,13 @@ of the kernel costs as much as a tenth of a create. Nothing else of the protocol
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _MOST_WAITING = 64 * 1024
+ABORT = "bayplan.abort"
+"""The key of a request's scope under which stands what closes its connection at once."""
 
 
 class GatheringTransport(asyncio.Transport):
@@ -81,6 +83,11 @@ class GatheringProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin a connection."""
         super().connection_made(GatheringTransport(transport, self.loop))
+
+    def on_headers_complete(self) -> None:
+        """Begin a request, which may close the connection at once."""
+        cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
+        super().on_headers_complete()
 
     def handle_websocket_upgrade(self) -> None:
         """Leave the connection to the protocol of WebSockets, as it came."""

@@ -90,7 +90,7 @@ class Api:
         if info.verb == "watch":
             options = list_options(request.query, watch=True)
             watch = Watch(self.backend, info, options, form, read_duration(request.query.get("timeout", "")))
-            return Stream(watch.frames(), JSON)
+            return Stream(watch.frames(), JSON, watch.cut_off)
         if info.verb == "get":
             wanted = read_revision(request.query.get("resourceVersion", ""))
             await self._reach(ListOptions(resource_version=wanted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote_plus
@@ -54,10 +55,13 @@ class Stream:
     Attributes:
         frames: pieces of the body; ends when the watch does.
         content_type: of the frames.
+        cut_off: is set when the client has not read for so long that nothing is kept for it any more; None where that
+            can't be.
     """
 
     frames: AsyncIterator[bytes]
     content_type: str = "application/json"
+    cut_off: asyncio.Future[None] | None = None
 
 
 def parse_query(text: str) -> dict[str, str]:

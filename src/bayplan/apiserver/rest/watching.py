@@ -39,6 +39,9 @@ class Watch:
         options: from where, for how long, with bookmarks or not.
         form: of the objects in events.
         request_timeout: seconds after which the client has said that it goes; 0 for never.
+
+    Attributes:
+        cut_off: is set when the buffer is full.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Watch:
         self._buffered = 0
         self._waiter: asyncio.Future[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
+        self.cut_off: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ended = False
         self._seen = 0
         self._told = 0
@@ -190,7 +194,10 @@ class Watch:
         self._buffered += len(frame)
         if self._buffered > MOST_BUFFERED:
             self._buffer.clear()
+            self._stop()
             self._ended = True
+            if not self.cut_off.done():
+                self.cut_off.set_result(None)
         self._wake()
 
     def _frame_of(self, kind: str, item: Item) -> bytes:

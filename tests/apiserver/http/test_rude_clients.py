@@ -1,0 +1,158 @@
+"""Clients that are slow, that vanish, that send too much, or nothing: others don't notice, and nothing stays behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from bayplan.apiserver.http.server import ApiServer
+from bayplan.apiserver.rest import watching
+from tests.apiserver.client import Client, pod
+from tests.apiserver.serving import ask, call, serving, wait_until
+
+PODS = "/api/v1/namespaces/default/pods"
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+def connect(server: ApiServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0), 10)
+
+
+def watching_pods(server: ApiServer, query: str = "") -> socket.socket:
+    """Return the connection of a watch that has begun."""
+    opened = connect(server)
+    opened.sendall(f"GET {MAPS}?watch=1{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert opened.recv(12) == b"HTTP/1.1 200"
+    return opened
+
+
+def listeners(server: ApiServer) -> int:
+    """Return how many watches the store still tells."""
+    return len(server.backend.store._on_gap)
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with serving() as found:
+        yield found
+
+
+def test_watchers_that_vanish_leave_nothing_behind(server: ApiServer) -> None:
+    for number in range(40):
+        watcher = watching_pods(server, f"&labelSelector=a%3D{number}" if number % 2 else "")
+        if number % 3:
+            # Gone without a word.
+            watcher.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        watcher.close()
+    call(server, "POST", MAPS, {"metadata": {"name": "after", "labels": {"a": "1"}}})
+    wait_until(lambda: listeners(server) == 0)
+
+
+def test_a_watcher_that_does_not_read_is_cut_off_and_others_go_on(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "MOST_BUFFERED", 1 << 20)
+    slow = watching_pods(server)
+    prompt = watching_pods(server)
+    told: list[bytes] = []
+
+    def read() -> None:
+        with contextlib.suppress(OSError):
+            while piece := prompt.recv(1 << 20):
+                told.append(piece)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    slowest = 0.0
+    for number in range(60):
+        begun = time.monotonic()
+        call(server, "POST", MAPS, {"metadata": {"name": f"m{number}"}, "data": {"a": "x" * 200_000}})
+        slowest = max(slowest, time.monotonic() - begun)
+    wait_until(lambda: b"".join(told).count(b'"type":"ADDED"') == 60)
+    wait_until(lambda: listeners(server) == 1)
+    assert slowest < 5
+    prompt.shutdown(socket.SHUT_RDWR)
+    reader.join(10)
+    slow.close()
+    prompt.close()
+    wait_until(lambda: listeners(server) == 0)
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        pytest.param(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n", b"{", id="half a body"),
+        pytest.param(b"POST %s HTTP/1.1\r\nHost: loc", b"", id="half a head"),
+        pytest.param(b"", b"", id="nothing"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"", id="TLS where there is none"),
+        pytest.param(
+            b"POST %s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", b"zz\r\n", id="bad chunks"
+        ),
+    ],
+)
+def test_requests_that_break_off_are_dropped(head: bytes, body: bytes, server: ApiServer) -> None:
+    with connect(server) as opened:
+        opened.sendall((head % MAPS.encode() if b"%s" in head else head) + body)
+    assert ask(f"{server.url}/readyz") == (200, b"ok")
+    assert call(server, "GET", MAPS)["items"] == []
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["that say so", "that don't"])
+def test_huge_bodies_are_refused_before_they_are_read(chunked: bool, server: ApiServer) -> None:
+    how = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: 2000000000"
+    with connect(server) as opened:
+        opened.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n" % (MAPS.encode(), how))
+        piece = b"x" * (1 << 20)
+        # The server may close the connection while we send.
+        with contextlib.suppress(OSError):
+            for _ in range(8):
+                opened.sendall(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
+        with contextlib.suppress(OSError):
+            assert b"413" in opened.recv(1 << 16)[:20]
+    assert ask(f"{server.url}/readyz") == (200, b"ok")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"[" * 100_000, id="brackets that open"),
+        pytest.param(b'{"a":' * 50_000 + b"1" + b"}" * 50_000, id="objects in objects"),
+        pytest.param(b'{"data":{"a":' + b"9" * 1_000_000 + b"}}", id="a long number"),
+        pytest.param(b'{"metadata":{"name":"' + b"x" * 2_000_000 + b'"}}', id="a long name"),
+        pytest.param(
+            json.dumps({"metadata": {"name": "m"}, "data": {str(i): "" for i in range(150_000)}}).encode(), id="many"
+        ),
+        pytest.param(b"a: &a [x,x,x]\nb: &b [*a,*a,*a]\n" * 20_000, id="aliases"),
+    ],
+)
+def test_bodies_that_are_hard_to_read_are_answered(body: bytes, server: ApiServer) -> None:
+    for kind in ("application/json", "application/yaml"):
+        begun = time.monotonic()
+        headers: dict[str, str] = {"Content-Type": kind}
+        status, _ = ask(server.url + MAPS, "POST", body, **headers)
+        assert status in (201, 400, 409, 413, 422)
+        assert time.monotonic() - begun < 20
+    assert ask(f"{server.url}/readyz") == (200, b"ok")
+
+
+def test_a_clock_that_jumps_changes_times_and_nothing_else() -> None:
+    client = Client()
+    for seconds in (0.0, 4e9, -1e9, 1e9):
+        client.seconds += seconds
+        name = f"p{seconds:.0f}".replace("-", "m")
+        assert client.post(PODS, pod(name)).status == 201
+        assert client.patch(f"{PODS}/{name}", {"metadata": {"labels": {"a": "b"}}}).status == 200
+        assert client.get(PODS, accept="application/json;as=Table;v=v1;g=meta.k8s.io").status == 200
+        assert client.delete(f"{PODS}/{name}").status == 200
+    versions = [write.revision for write in client.store.since("pods", 0)]
+    assert versions == sorted(versions)
+    client.store.check_invariants()
