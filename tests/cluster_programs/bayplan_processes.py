@@ -1,0 +1,122 @@
+"""Bayplan's own programs as processes of their own, so that they can be killed like any other."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.apiserver.serving import Document, wait_until
+
+PATIENCE_SECONDS = 60.0
+
+
+class BayplanUp:
+    """``bayplan up`` with a durable store, which can be killed and started again.
+
+    Args:
+        folder: for its store, its kubeconfig and its log; made where it is not there.
+        options: of the program.
+
+    Attributes:
+        kubeconfig: to reach it.
+        url: the same, for requests.
+    """
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.kubeconfig = folder / "bayplan.kubeconfig"
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}"
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, or start it again with the store of before, and wait until it answers."""
+        self._process = start_bayplan(
+            self.folder / "up.log",
+            *("up", "--port", str(self._port), "--store", str(self.folder / "store.db")),
+            *("--write-kubeconfig", str(self.kubeconfig), *self._options),
+        )
+        wait_until(self._answers, PATIENCE_SECONDS)
+
+    def kill(self) -> None:
+        """Kill it as a power cut does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.folder / "up.log").read_text()
+        try:
+            self.ask("GET", "/readyz")
+        except OSError:
+            return False
+        return True
+
+    def ask(self, method: str, path: str, document: Document | None = None) -> Document:
+        """Send a request and return the answer's document, an empty one where the answer is no JSON."""
+        body = None if document is None else json.dumps(document).encode()
+        request = urllib.request.Request(self.url + path, body, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                data = answer.read()
+        except urllib.error.HTTPError as refused:
+            raise AssertionError(f"{method} {path}: {refused.code} {refused.read().decode()}") from None
+        try:
+            found: Document = json.loads(data)
+        except ValueError:
+            found = {}
+        return found
+
+    def items(self, path: str) -> list[Document]:
+        """Return the objects of a collection."""
+        found: list[Document] = self.ask("GET", path)["items"]
+        return found
+
+
+def start_bayplan(log: Path, *words: str) -> subprocess.Popen[bytes]:
+    """Start a verb; what it says goes to a log."""
+    with log.open("ab") as file:
+        command = [sys.executable, "-m", "bayplan", *words]
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+
+
+@contextlib.contextmanager
+def bayplan_up(folder: Path, *options: str) -> Iterator[BayplanUp]:
+    """Run ``bayplan up``; its log is shown when a test fails."""
+    server = BayplanUp(folder, *options)
+    try:
+        server.start()
+        yield server
+    except BaseException:
+        print((folder / "up.log").read_text(errors="replace")[-3000:])
+        raise
+    finally:
+        server.kill()
+
+
+@contextlib.contextmanager
+def bayplan_verb(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a verb that goes on until it is told to end; its log is shown when a test fails."""
+    process = start_bayplan(log, *words)
+    try:
+        yield process
+    except BaseException:
+        print(log.read_text(errors="replace")[-3000:])
+        raise
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.wait(PATIENCE_SECONDS)

@@ -1,0 +1,185 @@
+"""A real control plane: etcd and kube-apiserver, and the real kube-scheduler where it is wanted. No kubelets, no controllers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tests.apiserver.serving import Document
+from tests.cluster_programs.programs import program
+
+PATIENCE_SECONDS = 60.0
+_CONTEXT = ssl.create_default_context()
+_CONTEXT.check_hostname = False
+_CONTEXT.verify_mode = ssl.CERT_NONE
+
+
+class RealCluster:
+    """A control plane that runs.
+
+    Args:
+        folder: for its state; made where it is not there.
+
+    Attributes:
+        kubeconfig: of an administrator.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self.port, self._etcd_port, self._peer_port = _free_ports(3)
+        self._token = secrets.token_hex(16)
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._make_keys()
+
+    def _make_keys(self) -> None:
+        key, public = str(self.folder / "sa.key"), str(self.folder / "sa.pub")
+        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        subprocess.run(["openssl", "rsa", "-in", key, "-pubout", "-out", public], check=True, capture_output=True)
+        (self.folder / "tokens.csv").write_text(f'{self._token},admin,admin,"system:masters"\n')
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": self._url, "insecure-skip-tls-verify": True}}],
+            "users": [{"name": "u", "user": {"token": self._token}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        }
+        self.kubeconfig.write_text(json.dumps(document))
+
+    @property
+    def _url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    # --- processes ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start etcd and kube-apiserver, or start them again, and wait until they answer."""
+        etcd, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
+        self.run(
+            "etcd",
+            *("--data-dir", str(self.folder / "etcd"), "--unsafe-no-fsync", "--log-level", "warn"),
+            *("--listen-client-urls", etcd, "--advertise-client-urls", etcd, "--listen-peer-urls", peer),
+            *("--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"),
+        )
+        _wait(lambda: _answers(f"{etcd}/health"), "etcd")
+        self.run(
+            "kube-apiserver",
+            *("--etcd-servers", etcd, "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1"),
+            *("--secure-port", str(self.port), "--cert-dir", str(self.folder / "pki")),
+            *("--service-account-issuer", "https://kubernetes.default.svc"),
+            *("--service-account-key-file", str(self.folder / "sa.pub")),
+            *("--service-account-signing-key-file", str(self.folder / "sa.key")),
+            *("--service-cluster-ip-range", "10.96.0.0/16", "--authorization-mode", "AlwaysAllow"),
+            *("--token-auth-file", str(self.folder / "tokens.csv"), "--allow-privileged"),
+            *("--disable-admission-plugins", "ServiceAccount", "--endpoint-reconciler-type", "none"),
+        )
+        _wait(self._is_ready, "kube-apiserver")
+
+    def start_scheduler(self) -> None:
+        """Start the real kube-scheduler, with its default configuration but for the rate limit and leader election."""
+        own = str(self.kubeconfig)
+        self.run(
+            "kube-scheduler",
+            *("--kubeconfig", own, "--authentication-kubeconfig", own, "--authorization-kubeconfig", own),
+            *("--secure-port", "0", "--leader-elect=false", "--kube-api-qps", "1000", "--kube-api-burst", "1000"),
+        )
+
+    def run(self, name: str, *options: str) -> None:
+        """Run one of the programs; its log is in the folder."""
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen([program(name), *options], stdout=log, stderr=log)
+
+    def kill(self, *names: str) -> None:
+        """Kill programs as a power cut does; without names, all."""
+        for name in names or tuple(reversed(self._processes)):
+            process = self._processes.pop(name)
+            process.kill()
+            process.wait()
+
+    def _is_ready(self) -> bool:
+        try:
+            self.ask("GET", "/readyz")
+        except (OSError, AssertionError):
+            # Not there yet, or there and not ready.
+            return False
+        return True
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def ask(self, method: str, path: str, document: Document | None = None, kind: str = "application/json") -> Document:
+        """Send a request and return the answer's document, an empty one where the answer is no JSON.
+
+        Raises:
+            AssertionError: it was refused.
+        """
+        body = None if document is None else json.dumps(document).encode()
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
+        request = urllib.request.Request(self._url + path, body, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, context=_CONTEXT, timeout=30) as answer:
+                data = answer.read()
+        except urllib.error.HTTPError as refused:
+            raise AssertionError(f"{method} {path}: {refused.code} {refused.read().decode()}") from None
+        try:
+            found: Document = json.loads(data)
+        except ValueError:
+            found = {}
+        return found
+
+    def items(self, path: str) -> list[Document]:
+        """Return the objects of a collection."""
+        found: list[Document] = self.ask("GET", path)["items"]
+        return found
+
+
+@contextlib.contextmanager
+def real_cluster(folder: Path, *, scheduler: bool = False) -> Iterator[RealCluster]:
+    """Run a control plane; the logs are shown when a test fails."""
+    for name in ("etcd", "kube-apiserver"):
+        program(name)
+    cluster = RealCluster(folder)
+    try:
+        cluster.start()
+        if scheduler:
+            cluster.start_scheduler()
+        yield cluster
+    except BaseException:
+        for log in sorted(folder.glob("*.log")):
+            print(f"--- {log.name}\n{log.read_text(errors='replace')[-2000:]}")
+        raise
+    finally:
+        cluster.kill()
+
+
+def _free_ports(count: int) -> Sequence[int]:
+    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in taken]
+    for each in taken:
+        each.close()
+    return ports
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+def _wait(until: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not until():
+        assert time.monotonic() < deadline, f"{what} does not answer"
+        time.sleep(0.1)

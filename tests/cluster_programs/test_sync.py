@@ -1,0 +1,230 @@
+"""A real cluster, with a real kube-scheduler, followed by Bayplan: every policy, kills in the middle, recordings, two followers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.apiserver.serving import Document, wait_until
+from tests.cluster_programs.bayplan_processes import BayplanUp, bayplan_up, bayplan_verb, start_bayplan
+from tests.cluster_programs.real_cluster import RealCluster, real_cluster
+
+PATIENCE = 60.0
+PODS = "/api/v1/namespaces/default/pods"
+MERGE = "application/merge-patch+json"
+MOST_ALLOCATED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+  plugins:
+    score:
+      disabled: [{name: PodTopologySpread}, {name: NodeResourcesBalancedAllocation}]
+"""
+
+
+def node(name: str) -> Document:
+    amounts = {"cpu": "8", "memory": "16Gi", "pods": "110"}
+    status = {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+
+def pod(name: str, **spec: object) -> Document:
+    container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "250m", "memory": "256Mi"}}}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "none-here", "controller": True}
+    metadata = {"name": name, "namespace": "default", "labels": {"app": "web"}, "ownerReferences": [owner]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
+def add_nodes(source: RealCluster, count: int) -> None:
+    """Add nodes that are ready; nobody there takes the taint of new nodes off."""
+    for number in range(count):
+        source.ask("POST", "/api/v1/nodes", node(f"n{number}"))
+        source.ask("PATCH", f"/api/v1/nodes/n{number}", {"spec": {"taints": None}}, MERGE)
+
+
+def add_pods(source: RealCluster, *names: str, **spec: object) -> None:
+    """Add pods, and wait until the scheduler there has bound them."""
+    for name in names:
+        source.ask("POST", PODS, pod(name, **spec))
+    wait_until(lambda: all(nodes_of(source).get(name) for name in names), PATIENCE)
+
+
+def nodes_of(cluster: RealCluster | BayplanUp) -> dict[str, str]:
+    """Return the node of each pod, "" without one."""
+    return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in cluster.items(PODS)}
+
+
+def is_told(what: Callable[[], bool]) -> None:
+    """Wait until something has come over."""
+    wait_until(what, PATIENCE)
+
+
+def sync_words(source: RealCluster, here: BayplanUp) -> tuple[str, ...]:
+    return ("sync", "--from", str(source.kubeconfig), "--to", str(here.kubeconfig), "--qps", "-1")
+
+
+def test_pods_of_a_real_cluster_are_scheduled_anew_here_by_every_policy(tmp_path: Path) -> None:
+    (tmp_path / "most.yaml").write_text(MOST_ALLOCATED)
+    with real_cluster(tmp_path / "source", scheduler=True) as source:
+        add_nodes(source, 6)
+        add_pods(source, *(f"before-{number}" for number in range(12)))
+        ran = nodes_of(source)
+        with bayplan_up(tmp_path / "here", "--config", str(tmp_path / "most.yaml")) as here:
+            log = tmp_path / "sync.log"
+            with bayplan_verb(log, *sync_words(source, here)):
+                is_told(lambda: nodes_of(here) == ran)
+
+                later = [f"later-{number}" for number in range(24)]
+                add_pods(source, *later)
+                is_told(lambda: all(nodes_of(here).get(name) for name in later))
+                there, decided = nodes_of(source), nodes_of(here)
+                # All for one node after the other here; spread over all of them there.
+                assert len({decided[name] for name in later}) < len({there[name] for name in later})
+                assert {name: decided[name] for name in ran} == ran
+                seen = here.ask("GET", "/bayplan/v1/pods/default/later-0")
+                assert [each["outcome"] for each in seen["attempts"]] == ["scheduled"], "decided here, and recorded"
+
+                found = next(each for each in here.items(PODS) if each["metadata"]["name"] == "later-0")
+                assert "ownerReferences" not in found["metadata"]
+                assert "serviceAccountName" not in found["spec"]
+
+                source.ask("PATCH", f"{PODS}/later-0", {"metadata": {"labels": {"new": "label"}}}, MERGE)
+                here.ask("DELETE", f"{PODS}/later-1", {"gracePeriodSeconds": 0})
+                source.ask("PATCH", f"{PODS}/later-1", {"metadata": {"labels": {"new": "label"}}}, MERGE)
+                source.ask("PATCH", f"{PODS}/later-2/status", {"status": {"phase": "Succeeded"}}, MERGE)
+                source.ask("DELETE", f"{PODS}/later-3", {"gracePeriodSeconds": 0})
+                source.ask("PATCH", "/api/v1/nodes/n0", {"spec": {"unschedulable": True}}, MERGE)
+                source.ask("PATCH", "/api/v1/nodes/n1/status", {"status": {"allocatable": {"cpu": "6"}}}, MERGE)
+                is_told(lambda: "later-3" not in nodes_of(here))
+                is_told(lambda: here.ask("GET", "/api/v1/nodes/n0")["spec"].get("unschedulable") is True)
+                is_told(lambda: here.ask("GET", "/api/v1/nodes/n1")["status"]["allocatable"]["cpu"] == "6")
+                is_told(lambda: here.ask("GET", f"{PODS}/later-2")["status"]["phase"] == "Succeeded")
+                assert "new" not in here.ask("GET", f"{PODS}/later-0")["metadata"]["labels"]
+                assert "later-1" not in nodes_of(here), "it was deleted here"
+
+
+def test_a_volume_follows_with_the_uid_of_its_claim_here(tmp_path: Path) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": "pv"}
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {**spec, "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    with real_cluster(tmp_path / "source") as source, bayplan_up(tmp_path / "here") as here:
+        made = source.ask("POST", "/api/v1/namespaces/default/persistentvolumeclaims", claim)
+        reference = {"namespace": "default", "name": "data", "uid": made["metadata"]["uid"]}
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "pv"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "hostPath": {"path": "/data"},
+                "claimRef": reference,
+            },
+        }
+        source.ask("POST", "/api/v1/persistentvolumes", volume)
+        words = ("--from", str(source.kubeconfig), "--to", str(here.kubeconfig))
+        subprocess.run([sys.executable, "-m", "bayplan", "import", *words, "--strict"], check=True)
+        claim_here = here.ask("GET", "/api/v1/namespaces/default/persistentvolumeclaims/data")
+        bound = here.ask("GET", "/api/v1/persistentvolumes/pv")["spec"]["claimRef"]
+        assert bound["uid"] == claim_here["metadata"]["uid"] != reference["uid"]
+
+
+def test_nothing_is_lost_when_source_follower_and_simulator_are_killed_in_the_middle(tmp_path: Path) -> None:
+    with real_cluster(tmp_path / "source", scheduler=True) as source, bayplan_up(tmp_path / "here") as here:
+        add_nodes(source, 4)
+        add_pods(source, *(f"before-{number}" for number in range(8)))
+        ran = nodes_of(source)
+        log = tmp_path / "sync.log"
+        follower = start_bayplan(log, *sync_words(source, here))
+        try:
+            is_told(lambda: nodes_of(here) == ran)
+            here.ask("DELETE", f"{PODS}/before-0", {"gracePeriodSeconds": 0})
+
+            # The simulator goes, with the follower in the middle of its work.
+            for number in range(10):
+                source.ask("POST", PODS, pod(f"first-{number}"))
+            here.kill()
+            source.ask("DELETE", f"{PODS}/before-1", {"gracePeriodSeconds": 0})
+            here.start()
+            is_told(lambda: len(nodes_of(here)) == 8 - 2 + 10)
+
+            # The follower goes.
+            follower.kill()
+            follower.wait()
+            here.ask("DELETE", f"{PODS}/before-2", {"gracePeriodSeconds": 0})
+            source.ask("DELETE", f"{PODS}/before-3", {"gracePeriodSeconds": 0})
+            add_pods(source, *(f"second-{number}" for number in range(5)))
+            follower = start_bayplan(log, *sync_words(source, here))
+            is_told(lambda: len(nodes_of(here)) == 16 - 2 + 5)
+
+            # The source goes.
+            source.kill()
+            time.sleep(1)
+            source.start()
+            source.start_scheduler()
+            add_pods(source, *(f"third-{number}" for number in range(5)))
+            is_told(lambda: len(nodes_of(here)) == 19 + 5)
+
+            there = nodes_of(source)
+            assert set(nodes_of(here)) == set(there) - {"before-0", "before-2"}
+            kept = {name: node_name for name, node_name in nodes_of(here).items() if name.startswith("before")}
+            assert kept == {name: ran[name] for name in kept}
+            is_told(lambda: all(nodes_of(here).values()))
+        except BaseException:
+            print(log.read_text()[-3000:])
+            raise
+        finally:
+            follower.kill()
+            follower.wait()
+
+
+def test_a_recording_of_a_real_cluster_is_replayed_to_the_same_pods(tmp_path: Path) -> None:
+    tape = tmp_path / "tape.jsonl.gz"
+    with real_cluster(tmp_path / "source", scheduler=True) as source:
+        add_nodes(source, 4)
+        add_pods(source, "before")
+        record = ("record", str(tape), "--from", str(source.kubeconfig), "--redact", "--qps", "-1")
+        with bayplan_verb(tmp_path / "record.log", *record):
+            is_told(lambda: "changes" in (tmp_path / "record.log").read_text())
+            add_pods(source, "one", "two", "three")
+            source.ask("DELETE", f"{PODS}/two", {"gracePeriodSeconds": 0})
+            time.sleep(1.5)
+        left, ran = set(nodes_of(source)), nodes_of(source)["before"]
+    with bayplan_up(tmp_path / "here") as here:
+        words = ("replay", str(tape), "--to", str(here.kubeconfig), "--speed", "20")
+        subprocess.run([sys.executable, "-m", "bayplan", *words], check=True, stdin=subprocess.DEVNULL)
+        is_told(lambda: set(nodes_of(here)) == left and all(nodes_of(here).values()))
+        assert nodes_of(here)["before"] == ran
+
+
+def test_two_simulators_follow_one_source_with_different_schedulers(tmp_path: Path) -> None:
+    (tmp_path / "most.yaml").write_text(MOST_ALLOCATED)
+    with (
+        real_cluster(tmp_path / "source", scheduler=True) as source,
+        bayplan_up(tmp_path / "a") as a,
+        bayplan_up(tmp_path / "b", "--config", str(tmp_path / "most.yaml")) as b,
+    ):
+        add_nodes(source, 4)
+        with (
+            bayplan_verb(tmp_path / "sync-a.log", *sync_words(source, a)),
+            bayplan_verb(tmp_path / "sync-b.log", *sync_words(source, b)),
+        ):
+            is_told(lambda: all(len(each.items("/api/v1/nodes")) == 4 for each in (a, b)))
+            names = [f"p{number}" for number in range(16)]
+            add_pods(source, *names)
+            is_told(lambda: all(nodes_of(each).get(name) for each in (a, b) for name in names))
+            one, other = nodes_of(a), nodes_of(b)
+            differ = [name for name in names if one[name] != other[name]]
+            assert len(set(one.values())) > len(set(other.values()))
+            told = a.ask("GET", f"/bayplan/v1/compare?a=now&b={b.url}&limit=200")
+            assert sorted(each["pod"] for each in told["items"]) == sorted(f"default/{name}" for name in differ)
