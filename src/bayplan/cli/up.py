@@ -41,6 +41,9 @@ def up(
         Path | None, typer.Option(metavar="FILE", help="Serve HTTPS with this certificate (PEM).")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key of --tls-cert (PEM).")] = None,
+    rate_limit: Annotated[
+        float, typer.Option(metavar="N", help="Requests a second that one client may send; 0 for any number.")
+    ] = 0.0,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")] = None,
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
@@ -83,7 +86,15 @@ def up(
     from bayplan.base.clock import Clock
 
     shown = token if token is not None else os.environ.get("BAYPLAN_TOKEN", "")
-    options = ServerOptions(listen=listen, port=port, token=shown, certificate=tls_cert, key=tls_key, store=store)
+    options = ServerOptions(
+        listen=listen,
+        port=port,
+        token=shown,
+        certificate=tls_cert,
+        key=tls_key,
+        store=store,
+        rate_limit=rate_limit,
+    )
     check_options(options)
     simulator_options = SimulatorOptions(
         scheduler=SchedulerOptions(

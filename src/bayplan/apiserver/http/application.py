@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from bayplan.apiserver.http.access import Access
 from bayplan.apiserver.http.protocol import ABORT
+from bayplan.apiserver.http.rate_limit import RateLimit
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
@@ -47,16 +48,25 @@ class Application:
         api: that answers.
         token: what clients must show; empty lets everybody in.
         recorder: makes writes durable; None for a store in memory.
+        rate_limit: of each client's requests; None for none.
 
     Attributes:
         mounts: applications beside it, which are asked first; they see to access themselves.
         on_end: are called when streams are to end; applications beside it have streams of their own.
     """
 
-    def __init__(self, api: Api, *, token: str = "", recorder: DurableRecorder | None = None) -> None:
+    def __init__(
+        self,
+        api: Api,
+        *,
+        token: str = "",
+        recorder: DurableRecorder | None = None,
+        rate_limit: RateLimit | None = None,
+    ) -> None:
         self._api = api
         self._access = Access(token)
         self._recorder = recorder
+        self._rate_limit = rate_limit
         self.mounts: list[Mount] = []
         self.on_end: list[Callable[[], None]] = []
         self._ending: set[asyncio.Future[None]] = set()
@@ -65,6 +75,9 @@ class Application:
         """Answer one connection's request, or take part in the life of the server."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
+            return
+        if self._rate_limit is not None and not self._rate_limit.take((scope.get("client") or ("",))[0]):
+            await _refuse_for_now(scope, send)
             return
         for mount in self.mounts:
             if mount.answers(scope):
@@ -178,6 +191,18 @@ class Application:
         for ending in list(self._ending):
             if not ending.done():
                 ending.set_result(None)
+
+
+async def _refuse_for_now(scope: Scope, send: Send) -> None:
+    """Say as kube-apiserver does that these are too many requests."""
+    if scope["type"] != "http":
+        await send({"type": "websocket.close", "code": 1013})
+        return
+    body = b"Too many requests, please try again later.\n"
+    fields = [(b"retry-after", b"1"), (b"content-type", b"text/plain; charset=utf-8")]
+    fields += [(b"x-content-type-options", b"nosniff"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 429, "headers": fields})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _nothing() -> None:

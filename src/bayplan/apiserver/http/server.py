@@ -20,6 +20,7 @@ import yaml
 from bayplan.apiserver.http.access import LOOPBACK
 from bayplan.apiserver.http.application import Application, Mount
 from bayplan.apiserver.http.protocol import GatheringProtocol
+from bayplan.apiserver.http.rate_limit import RateLimit
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
@@ -41,6 +42,7 @@ class ServerOptions:
         token: what clients must show; empty lets everybody in.
         certificate, key: of TLS, as files in PEM; both or none.
         store: file of a durable store; None keeps everything in memory.
+        rate_limit: how many requests a second each client may send; 0 for any number.
     """
 
     listen: str = "127.0.0.1"
@@ -49,6 +51,7 @@ class ServerOptions:
     certificate: Path | None = None
     key: Path | None = None
     store: Path | None = None
+    rate_limit: float = 0.0
 
 
 def check_options(options: ServerOptions) -> None:
@@ -59,6 +62,8 @@ def check_options(options: ServerOptions) -> None:
     """
     if not 0 <= options.port <= LARGEST_PORT:
         raise InputError("--port", got=str(options.port), wanted=f"0 to {LARGEST_PORT}")
+    if options.rate_limit < 0:
+        raise InputError("--rate-limit", got=f"{options.rate_limit:g}", wanted="requests a second, or 0 for any number")
     if options.listen not in LOOPBACK and not options.token:
         hint = f"--token {secrets.token_urlsafe(12)}"
         raise InputError("--listen", got=f"{options.listen} without a token", wanted="a token for clients", hint=hint)
@@ -98,7 +103,8 @@ class ApiServer:
         bootstrap(self.backend)
         self.url = self._url()
         self.api = Api(self.backend, address=self.url.partition("//")[2])
-        self._application = Application(self.api, token=options.token, recorder=self._recorder)
+        limit = RateLimit(options.rate_limit) if options.rate_limit else None
+        self._application = Application(self.api, token=options.token, recorder=self._recorder, rate_limit=limit)
         self._server: _Server | None = None
         self._failure: Exception | None = None
 
