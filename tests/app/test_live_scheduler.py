@@ -1,0 +1,269 @@
+"""`bayplan schedule` on our own API: pods placed and evicted, a leader that is killed, probes, metrics, and a dry run beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from bayplan.apiserver.http.server import ApiServer, write_kubeconfig
+from tests.apiserver.serving import ask, call, serving, wait_until
+from tests.live.schedule_process import ScheduleProcess, bayplan_schedule
+
+Document = dict[str, Any]
+
+PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+ALONE = ("--no-leader-elect", "--kube-api-qps", "-1")
+QUICK_LEASE = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
+
+
+def node(name: str, cpu: str = "8") -> Document:
+    capacity = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    status = {"capacity": capacity, "allocatable": capacity, "conditions": [{"type": "Ready", "status": "True"}]}
+    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+
+
+def pod(name: str, cpu: str = "100m", **spec: object) -> Document:
+    container = {"name": "c", "image": "pause:3.10", "resources": {"requests": {"cpu": cpu}}}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
+def priority_class(name: str, value: int) -> Document:
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+
+
+def pods(server: ApiServer) -> dict[str, Document]:
+    return {each["metadata"]["name"]: each for each in call(server, "GET", PODS)["items"]}
+
+
+def placed(server: ApiServer) -> dict[str, str]:
+    return {name: each["spec"].get("nodeName", "") for name, each in pods(server).items()}
+
+
+def notes(server: ApiServer, reason: str) -> dict[str, str]:
+    events = call(server, "GET", EVENTS)["items"]
+    return {each["regarding"]["name"]: each["note"] for each in events if each["reason"] == reason}
+
+
+def condition(of: Document, kind: str) -> Document:
+    found: list[Document] = [each for each in of["status"].get("conditions") or [] if each["type"] == kind]
+    return found[0] if found else {}
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, *documents: Document) -> Iterator[tuple[ApiServer, Path]]:
+    """Serve nodes and what else there is; nobody schedules."""
+    with serving(documents) as server:
+        path = folder / "kubeconfig"
+        write_kubeconfig(path, server.kubeconfig())
+        yield server, path
+
+
+def configuration(folder: Path, **election: object) -> Path:
+    path = folder / "config.yaml"
+    header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    path.write_text(yaml.safe_dump({**header, "leaderElection": election}))
+    return path
+
+
+def metrics(process: ScheduleProcess) -> dict[str, float]:
+    status, body = ask(f"{process.url}/metrics")
+    assert status == 200
+    lines = (line.rpartition(" ") for line in body.decode().splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}
+
+
+def test_it_places_pods_and_says_so(tmp_path: Path) -> None:
+    with (
+        cluster(tmp_path, node("a"), node("b")) as (server, kubeconfig),
+        bayplan_schedule(kubeconfig, tmp_path / "log", *ALONE) as process,
+    ):
+        process.wait_for("scheduling")
+        for number in range(40):
+            call(server, "POST", PODS, pod(f"p{number}"))
+        call(server, "POST", PODS, pod("large", cpu="9"))
+        call(server, "POST", PODS, pod("theirs", schedulerName="other"))
+        wait_until(lambda: sum(map(bool, placed(server).values())) == 40)
+        wait_until(lambda: len(notes(server, "Scheduled")) == 40 and len(notes(server, "FailedScheduling")) == 1)
+        wait_until(lambda: bool(condition(pods(server)["large"], "PodScheduled")))
+        found = placed(server)
+        assert (found.pop("large"), found.pop("theirs")) == ("", "")
+        assert set(found.values()) == {"a", "b"}
+        assert notes(server, "Scheduled")["p0"] == f"Successfully assigned default/p0 to {found['p0']}"
+        told = condition(pods(server)["large"], "PodScheduled")
+        assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+        assert told["message"] == notes(server, "FailedScheduling")["large"]
+        assert told["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+        measured = metrics(process)
+        attempts = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="%s"}'
+        assert (measured[attempts % "scheduled"], measured[attempts % "unschedulable"]) == (40, 1)
+        assert measured['scheduler_pending_pods{queue="unschedulable"}'] == 1
+        assert measured['scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"}'] == 1
+        assert measured['scheduler_cache_size{type="nodes"}'] == 2
+        assert measured['scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"}'] == 40
+        for path in ("healthz", "livez", "readyz", "readyz/sched-handler-sync"):
+            assert ask(f"{process.url}/{path}") == (200, b"ok")
+        assert b"[+]leaderElection ok" in ask(f"{process.url}/livez?verbose")[1]
+        assert process.end() == 0
+
+
+def test_it_makes_room_for_what_is_more_important(tmp_path: Path) -> None:
+    classes = (priority_class("low", 10), priority_class("high", 1000))
+    low = [pod(f"low{number}", cpu="4", nodeName="a", priorityClassName="low") for number in range(2)]
+    with (
+        cluster(tmp_path, node("a"), *classes, *low) as (server, kubeconfig),
+        bayplan_schedule(kubeconfig, tmp_path / "log", *ALONE) as process,
+    ):
+        process.wait_for("scheduling")
+        call(server, "POST", PODS, pod("vip", cpu="4", priorityClassName="high"))
+        wait_until(lambda: len(notes(server, "Preempted")) == 1)
+        [victim] = notes(server, "Preempted")
+        gone = pods(server)[victim]
+        assert "deletionTimestamp" in gone["metadata"]
+        assert condition(gone, "DisruptionTarget")["reason"] == "PreemptionByScheduler"
+        wait_until(lambda: pods(server)["vip"]["status"].get("nominatedNodeName") == "a")
+        call(server, "DELETE", f"{PODS}/{victim}", {"gracePeriodSeconds": 0})
+        wait_until(lambda: placed(server)["vip"] == "a")
+        # The API takes the nomination back with the binding.
+        assert "nominatedNodeName" not in pods(server)["vip"]["status"]
+
+
+def test_volumes_are_chosen_written_and_waited_for(tmp_path: Path) -> None:
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "local"},
+        "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer",
+    }  # fmt: skip
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["b"]}]}
+    volume = {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"},
+        "spec": {
+            "capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
+            "local": {"path": "/x"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        },
+        "status": {"phase": "Available"},
+    }  # fmt: skip
+    claim = {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"},
+        "spec": {
+            "storageClassName": "local", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }  # fmt: skip
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    with (
+        cluster(tmp_path, node("a"), node("b"), storage_class, volume, claim) as (server, kubeconfig),
+        bayplan_schedule(kubeconfig, tmp_path / "log", *ALONE) as process,
+    ):
+        process.wait_for("scheduling")
+        call(server, "POST", PODS, pod("p", volumes=volumes))
+        path = "/api/v1/persistentvolumes/v"
+        wait_until(lambda: "claimRef" in call(server, "GET", path)["spec"])
+        reference = call(server, "GET", path)["spec"]["claimRef"]
+        assert (reference["name"], reference["uid"]) == ("c", call(server, "GET", f"{claims}/c")["metadata"]["uid"])
+        assert call(server, "GET", path)["spec"]["local"] == {"path": "/x"}
+        wait_until(lambda: pods(server)["p"]["status"].get("nominatedNodeName") == "b")
+        assert placed(server)["p"] == ""
+        bound = {"spec": {"volumeName": "v"}, "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
+        call(server, "PATCH", f"{claims}/c", bound, "application/merge-patch+json")
+        wait_until(lambda: placed(server)["p"] == "b")
+
+
+def test_another_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
+    config = configuration(tmp_path, leaderElect=True, **QUICK_LEASE)
+    options = ("--config", str(config), "--kube-api-qps", "-1")
+    with cluster(tmp_path, node("a")) as (server, kubeconfig), contextlib.ExitStack() as processes:
+        first = processes.enter_context(bayplan_schedule(kubeconfig, tmp_path / "first", *options))
+        first.wait_for("leading")
+        second = processes.enter_context(bayplan_schedule(kubeconfig, tmp_path / "second", *options))
+        second.wait_for("waiting for the lease")
+        call(server, "POST", PODS, pod("before"))
+        wait_until(lambda: placed(server)["before"] == "a")
+        assert not any(line == "leading" for line in second.lines)
+        first.end(signal.SIGKILL)
+        call(server, "POST", PODS, pod("after"))
+        wait_until(lambda: placed(server)["after"] == "a")
+        spec = call(server, "GET", LEASE)["spec"]
+        assert spec["leaseTransitions"] == 1
+        assert f"waiting for the lease kube-system/kube-scheduler as {spec['holderIdentity']}" in second.lines
+        assert metrics(second)['leader_election_master_status{name="kube-scheduler"}'] == 1
+        assert second.end() == 0
+        # Released at the end, so that the next one need not wait.
+        assert call(server, "GET", LEASE)["spec"]["holderIdentity"] == ""
+
+
+def test_who_loses_the_lease_ends(tmp_path: Path) -> None:
+    config = configuration(tmp_path, leaderElect=True, **QUICK_LEASE)
+    with (
+        cluster(tmp_path, node("a")) as (server, kubeconfig),
+        bayplan_schedule(kubeconfig, tmp_path / "log", "--config", str(config)) as process,
+    ):
+        process.wait_for("scheduling")
+        stolen = {"spec": {"holderIdentity": "somebody else", "leaseDurationSeconds": 600}}
+        call(server, "PATCH", LEASE, stolen, "application/merge-patch+json")
+        assert process.process.wait(60) == 1
+        assert process.lines[-1] == "the lease was lost"
+
+
+def test_a_dry_run_beside_it_agrees_and_writes_nothing(tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    with (
+        cluster(tmp_path, *(node(f"n{number}") for number in range(5))) as (server, kubeconfig),
+        contextlib.ExitStack() as both,
+    ):
+        watching = both.enter_context(
+            bayplan_schedule(kubeconfig, tmp_path / "dry", "--dry-run", "--report", str(report))
+        )
+        watching.wait_for("watching")
+        working = both.enter_context(bayplan_schedule(kubeconfig, tmp_path / "log", *ALONE))
+        working.wait_for("scheduling")
+        for number in range(60):
+            call(server, "POST", PODS, pod(f"p{number:02}", cpu="500m" if number % 3 else "1"))
+        wait_until(lambda: len(notes(server, "FailedScheduling")) + sum(map(bool, placed(server).values())) == 60)
+        assert working.end() == 0
+        assert watching.end() == 0
+        controllers = {each["reportingController"] for each in call(server, "GET", EVENTS)["items"]}
+        assert controllers == {"default-scheduler"}
+    assert watching.lines[-1].startswith(f"{sum(map(bool, placed_in(report)))} of ")
+    verdicts = [msgspec.json.decode(line) for line in report.read_bytes().splitlines()]
+    assert all(verdict["agrees"] for verdict in verdicts)
+    assert {verdict["pod"] for verdict in verdicts} == {f"default/p{number:02}" for number in range(60)}
+
+
+def placed_in(report: Path) -> list[str]:
+    return [msgspec.json.decode(line)["node"] for line in report.read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        pytest.param(("--report", "x"), "--report: expected both, got no --dry-run", id="a report without a dry run"),
+        pytest.param(("--port", "1", "--listen", "203.0.113.1"), "--listen and --port", id="an address of others"),
+        pytest.param(("--context", "other"), "other", id="a context that is not there"),
+    ],
+)
+def test_what_can_not_be_is_refused(options: tuple[str, ...], want: str, tmp_path: Path) -> None:
+    with (
+        cluster(tmp_path) as (_, kubeconfig),
+        bayplan_schedule(kubeconfig, tmp_path / "log", *options) as process,
+    ):
+        assert process.process.wait(60) == 2
+        assert want in process.lines[-1]
+
+
+def test_a_cluster_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with cluster(tmp_path) as (_, kubeconfig):
+        pass
+    with bayplan_schedule(kubeconfig, tmp_path / "log") as process:
+        assert process.process.wait(60) == 2
+        assert "API server" in process.lines[-1]
+        assert "refused" in process.lines[-1]

@@ -1,0 +1,62 @@
+"""`bayplan schedule` as a process of its own, for tests."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PATIENCE_SECONDS = 60.0
+
+
+class ScheduleProcess:
+    """One that runs.
+
+    Attributes:
+        url: of its probes and metrics; "" before it has told.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self._log = log
+
+    @property
+    def lines(self) -> list[str]:
+        """What it has printed so far."""
+        return self._log.read_text().splitlines()
+
+    @property
+    def url(self) -> str:
+        """Where its probes and metrics are answered."""
+        return next(line.rpartition(" ")[2] for line in self.lines if line.startswith("probes and metrics at "))
+
+    def wait_for(self, line: str) -> None:
+        """Wait until it has printed a line that begins like this."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not any(each.startswith(line) for each in self.lines):
+            assert self.process.poll() is None, "\n".join(self.lines)
+            assert time.monotonic() < deadline, "\n".join(self.lines)
+            time.sleep(0.05)
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Tell it to end, or kill it; return its exit code."""
+        self.process.send_signal(how)
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+@contextlib.contextmanager
+def bayplan_schedule(kubeconfig: Path | str, log: Path, *options: str) -> Iterator[ScheduleProcess]:
+    """Run one; what it printed is shown when the test fails."""
+    command = [sys.executable, "-m", "bayplan", "schedule", "--kubeconfig", str(kubeconfig), "--port", "0", *options]
+    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT) as process:
+        try:
+            yield ScheduleProcess(process, log)
+        except BaseException:
+            print(f"--- {log.name}\n{log.read_text()[-5000:]}")
+            raise
+        finally:
+            process.kill()
