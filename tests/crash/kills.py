@@ -80,7 +80,7 @@ class Server:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30) as answer:
                     assert answer.read() == b"ok"
                 return port, time.perf_counter() - self.begun
-        raise AssertionError("the server has ended; its log is beside the store")
+        raise AssertionError(f"the server has ended: {Path(self._log.name).read_text()[-3000:]}")
 
     def kill(self) -> None:
         """Kill it as nothing can be prepared for."""
