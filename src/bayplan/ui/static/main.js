@@ -3,6 +3,7 @@
 import { draw, h, stamp } from "./dom.js";
 import { go, here, start as startAddresses, to } from "./address.js";
 import { copy } from "./parts.js";
+import { busy } from "./service.js";
 import { failure, empty } from "./states.js";
 import * as keyboard from "./keyboard.js";
 import * as palette from "./palette.js";
@@ -40,6 +41,7 @@ async function open(place) {
   const { signal } = ending;
   update = undefined;
   shell.shown(place.page);
+  busy(1);
   try {
     if (place.page === "nowhere") throw new Error("nowhere");
     /** @type {PageModule} */
@@ -78,6 +80,8 @@ async function open(place) {
           failure(problem, () => location.reload()),
         ),
       );
+  } finally {
+    busy(-1);
   }
 }
 

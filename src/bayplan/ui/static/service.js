@@ -20,8 +20,8 @@ export class Refusal extends Error {
 
 let inTheAir = 0;
 
-/** Tell tests (and nobody else) whether all requests are answered. @param {number} step */
-function busy(step) {
+/** Tell tests (and nobody else) whether something is on its way: a request, a page. @param {number} step */
+export function busy(step) {
   inTheAir += step;
   document.documentElement.dataset.idle = String(inTheAir === 0);
 }

@@ -1,0 +1,157 @@
+"""A visitor in a real browser: opens pages of a server, waits until they are still, and notices what no page may do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    Response,
+    sync_playwright,
+)
+
+SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
+VIEWPORT = {"width": 1366, "height": 768}
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
+STILL = "html[data-idle=true]:not(:has([data-test=loading]))"
+PATIENCE_MS = 30_000
+
+Theme = Literal["light", "dark"]
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Yield Debian's Chromium. Without one tests are skipped; in continuous integration they fail."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        reason = "needs a Chromium on the PATH (on Debian: apt-get install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visitor:
+    """Somebody with a browser of their own.
+
+    Args:
+        browser: that runs. address: of the server.
+        theme: what their system prefers. expected: what may stand in the console, as regular expressions; all else is a failure.
+    """
+
+    def __init__(
+        self, browser: Browser, address: str, *, theme: Theme = "light", expected: tuple[str, ...] = ()
+    ) -> None:
+        self.address = address
+        self.expected = expected
+        self.console: list[str] = []
+        self.requests: list[str] = []
+        self.context: BrowserContext = browser.new_context(
+            viewport={"width": VIEWPORT["width"], "height": VIEWPORT["height"]}, color_scheme=theme
+        )
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page = self.new_tab()
+
+    def new_tab(self) -> Page:
+        """Open another tab; it is watched, too."""
+        page = self.context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.console.append(f"error: {error}"))
+        page.on("request", self._sent)
+        page.on("response", self._answered)
+        return page
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        # A refused request is told twice; the answer itself is looked at below. And servers may end before their visitors.
+        is_known = message.text.startswith("Failed to load resource") or "ERR_CONNECTION_REFUSED" in message.text
+        if not is_known:
+            self.console.append(f"{message.type}: {message.text}")
+
+    def _sent(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 400:
+            self.console.append(f"{response.status} {response.url}")
+
+    def go(self, path: str) -> Visitor:
+        """Open an address of the server and wait until all is there."""
+        self.page.goto(self.address + path)
+        return self.still()
+
+    def still(self) -> Visitor:
+        """Wait until a headline stands and no request is in the air."""
+        self.page.wait_for_selector("h1")
+        self.page.wait_for_selector(STILL)
+        return self
+
+    def test(self, name: str) -> Locator:
+        """Return what has this name for tests."""
+        return self.page.locator(f"[data-test={name}]")
+
+    @property
+    def verdict(self) -> str:
+        """Return the headline."""
+        return self.page.inner_text("h1")
+
+    @property
+    def place(self) -> str:
+        """Return path and query of the address."""
+        parts = urlsplit(self.page.url)
+        return parts.path + (f"?{parts.query}" if parts.query else "")
+
+    def shoot(self, name: str) -> None:
+        """Keep a picture of what is seen, in light and dark; they are build output, for people to look at."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        themes: tuple[Theme, ...] = ("light", "dark")
+        for theme in themes:
+            self.page.emulate_media(color_scheme=theme)
+            self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
+            self.page.screenshot(path=SCREENSHOTS / f"{name}-{theme}.png")
+
+    def violations(self) -> list[str]:
+        """Return what axe-core finds that is serious or critical, each as one line."""
+        self.page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+        found = self.page.evaluate("() => axe.run({ resultTypes: ['violations'] })")
+        return [
+            f"{each['id']}: {node['target']} {node['failureSummary']}"
+            for each in found["violations"]
+            if each["impact"] in ("serious", "critical")
+            for node in each["nodes"]
+        ]
+
+    def close(self) -> None:
+        """Leave, and say what no page may do: errors, refused requests, requests to other hosts."""
+        outside = [url for url in self.requests if urlsplit(url).netloc != urlsplit(self.address).netloc]
+        self.context.close()
+        console = [line for line in self.console if not any(re.search(each, line) for each in self.expected)]
+        if console or outside:
+            lines = [*console, *(f"asked of another host: {url}" for url in outside)]
+            pytest.fail("\n".join(line[:300] for line in dict.fromkeys(lines[:20])))
+
+
+def marks(page: Page, name: str) -> float:
+    """Return when the page left a mark, in milliseconds since its navigation began."""
+    found = page.evaluate("(name) => performance.getEntriesByName(name).at(-1)?.startTime ?? -1", name)
+    return float(json.loads(json.dumps(found)))

@@ -1,0 +1,59 @@
+"""One browser for a run of tests, and made-up clusters of two sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.ui.browsing import Theme, Visitor, chromium
+from tests.ui.fake_cluster import FakeCluster
+from tests.ui.fake_service import FakeService, served
+
+SIZES = {"10": (10, 60), "5000": (5_000, 50_000)}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Yield a browser."""
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def fakes() -> Iterator[Callable[[str], tuple[FakeService, str]]]:
+    """Yield what starts the service of a size once, and gives it with its address."""
+    running: dict[str, tuple[FakeService, str]] = {}
+    ending: list[Iterator[str]] = []
+
+    def start(size: str) -> tuple[FakeService, str]:
+        if size not in running:
+            service = FakeService(FakeCluster(*SIZES[size]))
+            serving = _serving(service)
+            running[size] = service, next(serving)
+            ending.append(serving)
+        return running[size]
+
+    yield start
+    for serving in ending:
+        next(serving, None)
+
+
+def _serving(service: FakeService) -> Iterator[str]:
+    with served(service) as address:
+        yield address
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Visitor]]:
+    """Yield what opens a browser of its own on an address; at the end what no page may do is a failure."""
+    visitors: list[Visitor] = []
+
+    def open_browser(address: str, *, theme: Theme = "light", expected: tuple[str, ...] = ()) -> Visitor:
+        visitors.append(Visitor(browser, address, theme=theme, expected=expected))
+        return visitors[-1]
+
+    yield open_browser
+    for visitor in visitors:
+        visitor.close()

@@ -1,0 +1,323 @@
+"""What people do, in a browser, on made-up clusters: from a question to its answer, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.ui.browsing import Visitor
+from tests.ui.fake_cluster import HOSTILE, FakeCluster
+from tests.ui.fake_service import FakeService, served
+
+Fakes = Callable[[str], tuple[FakeService, str]]
+Visit = Callable[..., Visitor]
+
+
+def figure(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+@pytest.mark.parametrize("size", ["10", "5000"])
+def test_the_overview_says_what_the_service_says(size: str, fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes(size)
+    visitor = visit(url)
+    visitor.go("/")
+    assert visitor.place == "/ui/"
+    counts = service.cluster.counts()
+    for name, key in (("placed", "placed"), ("waiting", "waiting"), ("nodes", "nodes")):
+        assert figure(visitor.test(f"figure-{name}").inner_text()) == counts[key]
+    assert str(f"{counts['waiting']:,}") in visitor.verdict
+
+
+@pytest.mark.parametrize("size", ["10", "5000"])
+def test_from_a_reason_to_a_node_and_back_twice(size: str, fakes: Fakes, visit: Visit) -> None:
+    _service, url = fakes(size)
+    visitor = visit(url)
+    visitor.go("/ui/")
+    visitor.test("reason").first.click()
+    visitor.still()
+    assert visitor.place == "/ui/pods?reason=Insufficient+cpu"
+    table = visitor.test("pod-table")
+    if size == "5000":
+        table.evaluate("(view) => { view.scrollTop = 3000; }")
+        visitor.page.wait_for_timeout(200)
+    row = table.locator(".grid-body .grid-row:not([hidden])").nth(1 if size == "5000" else 0)
+    name = row.locator("a.name").first.inner_text()
+    row.locator("a.name").first.click()
+    visitor.still()
+    assert name.split("…")[0] in visitor.verdict
+    cell = visitor.page.locator(".mrow .bad-cell").first
+    cell.click()
+    panel = visitor.test("cell-panel")
+    expect(panel).to_contain_text("Unschedulable")
+    assert "cell=" in visitor.place
+    panel.get_by_text("Open the node").click()
+    visitor.still()
+    assert visitor.place.startswith("/ui/nodes/node-")
+    visitor.page.go_back()
+    visitor.still()
+    expect(visitor.test("cell-panel")).to_be_visible()
+    visitor.page.go_back()
+    visitor.still()
+    assert visitor.place == "/ui/pods?reason=Insufficient+cpu"
+    expect(visitor.page.locator(".chip")).to_contain_text("Insufficient cpu")
+
+
+def test_searching_among_fifty_thousand_gives_an_address_to_share(fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes("5000")
+    visitor = visit(url)
+    visitor.go("/ui/pods")
+    visitor.page.keyboard.press("/")
+    visitor.page.keyboard.type("trainer")
+    expect(visitor.page.locator("h1")).to_contain_text(
+        f"{sum('trainer' in p.name for p in service.cluster.pods):,} of 50,000"
+    )
+    visitor.page.get_by_role("columnheader", name="Tries").get_by_role("button").click()
+    visitor.still()
+    assert visitor.place == "/ui/pods?q=trainer&sort=-attempts"
+    first = visitor.test("pod-table").locator(".grid-body a.name").first.inner_text()
+    friend = visit(url)
+    friend.go(visitor.place)
+    assert friend.test("pod-table").locator(".grid-body a.name").first.inner_text() == first
+    assert friend.verdict == visitor.verdict
+    assert friend.test("search-pods").input_value() == "trainer"
+
+
+def test_the_table_is_a_window_on_all_rows(fakes: Fakes, visit: Visit) -> None:
+    _, url = fakes("5000")
+    visitor = visit(url)
+    visitor.go("/ui/pods")
+    table = visitor.test("pod-table")
+    assert table.get_attribute("aria-rowcount") == "50001"
+    assert table.locator(".grid-body .grid-row").count() < 60
+    table.focus()
+    visitor.page.keyboard.press("End")
+    visitor.still()
+    last = table.locator(".grid-row.cursor")
+    expect(last).to_have_attribute("aria-rowindex", "50001")
+    expect(last.locator("a.name").first).to_contain_text("49999")
+    visitor.page.keyboard.press("k")
+    visitor.page.keyboard.press("Enter")
+    visitor.still()
+    assert visitor.place.endswith("-49998")
+
+
+@pytest.mark.parametrize("size", ["10", "5000"])
+def test_the_matrix_of_a_placed_pod_is_that_of_the_service(size: str, fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes(size)
+    pod = next(each for each in service.cluster.pods if each.status == "placed")
+    visitor = visit(url)
+    visitor.go(f"/ui/pods/{pod.namespace}/{pod.name}")
+    rows = visitor.page.locator(".mrow:not([hidden])")
+    node = service.cluster.nodes[pod.node].name
+    expect(rows.first).to_have_class(re.compile("winner"))
+    expect(rows.first).to_contain_text(node)
+    total, runner = (figure(rows.nth(at).locator(".total").inner_text().rstrip(" ★")) for at in (0, 1))
+    expect(visitor.test("margin")).to_contain_text(f"{total - runner:,} ahead of")
+    visitor.page.keyboard.press("v")
+    visitor.still()
+    assert "values=weighted" in visitor.place
+    weighted = [figure(cell) for cell in rows.first.locator(".score").all_inner_texts()]
+    assert sum(weighted) == total
+    visitor.page.keyboard.press("f")
+    expect(rows.first).to_have_class(re.compile("failed"))
+    assert "only=failed" in visitor.place
+    visitor.test("find-node").fill(service.cluster.nodes[2].name)
+    expect(visitor.page.locator(".matrix-group").first).to_contain_text("1 of")
+
+
+def test_attempts_are_stepped_by_keys(fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes("10")
+    pod = max(service.cluster.pods, key=lambda each: each.attempts)
+    visitor = visit(url)
+    visitor.go(f"/ui/pods/{pod.namespace}/{pod.name}")
+    expect(visitor.test("attempt")).to_contain_text(f"attempt {pod.attempts} of {pod.attempts}")
+    visitor.page.keyboard.press("[")
+    expect(visitor.test("attempt")).to_contain_text(f"attempt {pod.attempts - 1} of {pod.attempts}")
+    assert f"attempt={pod.attempts - 1}" in visitor.place
+    visitor.page.keyboard.press("]")
+    assert "attempt=" not in visitor.place
+
+
+def test_preemption_names_victims_and_why_others_lost(fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes("10")
+    pod = next(each for each in service.cluster.pods if each.status == "waiting")
+    visitor = visit(url)
+    visitor.go(f"/ui/pods/{pod.namespace}/{pod.name}")
+    visitor.test("tab-preemption").click()
+    expect(visitor.test("chosen-candidate")).to_contain_text(service.cluster.pods[0].name)
+    expect(visitor.test("candidate").first).to_contain_text("more violated budgets")
+
+
+def test_one_node_is_still_a_full_page(visit: Visit) -> None:
+    with served(FakeService(FakeCluster(1, 3))) as url:
+        visitor = visit(url)
+        visitor.go("/ui/")
+        assert visitor.test("node-card").count() == 1
+        visitor.go("/ui/pods")
+        visitor.test("pod-table").locator("a.name").first.click()
+        visitor.still()
+        assert visitor.page.locator(".mrow:not([hidden])").count() == 1
+
+
+def test_a_wrong_configuration_is_marked_and_kept(fakes: Fakes, visit: Visit) -> None:
+    visitor = visit(fakes("10")[1])
+    visitor.go("/ui/config")
+    editor = visitor.test("editor")
+    text = editor.input_value()
+    editor.fill(text.replace("NodeResourcesFit", "NodeResourceFit"))
+    expect(visitor.page.locator("h1")).to_contain_text("1 problem, not applied")
+    expect(visitor.page.locator(".editor-lines .bad")).to_contain_text("6")
+    expect(visitor.test("apply")).to_be_disabled()
+    expect(visitor.test("problems")).to_contain_text("try: NodeResourcesFit")
+    visitor.shoot("config-problem-10")
+    visitor.test("nav-pods").click()
+    visitor.still()
+    visitor.page.go_back()
+    visitor.still()
+    assert "NodeResourceFit" in visitor.test("editor").input_value()
+    visitor.test("editor").fill(text.replace("LeastAllocated", "MostAllocated"))
+    expect(visitor.test("difference")).to_contain_text("MostAllocated")
+    expect(visitor.test("apply")).to_be_enabled()
+
+
+def test_fifty_pods_from_a_template_and_a_refusal_that_keeps_the_text(fakes: Fakes, visit: Visit) -> None:
+    visitor = visit(fakes("10")[1])
+    visitor.go("/ui/new?kind=Pod")
+    visitor.test("count").fill("50")
+    expect(visitor.page.locator("h1")).to_contain_text("50 objects can be created")
+    visitor.test("create").click()
+    expect(visitor.page.locator("h1")).to_contain_text("50 objects created")
+    text = visitor.test("editor").input_value().replace("web:1", "refuse me")
+    visitor.test("editor").fill(text)
+    expect(visitor.page.locator("h1")).to_contain_text("would be refused")
+    expect(visitor.page.locator(".editor-lines .bad")).to_contain_text("11")
+    assert visitor.test("editor").input_value() == text
+
+
+def test_the_timeline_by_keys(fakes: Fakes, visit: Visit) -> None:
+    visitor = visit(fakes("5000")[1])
+    visitor.go("/ui/timeline?at=1042")
+    assert "decision 1,042 of" in visitor.verdict
+    visitor.page.keyboard.press("j")
+    expect(visitor.page.locator("h1")).to_contain_text("decision 1,043 of")
+    visitor.page.keyboard.press("w")
+    visitor.still()
+    assert "from=" in visitor.place
+    box = visitor.test("lanes").bounding_box()
+    assert box is not None
+    visitor.page.mouse.move(box["x"] + 300, box["y"] + 40)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(box["x"] + 500, box["y"] + 40, steps=4)
+    visitor.page.mouse.up()
+    expect(visitor.test("measured")).to_contain_text("scheduled")
+    visitor.page.keyboard.press("Enter")
+    visitor.still()
+    assert visitor.place.startswith("/ui/pods/")
+
+
+def test_the_palette_finds_pods_nodes_and_pages(fakes: Fakes, visit: Visit) -> None:
+    _service, url = fakes("5000")
+    visitor = visit(url)
+    visitor.go("/ui/")
+    visitor.page.keyboard.press("Control+k")
+    visitor.test("palette-field").fill("node-4321")
+    expect(visitor.page.locator(".palette-entry").first).to_contain_text("node-4321")
+    visitor.page.keyboard.press("Enter")
+    visitor.still()
+    assert visitor.place == "/ui/nodes/node-4321"
+    visitor.page.keyboard.press("g")
+    visitor.page.keyboard.press("q")
+    visitor.still()
+    assert visitor.place.startswith("/ui/queue")
+    visitor.page.keyboard.press("?")
+    visitor.still()
+    assert visitor.place == "/ui/keys"
+
+
+def test_the_heat_map_by_keys_and_pointer(fakes: Fakes, visit: Visit) -> None:
+    visitor = visit(fakes("5000")[1])
+    visitor.go("/ui/nodes")
+    cells = visitor.test("cells")
+    assert "5,000 nodes in 6 groups" in str(cells.get_attribute("aria-label"))
+    cells.focus()
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.page.keyboard.press("ArrowRight")
+    expect(visitor.test("chosen-node")).to_contain_text("node-0006")
+    visitor.shoot("nodes-chosen-5000")
+    visitor.page.keyboard.press("Enter")
+    visitor.still()
+    assert visitor.place == "/ui/nodes/node-0006"
+    visitor.go("/ui/nodes?by=pool&q=node-00")
+    assert "in 3 groups" in str(visitor.test("cells").get_attribute("aria-label"))
+
+
+def test_names_of_any_kind_stay_text(visit: Visit) -> None:
+    cluster = FakeCluster(10, 60, hostile=True)
+    with served(FakeService(cluster)) as url:
+        visitor = visit(url)
+        for path in ("/ui/", "/ui/nodes", "/ui/pods", "/ui/queue", "/ui/timeline"):
+            visitor.go(path)
+            assert visitor.page.locator("main img, main script").count() == 0
+        visitor.go("/ui/pods")
+        visitor.shoot("hostile-names")
+        for number, text in enumerate(HOSTILE):
+            pod = cluster.pods[number]
+            visitor.go(f"/ui/pods/{pod.namespace}/{quote(pod.name, safe='')}") if "/" not in text else None
+            assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert visitor.page.title() != "1"
+
+
+def test_a_server_that_comes_back_is_noticed(visit: Visit) -> None:
+    cluster = FakeCluster(10, 60)
+    service = FakeService(cluster, changes=4)
+    with served(service) as url:
+        visitor = visit(url, expected=("ERR_CONNECTION_REFUSED", "WebSocket connection", "net::ERR"))
+        visitor.go("/ui/pods?q=api")
+        expect(visitor.test("live")).to_contain_text("live")
+        port = int(url.rpartition(":")[2])
+    expect(visitor.test("live")).to_contain_text("reconnecting, data from")
+    assert visitor.test("pod-table").locator("a.name").count() > 0
+    visitor.shoot("stale-10")
+    again = FakeService(cluster, changes=4)
+    again.instance = "fake-2"
+    with served(again, port) as _:
+        expect(visitor.test("live")).to_contain_text("live", timeout=15_000)
+        assert visitor.place == "/ui/pods?q=api"
+        visitor.still()
+
+
+def test_eight_tabs_live_at_once(visit: Visit) -> None:
+    service = FakeService(FakeCluster(200, 2000), changes=40)
+    with served(service) as url:
+        visitor = visit(url)
+        tabs = [visitor.page, *(visitor.new_tab() for _ in range(7))]
+        for tab in tabs:
+            tab.goto(f"{url}/ui/nodes")
+        for tab in tabs:
+            expect(tab.locator("[data-test=live]")).to_contain_text("live")
+            expect(tab.locator("h1")).to_contain_text("200 nodes")
+
+
+def test_an_error_says_what_and_offers_a_way_on(fakes: Fakes, visit: Visit) -> None:
+    visitor = visit(fakes("10")[1], expected=("404",))
+    visitor.go("/ui/pods/no/such")
+    expect(visitor.test("error")).to_be_visible()
+    visitor.shoot("error-10")
+    visitor.page.get_by_text("All pods").click()
+    visitor.still()
+    assert visitor.place == "/ui/pods"
+
+
+def test_nothing_is_asked_of_other_hosts_and_little_of_this_one(fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes("5000")
+    visitor = visit(url)
+    for path in ("/ui/", "/ui/nodes", "/ui/pods", "/ui/queue"):
+        before = len(service.requests)
+        visitor.go(path)
+        asked = [each for each in service.requests[before:] if "/static/" not in each]
+        assert len(asked) <= 6, asked

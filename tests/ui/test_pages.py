@@ -1,0 +1,104 @@
+"""Every page at ten and at five thousand nodes: it stands, it is accessible, nothing goes wrong behind it; pictures are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.ui.browsing import Visitor
+from tests.ui.fake_cluster import FakeCluster
+from tests.ui.fake_service import FakeService
+
+Fakes = Callable[[str], tuple[FakeService, str]]
+Visit = Callable[..., Visitor]
+
+PAGES = {
+    "overview": "/",
+    "nodes": "/nodes",
+    "node": "/nodes/{node}",
+    "pods": "/pods",
+    "pods-waiting": "/pods?status=waiting",
+    "pods-none": "/pods?q=nothing-like-this",
+    "pod-placed": "/pods/{placed}",
+    "pod-cell": "/pods/{placed}?cell={node}.NodeResourcesFit",
+    "pod-waiting": "/pods/{waiting}",
+    "pod-attempts": "/pods/{waiting}?tab=attempts",
+    "pod-preemption": "/pods/{waiting}?tab=preemption",
+    "pod-events": "/pods/{waiting}?tab=events",
+    "pod-yaml": "/pods/{waiting}?tab=yaml",
+    "queue": "/queue?tier=unschedulable",
+    "timeline": "/timeline",
+    "config": "/config",
+    "create": "/new",
+    "compare": "/compare",
+    "sources": "/sources",
+    "plugins": "/plugins",
+    "settings": "/settings",
+    "keys": "/keys",
+    "nowhere": "/no/such/page",
+}
+MOST_ELEMENTS = 1500
+
+
+def address(path: str, cluster: FakeCluster) -> str:
+    """Return the address of a page, with names of this cluster."""
+    keys = {
+        status: next(f"{p.namespace}/{p.name}" for p in cluster.pods if p.status == status)
+        for status in ("placed", "waiting")
+    }
+    return "/ui" + path.format(node=cluster.nodes[0].name, **keys)
+
+
+@pytest.mark.parametrize("size", ["10", "5000"])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_stands(name: str, size: str, fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes(size)
+    visitor = visit(url)
+    visitor.go(address(PAGES[name], service.cluster))
+    page = visitor.page
+    assert page.locator("h1").count() == 1
+    assert page.locator("main").count() == 1
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("document.querySelectorAll('*').length") <= MOST_ELEMENTS
+    assert page.title().endswith("Bayplan")
+    visitor.shoot(f"{name}-{size}")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "name",
+    ["overview", "nodes", "node", "pods", "pod-placed", "pod-cell", "queue", "timeline", "config", "create", "compare"],
+)
+def test_a_page_is_accessible(name: str, theme: str, fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes("10")
+    visitor = visit(url, theme=theme)
+    visitor.go(address(PAGES[name], service.cluster))
+    assert visitor.violations() == []
+
+
+@pytest.mark.parametrize("name", ["overview", "nodes", "pods", "pod-placed", "queue", "timeline", "config"])
+def test_a_page_loses_nothing_on_a_narrow_screen(name: str, fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes("10")
+    visitor = visit(url)
+    visitor.page.set_viewport_size({"width": 1024, "height": 768})
+    visitor.go(address(PAGES[name], service.cluster))
+    assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for each in ("search", "new", "nav-pods", "live"):
+        assert visitor.test(each).is_visible()
+    # What 200 % of zoom leaves of a laptop's screen.
+    visitor.page.set_viewport_size({"width": 683, "height": 384})
+    assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert visitor.page.locator("h1").is_visible()
+
+
+def test_the_theme_that_was_chosen_is_there_before_the_first_paint(fakes: Fakes, visit: Visit) -> None:
+    visitor = visit(fakes("10")[1])
+    visitor.go("/ui/settings")
+    visitor.page.click("[aria-label=Theme] [data-value=dark]")
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    assert visitor.page.evaluate(ground) == "rgb(15, 19, 24)"
+    visitor.page.reload(wait_until="commit")
+    assert visitor.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    visitor.still()
+    assert visitor.page.evaluate(ground) == "rgb(15, 19, 24)"

@@ -1,0 +1,85 @@
+"""The files of the page: whole, short, of our own, and without a way from data to markup."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bayplan.ui.static_files import TYPES, load_static_files
+
+FOLDER = Path(__file__).resolve().parents[2] / "src" / "bayplan" / "ui" / "static"
+MODULES = sorted(FOLDER.rglob("*.js"))
+STATIC = load_static_files()
+LONGEST = 500
+COMPILER = (
+    *("tsc", "--noEmit", "--allowJs", "--checkJs", "--strict", "--noUnusedLocals", "--target", "es2022"),
+    *("--module", "esnext", "--moduleResolution", "bundler", "--lib", "es2023,dom,dom.iterable"),
+)
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(FOLDER).as_posix()
+
+
+def test_every_file_is_served_with_a_type() -> None:
+    served = {*STATIC.files, "index.html"}
+    assert served == {name_of(path) for path in FOLDER.rglob("*") if path.is_file()}
+    assert {Path(name).suffix for name in served} <= TYPES.keys()
+    assert STATIC.shell.body.count(STATIC.digest.encode()) > 5
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_modules_are_short_say_what_they_are_for_and_import_what_is_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGEST
+    assert re.match(r"// [A-Z].*[.:?!]", text)
+    for target in re.findall(r'^(?:import .*|\} )from "([^"]+)";$', text, re.MULTILINE):
+        assert target.startswith("."), "nothing of others"
+        assert (path.parent / target).exists()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_text_becomes_markup_or_code(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert (
+        re.findall(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\(\"style", text
+        )
+        == []
+    )
+
+
+def test_no_file_names_another_host() -> None:
+    addresses = {
+        found
+        for path in FOLDER.rglob("*.*")
+        for found in re.findall(r"https?://[^\s\"'`)]+", path.read_text(encoding="utf-8"))
+    }
+    assert addresses <= {"http://www.w3.org/2000/svg"}
+
+
+def test_every_page_of_the_address_book_has_its_module() -> None:
+    pages = set(re.findall(r'\["/[^"]*", "(\w+)"\]', (FOLDER / "address.js").read_text(encoding="utf-8")))
+    assert pages == {path.stem for path in (FOLDER / "pages").glob("*.js")}
+
+
+def test_templates_are_texts_that_yaml_reads() -> None:
+    source = (FOLDER / "templates.js").read_text(encoding="utf-8")
+    texts = re.findall(r"text: `([^`]*)`", source)
+    assert len(texts) >= 10
+    for text in texts:
+        for document in yaml.safe_load_all(text.replace("{n}", "1")):
+            assert document["apiVersion"]
+            assert document["metadata"]["name"]
+
+
+def test_the_modules_pass_a_type_checker() -> None:
+    if shutil.which("tsc") is None:
+        pytest.skip("needs the TypeScript compiler (tsc) on the PATH; users and continuous integration don't")
+    checked = subprocess.run([*COMPILER, *map(str, MODULES)], cwd=FOLDER, capture_output=True, text=True, check=False)
+    assert checked.stdout == ""
