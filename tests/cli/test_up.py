@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.cli.main import main
+from bayplan.examples import example_path
 
 
 def test_it_serves_what_it_loaded_until_it_is_interrupted(tmp_path: Path) -> None:
@@ -34,3 +35,40 @@ def test_it_serves_what_it_loaded_until_it_is_interrupted(tmp_path: Path) -> Non
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "no" / "config")]) == 2
     assert "a folder for --write-kubeconfig" in capsys.readouterr().err
+
+
+def up(folder: Path, *options: str) -> str:
+    """Return what ``bayplan up --once`` prints."""
+    command = [sys.executable, "-m", "bayplan", "up", *options, "--once", "--port", "0", "--write-kubeconfig", "config"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def test_it_reports_on_what_was_loaded(tmp_path: Path) -> None:
+    path = example_path("three-zones")
+    printed = up(tmp_path, str(path))
+    assert "loaded 15 Node" in printed
+    assert re.search(r"\d+ of 70 pods wait", printed)
+    assert "Utilisation: requested of what nodes offer" in printed
+
+
+def test_without_a_scheduler_nobody_gets_a_node(tmp_path: Path) -> None:
+    printed = up(tmp_path, str(example_path("three-zones")), "--no-scheduler")
+    assert re.search(r"decisions +0\n", printed)
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        (["--annotations", "--records", "summary"], "--annotations: expected --records full"),
+        (["--retain", "all"], "--retain: expected summaries=N"),
+        (["--speed", "0"], "speed of the clock: expected a number above 0"),
+        (["--config", "nowhere.yaml"], "nowhere.yaml: expected a configuration file"),
+        (["--plugin", "nowhere.py:Class"], "--plugin nowhere.py:Class: expected a Python file"),
+        (["--feature-gates", "Nothing=true"], "Nothing"),
+    ],
+)
+def test_options_that_can_not_be_are_refused(
+    options: list[str], want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "config"), *options]) == 2
+    assert want in capsys.readouterr().err

@@ -21,7 +21,7 @@ from bayplan.base.clock import Clock
 from bayplan.client.event_recorder import EventRecorder, EventRecording, PodEvent
 from bayplan.client.exchanges import Exchange, Steps, exchanges_of
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.engine.actions import Action
+from bayplan.engine.actions import Action, Bind
 from bayplan.live.engine_host import EngineHost
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -98,21 +98,44 @@ class ActionPump:
         """Carry out as much as fits into a slice, and come again if there is more."""
         self._is_awake = False
         end = time.perf_counter() + SLICE_SECONDS
-        while time.perf_counter() < end:
-            if self._arrived:
-                self._generation, actions = self._arrived.popleft()
-                for exchange in exchanges_of(actions, self):
-                    self._exchanges.append((exchange, self._generation))
-            elif self._exchanges:
-                self._begin(*self._exchanges.popleft())
-            elif self._events:
-                recording, pod = self._events.popleft()
-                self._begin(Exchange(pod, _recorded(recording)), self._generation)
-            else:
-                return
+        while self._take_next():
+            if time.perf_counter() >= end:
+                break
+        else:
+            return
         if self._loop is not None and not self._is_awake:
             self._is_awake = True
             self._loop.call_soon(self.turn)
+
+    def _take_next(self) -> bool:
+        """Do the next thing; return whether there was one."""
+        if self._arrived:
+            self._generation, actions = self._arrived.popleft()
+            self._plan(actions)
+        elif self._exchanges:
+            self._begin(*self._exchanges.popleft())
+        elif self._events:
+            recording, pod = self._events.popleft()
+            self._begin(Exchange(pod, _recorded(recording)), self._generation)
+        else:
+            return False
+        return True
+
+    def _plan(self, actions: Sequence[Action]) -> None:
+        """Make exchanges of actions; they wait for their turn."""
+        try:
+            for exchange in exchanges_of(actions, self):
+                self._exchanges.append((exchange, self._generation))
+        except Exception:
+            self.failures += 1
+            _log.exception("actions of the scheduler")
+            for action in actions:
+                if isinstance(action, Bind):
+                    self._give_up(action.pod.key)
+
+    def _give_up(self, key: str) -> None:
+        """Tell the engine that nothing will come of a binding, for a bug of ours: the pod must not wait for ever."""
+        self.engine.binding_failed(key, "internal error", generation=self._generation)
 
     def tick(self) -> None:
         """Let the recorder of events write its counts, where that is due. Called now and then."""
@@ -143,6 +166,8 @@ class ActionPump:
         except Exception:
             self.failures += 1
             _log.exception("an exchange about %s", exchange.pod.key)
+            if exchange.is_binding:
+                self._give_up(exchange.pod.key)
             self._ended(exchange)
             return
         self._behind.setdefault(exchange.pod.key, deque())

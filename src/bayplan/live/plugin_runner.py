@@ -14,7 +14,9 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock, Thread, current_thread
+from threading import __file__ as threading_file
 from typing import Any, TypeVar, cast
 
 from bayplan.base.errors import PluginFailure
@@ -28,7 +30,7 @@ MOST_RUNAWAYS = 4
 
 KEPT_INCIDENTS = 100
 
-_OUR_FILES = ("plugin_runner.py", "plugin_guard.py")
+_OUR_FILES = (__file__, str(Path(__file__).with_name("plugin_guard.py")), threading_file)
 
 
 class Overrun(BaseException):
@@ -191,14 +193,14 @@ class PluginRunner:
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
-    return frame.filename.endswith(_OUR_FILES)
+    return frame.filename in _OUR_FILES
 
 
 def _stack_of(worker: _Worker) -> list[traceback.FrameSummary]:
     """Return where a thread is, outermost first, without what is ours."""
     frame = sys._current_frames().get(worker.ident or 0)
     stack = traceback.extract_stack(frame) if frame is not None else []
-    return [each for each in stack if not _is_ours(each) and not each.filename.endswith("threading.py")]
+    return [each for each in stack if not _is_ours(each)]
 
 
 def _interrupt(worker: _Worker) -> None:

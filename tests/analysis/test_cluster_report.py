@@ -1,0 +1,51 @@
+"""The report on a running cluster."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from bayplan.analysis.cluster_report import cluster_facts, render_cluster_report
+from bayplan.engine.scheduler import Scheduler
+from bayplan.testing import make_node, make_pod
+from tests.live.hosts import Cluster
+
+
+def report_of(cluster: Cluster) -> str:
+    status = cluster.host.status()
+    decisions = {"scheduled": status.scheduled, "unschedulable": status.unschedulable, "errors": status.errors}
+
+    def facts(scheduler: Scheduler) -> str:
+        console = Console(width=120)
+        with console.capture() as printed:
+            console.print(*render_cluster_report(cluster_facts(scheduler, decisions)), sep="\n")
+        return printed.get()
+
+    return cluster.host.ask(facts)
+
+
+def test_it_says_what_waits_and_why_and_how_full_the_nodes_are() -> None:
+    cluster = Cluster()
+    cluster.add(make_node("n1").zone("a").capacity(cpu="4", memory="8Gi", pods="10").obj())
+    cluster.add(make_node("n2").zone("b").capacity(cpu="4", memory="8Gi", pods="10").obj())
+    cluster.add(*(make_pod(f"p{number}").req(cpu="1500m", memory="1Gi").obj() for number in range(6)))
+    cluster.add(make_pod("held").gate("quota").obj())
+    cluster.run()
+    text = report_of(cluster)
+    assert (
+        "2 of 7 pods wait, all for cpu: the largest gap on a node is 1 of 2 free; 1 more is held back by gates." in text
+    )
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "nodes 2 in 2 zones" in lines
+    assert "gated 1" in lines
+    assert "decisions 6: 4 scheduled, 2 unschedulable" in lines
+    assert "default/p4 and default/p5" in lines
+    assert "cpu 6 8 75 % 1" in lines
+    assert "pods 4 20 20 % 8" in lines
+
+
+def test_an_empty_cluster_is_told_as_one() -> None:
+    cluster = Cluster()
+    cluster.run()
+    text = report_of(cluster)
+    assert "The cluster is empty" in text
+    assert "Utilisation" not in text

@@ -1,0 +1,41 @@
+"""What may stand behind ``--retain``."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.app.retention_option import parse_retention
+from bayplan.base.errors import InputError
+from bayplan.live.decision_store import Retention
+
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("", Retention(), id="nothing leaves everything as it is"),
+        pytest.param("full=10", Retention(full=10), id="a number of full records"),
+        pytest.param(
+            "bytes=1Mi,age=90s", Retention(full_bytes=1 << 20, full_age_ns=90 * SECOND), id="bytes and an age"
+        ),
+        pytest.param(" summaries=5 , full=0 ", Retention(summaries=5, full=0), id="with spaces"),
+    ],
+)
+def test_limits_are_read(text: str, want: Retention) -> None:
+    assert parse_retention(text) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("many", "--retain: expected summaries=N, .*, got 'many'; try 'full=10000"),
+        ("full=few", "--retain full: expected .*, got 'few'"),
+        ("bytes=x", "--retain bytes: .*got 'x'"),
+        ("age=soon", "--retain age: .*got 'soon'"),
+        ("summaries=0", "retention: summaries: expected at least 1, got 0"),
+    ],
+)
+def test_other_texts_are_refused(text: str, want: str) -> None:
+    with pytest.raises(InputError, match=want):
+        parse_retention(text)

@@ -1,0 +1,69 @@
+"""What a scheduler is made anew from: the newest version of each object, in the order in which it should meet them."""
+
+from __future__ import annotations
+
+from bayplan.live.object_mirror import ObjectMirror
+from bayplan.live.quarantine import LONGEST_NS, SECOND_NS, Quarantine
+from bayplan.testing import make_node, make_pod
+from bayplan.testing.object_builders import make_namespace
+
+
+def test_pods_come_last_and_those_with_a_node_before_those_that_wait() -> None:
+    mirror = ObjectMirror()
+    waiting, bound = make_pod("waiting").obj(), make_pod("bound").node("n").obj()
+    node, namespace = make_node("n").obj(), make_namespace("team")
+    for item in (waiting, bound, node, namespace):
+        mirror.take(None, item)
+    assert [*mirror] == [node, namespace, bound, waiting]
+    assert (len(mirror), mirror.pod("default/bound"), mirror.pod("default/nobody")) == (4, bound, None)
+
+
+def test_changes_are_followed() -> None:
+    mirror = ObjectMirror()
+    old, new = make_pod("p").obj(), make_pod("p").node("n").obj()
+    mirror.take(None, old)
+    mirror.take(old, new)
+    assert [*mirror] == [new]
+    mirror.take(new, None)
+    assert len(mirror) == 0
+    mirror.take(new, None)
+
+
+class TestQuarantine:
+    def test_a_pod_is_held_back_the_longer_the_more_often_it_broke_something(self) -> None:
+        mirror, quarantine = ObjectMirror(), Quarantine()
+        pod = make_pod("p").obj()
+        mirror.take(None, pod)
+        waits = []
+        for _ in range(12):
+            quarantine.put_pod(pod.key, 0)
+            waits.append(quarantine.next_ns())
+            assert quarantine.holds(pod)
+            assert quarantine.released((waits[-1] or 0) - 1, mirror) == []
+            assert quarantine.released(waits[-1] or 0, mirror) == [pod]
+        assert waits[:3] == [2 * SECOND_NS, 4 * SECOND_NS, 8 * SECOND_NS]
+        assert waits[-1] == LONGEST_NS
+        assert not quarantine
+
+    def test_the_engine_does_not_hear_of_it_until_it_has_a_node_or_is_gone(self) -> None:
+        quarantine = Quarantine()
+        pod, labelled = make_pod("p").obj(), make_pod("p").label(app="web").obj()
+        quarantine.put_pod(pod.key, 0)
+        assert quarantine.holds_back(pod, labelled)
+        bound = make_pod("p").node("n").obj()
+        assert not quarantine.holds_back(labelled, bound)
+        assert not quarantine
+        quarantine.put_pod(pod.key, 0)
+        assert quarantine.holds_back(pod, None)
+        assert not quarantine
+
+    def test_an_object_is_held_back_until_it_changes(self) -> None:
+        quarantine = Quarantine()
+        node, other = make_node("n").obj(), make_node("n").zone("a").obj()
+        quarantine.put_object(node)
+        assert quarantine.holds(node)
+        assert not quarantine.holds(other)
+        assert not quarantine.holds_back(node, other)
+        assert not quarantine.holds(node)
+        quarantine.put_object(node)
+        assert quarantine.holds_back(node, None)

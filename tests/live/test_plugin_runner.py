@@ -1,0 +1,145 @@
+"""Calls with a deadline: who raises, sleeps or loops fails, and the caller goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from bayplan.base.errors import PluginFailure
+from bayplan.live.plugin_runner import MOST_RUNAWAYS, Overrun, PluginRunner
+
+
+def fails(runner: PluginRunner, function: Callable[[], object], plugin: str = "A") -> str:
+    with pytest.raises(PluginFailure) as caught:
+        runner.call(plugin, "Filter", function)
+    assert (caught.value.plugin, caught.value.point) == (plugin, "Filter")
+    return caught.value.text
+
+
+def raises() -> None:
+    raise ValueError("no such zone")
+
+
+def loops_for_ever() -> None:
+    while True:
+        pass
+
+
+def test_what_is_returned_comes_back() -> None:
+    runner = PluginRunner()
+    assert runner.call("A", "Score", lambda left, right: left + right, 3, 4) == 7
+    assert runner.failures == {}
+    runner.close()
+
+
+def test_an_exception_is_told_with_its_line_and_kept_with_its_traceback() -> None:
+    runner = PluginRunner(now_ns=lambda: 77)
+    assert fails(runner, raises).startswith("ValueError: no such zone (test_plugin_runner.py:")
+    (incident,) = runner.incidents()
+    assert (incident.plugin, incident.point, incident.at_ns, incident.overran) == ("A", "Filter", 77, False)
+    assert 'raise ValueError("no such zone")' in incident.traceback
+    assert "plugin_runner.py:" not in incident.traceback.replace("test_plugin_runner.py:", "")
+    assert runner.failures == {"A": 1}
+
+
+def test_a_call_that_takes_too_long_is_given_up_where_it_is() -> None:
+    runner = PluginRunner(0.05)
+    begin = time.monotonic()
+    assert fails(runner, lambda: time.sleep(60)).startswith("cut off after 0.05s at <lambda>() (test_plugin_runner.py:")
+    assert time.monotonic() - begin < 5
+    assert runner.incidents()[0].overran
+    assert runner.call("A", "Filter", lambda: "still works") == "still works"
+
+
+def test_a_loop_ends_after_it_was_given_up() -> None:
+    runner = PluginRunner(0.05)
+    assert "loops_for_ever()" in fails(runner, loops_for_ever)
+    end = time.monotonic() + 5
+    while any(thread.name == "bayplan-plugin" and thread.is_alive() for thread in threading.enumerate()):
+        left = [thread for thread in threading.enumerate() if thread.name == "bayplan-plugin"]
+        if all(not _is_looping(thread) for thread in left) or time.monotonic() > end:
+            break
+        time.sleep(0.01)
+    assert time.monotonic() < end
+
+
+def _is_looping(thread: threading.Thread) -> bool:
+    import sys
+
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_code is loops_for_ever.__code__:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def test_who_catches_the_end_of_its_time_is_interrupted_again_and_in_the_end_not_called() -> None:
+    runner = PluginRunner(0.02)
+    stop = threading.Event()
+
+    def stubborn() -> None:
+        while not stop.is_set():
+            try:
+                time.sleep(0.01)
+            except Overrun:
+                continue
+
+    for _ in range(MOST_RUNAWAYS):
+        assert fails(runner, stubborn).startswith("cut off")
+    assert fails(runner, lambda: None) == f"not called: {MOST_RUNAWAYS} earlier calls have not ended"
+    # Others are none the worse for it.
+    assert runner.call("B", "Filter", lambda: 1) == 1
+    stop.set()
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        try:
+            assert runner.call("A", "Filter", lambda: 2) == 2
+            break
+        except PluginFailure:
+            time.sleep(0.02)
+    else:
+        pytest.fail("the plugin is not called although its calls have ended")
+
+
+def test_a_plugin_that_calls_itself_stays_on_its_thread() -> None:
+    runner = PluginRunner()
+
+    def outer() -> tuple[int, int]:
+        here = threading.get_ident()
+        return here, runner.call("A", "Filter", threading.get_ident)
+
+    here, inner = runner.call("A", "Filter", outer)
+    assert here == inner != threading.get_ident()
+
+
+def test_several_threads_may_call_at_once() -> None:
+    runner, found = PluginRunner(), list[int]()
+    both = threading.Barrier(2, timeout=5)
+
+    def call(number: int) -> None:
+        found.append(runner.call("A", "Filter", lambda: both.wait() * 0 + number))
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [1, 2]
+
+
+def test_a_call_that_is_waited_for_is_shown() -> None:
+    runner, release = PluginRunner(), threading.Event()
+    thread = threading.Thread(target=runner.call, args=("A", "Permit", release.wait))
+    thread.start()
+    end = time.monotonic() + 5
+    while (running := runner.running()) is None and time.monotonic() < end:
+        time.sleep(0.001)
+    assert running is not None
+    assert (running.plugin, running.point) == ("A", "Permit")
+    release.set()
+    thread.join()
+    assert runner.running() is None
