@@ -199,6 +199,22 @@ class TestPlugins:
 
         play(scene())
 
+    def test_a_file_is_read_as_it_is_now_however_soon(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.dont_write_bytecode", False)
+
+        async def scene() -> None:
+            async with running(with_plugin(tmp_path, refused="n1")) as server:
+                await server.add_nodes("n1", "n2")
+                for number, other in enumerate(("n2", "n1", "n2")):
+                    # As long as before, and in the same second.
+                    with_plugin(tmp_path, refused=other)
+                    await server.simulator.reload_plugins()
+                    await server.add_pod(f"p{number}")
+                    await server.settle()
+                    assert await server.node_of(f"p{number}") not in ("", other)
+
+        play(scene())
+
     def test_files_that_have_changed_are_read_again(self, tmp_path: Path) -> None:
         async def scene() -> None:
             async with running(with_plugin(tmp_path, refused="n1")) as server:

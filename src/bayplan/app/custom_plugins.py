@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import linecache
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -120,7 +121,9 @@ def _load_module(path: Path, option: str) -> ModuleType:
     # Dataclasses and pickling look a class's module up by name.
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        # From the text, never from kept bytecode: servers read files again that were changed a moment ago.
+        linecache.checkcache(str(path))
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except Exception as problem:
         sys.modules.pop(name, None)
         raise failure_in_plugin(problem, (str(path),), "the file can't be imported") from problem
