@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from bayplan.analysis.run_source import RunSource
 from bayplan.engine.decision import Outcome
 from bayplan.objects.requests import Amounts, node_amounts
 from bayplan.sim.result import PodTimeline
 from bayplan.state.resource_table import PODS
+
+if TYPE_CHECKING:
+    from bayplan.analysis.run_source import RunSource
 
 
 def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[str, Amounts]:
@@ -25,26 +28,36 @@ def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[s
     free = {
         name: node_amounts(node.status.allocatable) for name in nodes if (node := source.nodes.get(name)) is not None
     }
-    for pod in pods_there(source, number):
-        amounts = free.get(pod.node)
-        if amounts is None:
-            continue
-        amounts[PODS] = amounts.get(PODS, 0) - 1
-        for resource, amount in source.requests_of(pod).items():
+    for name, requested in source.requested_before(number, free).items():
+        amounts = free[name]
+        for resource, amount in requested.items():
             amounts[resource] = amounts.get(resource, 0) - amount
     return free
+
+
+def requested_by_time_lines(source: RunSource, number: int, nodes: Collection[str]) -> dict[str, Amounts]:
+    """Return what pods requested of nodes just before a decision, by going through all time lines; ``pods`` is their number."""
+    found: dict[str, Amounts] = {}
+    for pod in pods_there(source, number):
+        if pod.node not in nodes:
+            continue
+        amounts = found.setdefault(pod.node, {})
+        amounts[PODS] = amounts.get(PODS, 0) + 1
+        for resource, amount in source.requests_of(pod).items():
+            amounts[resource] = amounts.get(resource, 0) + amount
+    return found
 
 
 def pods_there(source: RunSource, number: int) -> Iterator[PodTimeline]:
     """Yield the pods that were on nodes just before a decision."""
     time_ns = source.records[number].time_ns
-    at_once = _bound_at_once(source, number)
+    at_once = bound_at_once(source, number)
     for pod in source.pods:
-        if _is_there(pod, time_ns, at_once):
+        if was_there(pod, time_ns, at_once):
             yield pod
 
 
-def _bound_at_once(source: RunSource, number: int) -> frozenset[str]:
+def bound_at_once(source: RunSource, number: int) -> frozenset[str]:
     """Return the keys of pods that got their node at the instant of a decision, but before it."""
     records, keys = source.records, []
     time_ns = records[number].time_ns
@@ -60,7 +73,7 @@ def _bound_at_once(source: RunSource, number: int) -> frozenset[str]:
     return frozenset(keys)
 
 
-def _is_there(pod: PodTimeline, time_ns: int, at_once: frozenset[str]) -> bool:
+def was_there(pod: PodTimeline, time_ns: int, at_once: frozenset[str]) -> bool:
     """Return whether a pod took room on its node just before a decision at that time."""
     if pod.bound_ns is None or pod.bound_ns > time_ns:
         return False

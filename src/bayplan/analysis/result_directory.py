@@ -6,7 +6,7 @@ asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from bayplan.analysis.export import is_result
+from bayplan.analysis.free_amounts import requested_by_time_lines
 from bayplan.analysis.result_layout import DECISIONS, OPTIONAL_TABLES, RECORDS, SUMMARY, TABLES
 from bayplan.analysis.run_facts import FORMAT, RunFacts
 from bayplan.analysis.run_source import numbered_records_of
@@ -146,6 +147,10 @@ class ResultDirectory:
         """Return what a pod takes of its node, in units of the state."""
         rows, requests = self._requests
         return dict(requests[rows[pod.uid]].as_py())
+
+    def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
+        """Return what pods requested of nodes just before a decision, ``pods`` being their number."""
+        return requested_by_time_lines(self, number, nodes)
 
     @cached_property
     def _requests(self) -> tuple[dict[str, int], Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
+from bayplan.analysis.free_amounts import requested_by_time_lines
 from bayplan.analysis.pending import waiting_message
 from bayplan.analysis.waits import WAITING
 from bayplan.engine.decision import Decision, Record
@@ -77,6 +78,10 @@ class RunSource(Protocol):
         """Return what a pod takes of its node, in units of the state."""
         ...
 
+    def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
+        """Return what pods requested of nodes just before a decision, ``pods`` being their number; empty nodes may be missing."""
+        ...
+
 
 def numbered_records_of(records: RecordSequence, key: str) -> list[tuple[int, Record]]:
     """Return the records of a key with their numbers, by looking at all records: for sources without an index."""
@@ -144,3 +149,7 @@ class SimulationSource:
     def requests_of(self, pod: PodTimeline) -> Amounts:
         """See `RunSource`."""
         return {} if pod.pod is None else accounted_requests(pod.pod, self._gates).requests
+
+    def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
+        """See `RunSource`."""
+        return requested_by_time_lines(self, number, nodes)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
+import numpy as np
+
+from bayplan.analysis.free_amounts import bound_at_once, was_there
 from bayplan.analysis.pending import waiting_message
 from bayplan.analysis.waits import WAITING
 from bayplan.base.errors import EngineBusy
@@ -16,6 +19,8 @@ from bayplan.service.node_table import NodeColumns
 from bayplan.service.pod_table import PodColumns, PodTable
 from bayplan.service.subject import Decisions, Subject
 from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
+from bayplan.state.arrays import Index, Ints
+from bayplan.state.resource_table import PODS
 
 MESSAGE_SECONDS = 0.05
 """So long the engine has to say what holds a pod back; then what the pod's condition says has to do."""
@@ -140,6 +145,41 @@ class LiveSource:
     def requests_of(self, pod: PodTimeline) -> Amounts:
         """See `RunSource`."""
         return self._table.requests_of(pod.uid, pod.pod)
+
+    def requested_before(self, number: int, nodes: Collection[str]) -> dict[str, Amounts]:
+        """See `RunSource`; in columns, as there may be 50,000 pods."""
+        time_ns, at_once = self.records[number].time_ns, bound_at_once(self, number)
+        pods = self._pods
+        there = pods.used & (pods.bound_ns <= time_ns) & (pods.ended_ns > time_ns)
+        # At the instant of the decision itself, those are there that were decided before it.
+        unsure = np.flatnonzero(there & (pods.bound_ns == time_ns) & (pods.imported == 0))
+        there[[row for row in unsure.tolist() if pods.keys[row] not in at_once]] = False
+        rows = np.flatnonzero(there)
+        totals = self._totals(rows)
+        codes = {name: code for code, name in enumerate(pods.nodes) if name in nodes}
+        found = {
+            name: {resource: int(sums[code]) for resource, sums in totals.items() if sums[code]}
+            for name, code in codes.items()
+        }
+        for life in self._deleted:
+            if life.node in nodes and was_there(life, time_ns, at_once):
+                amounts = found.setdefault(life.node, {})
+                for resource, amount in {**self.requests_of(life), PODS: 1}.items():
+                    amounts[resource] = amounts.get(resource, 0) + amount
+        return found
+
+    def _totals(self, rows: Index) -> dict[str, Ints]:
+        """Return by resource what some pods request of each node, by its code."""
+        pods = self._pods
+        shapes, codes = pods.shapes, pods.node[rows]
+        shape, count = pods.shape[rows], len(pods.nodes)
+        totals = {PODS: np.bincount(codes, minlength=count)}
+        for resource in sorted({name for used in np.unique(shape).tolist() for name in shapes[used]}):
+            amounts = np.array([each.get(resource, 0) for each in shapes], dtype=np.float64)
+            # Floats are exact here: no node holds 2^53 of anything.
+            sums = np.bincount(codes, weights=amounts[shape], minlength=count)
+            totals[resource] = sums.astype(np.int64)
+        return totals
 
     def lives_of(self, key: str) -> list[PodTimeline]:
         """Return the time lines of all pods that had a key and are remembered, the newest last."""

@@ -25,6 +25,9 @@ from bayplan.state.arrays import Bools, Index, Ints
 MOST_DELETED = 10_000
 """So many pods are remembered after they have gone, the newest: their pages still open, and what was free before can be told."""
 
+NEVER = np.iinfo(np.int64).max
+"""Later than any time."""
+
 _FIRST_ROWS = 1024
 _SPARE_MESSAGES = 10_000
 _FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
@@ -77,7 +80,9 @@ class PodColumns:
         used: bool[rows], whether there is a pod.
         status, node, namespace, message: int64[rows], the last three codes of `nodes`, `namespaces`, `messages`.
         cpu, memory, priority, attempts, created_ns: int64[rows].
-        reasons: what messages say, by code: reason texts.
+        bound_ns, ended_ns: int64[rows], when the pod got its node and when it gave it back; `NEVER` where that has not been.
+        imported: int64[rows], 1 for pods that came with their node. shape: int64[rows], codes of `shapes`.
+        shapes: what pods ask for, each different request once.
     """
 
     version: int
@@ -95,9 +100,14 @@ class PodColumns:
     priority: Ints
     attempts: Ints
     created_ns: Ints
+    bound_ns: Ints
+    ended_ns: Ints
+    imported: Ints
+    shape: Ints
     nodes: Sequence[str]
     namespaces: Sequence[str]
     messages: Sequence[str]
+    shapes: Sequence[Amounts]
     order: NameOrder
     lock: Lock
 
@@ -123,7 +133,10 @@ class PodColumns:
         return {status.text: int(found[status]) for status in PodStatus}
 
 
-_COLUMNS = ("status", "node", "namespace", "message", "cpu", "memory", "priority", "attempts", "created_ns")
+_COLUMNS = (
+    "status", "node", "namespace", "message", "cpu", "memory", "priority", "attempts", "created_ns",
+    "bound_ns", "ended_ns", "imported", "shape",
+)  # fmt: skip
 
 
 class PodTable:
@@ -149,7 +162,8 @@ class PodTable:
         self._columns = {name: np.zeros(_FIRST_ROWS, dtype=np.int64) for name in _COLUMNS}
         self._used = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self._nodes, self._namespaces, self._messages = TextCodes(), TextCodes(), TextCodes()
-        self._requests: dict[tuple[tuple[str, int], ...], Amounts] = {}
+        self._shapes: list[Amounts] = []
+        self._shape_codes: dict[tuple[tuple[str, int], ...], int] = {}
         self._requests_of: dict[str, Amounts] = {}
         self._order, self._lock = NameOrder(), Lock()
         self._frozen: PodColumns | None = None
@@ -200,6 +214,7 @@ class PodTable:
             nodes=self._nodes.texts,
             namespaces=self._namespaces.texts,
             messages=self._messages.texts,
+            shapes=self._shapes,
             order=self._order,
             lock=self._lock,
             **columns,
@@ -225,6 +240,9 @@ class PodTable:
         self._follow(life, pod, now_ns)
         self.version += 1
         columns = self._columns
+        columns["bound_ns"][row] = NEVER if life.bound_ns is None else life.bound_ns
+        columns["ended_ns"][row] = NEVER if life.ended_ns is None else life.ended_ns
+        columns["imported"][row] = life.imported
         columns["status"][row] = status_of(pod)
         columns["node"][row] = self._nodes.code(spec.node_name)
         columns["priority"][row] = spec.priority or 0
@@ -270,10 +288,15 @@ class PodTable:
     def _take_requests(self, row: int, pod: Pod) -> None:
         amounts = accounted_requests(pod, self._gates).requests
         # Most pods ask for what another asks for: they share one table.
-        shared = self._requests.setdefault((*amounts.items(),), amounts)
+        shape = self._shape_codes.setdefault((*amounts.items(),), len(self._shapes))
+        if shape == len(self._shapes):
+            self._shapes.append(amounts)
+        shared = self._shapes[shape]
         self._requests_of[pod.metadata.uid] = shared
-        self._columns["cpu"][row] = shared.get("cpu", 0)
-        self._columns["memory"][row] = shared.get("memory", 0)
+        columns = self._columns
+        columns["shape"][row] = shape
+        columns["cpu"][row] = shared.get("cpu", 0)
+        columns["memory"][row] = shared.get("memory", 0)
 
     def _follow(self, life: PodTimeline, pod: Pod, now_ns: int) -> None:
         life.pod = pod
@@ -339,6 +362,7 @@ class PodTable:
             # The pod has had its place since it was decided, not since the API told us of it.
             if life.node == record.node and life.bound_ns is not None and not life.imported:
                 life.bound_ns = min(life.bound_ns, record.time_ns)
+                self._columns["bound_ns"][row] = life.bound_ns
         elif record.message:
             life.last_failure_ns = record.time_ns
             if not life.node:
