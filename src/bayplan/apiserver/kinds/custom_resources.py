@@ -117,7 +117,8 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str]) -> ob
             here = f"{path}.{name}" if path else name
             inner = properties.get(name, more)
             if isinstance(inner, dict):
-                out[name] = _prune(inner, item, here, dropped)
+                if item is not None or inner.get("nullable") or not inner.get("type"):
+                    out[name] = _prune(inner, item, here, dropped)
             elif inner is True or schema.get(_PRESERVE) or not schema:
                 out[name] = item
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.apiserver.kinds import core_kinds, event_kinds, policy_kinds, workload_kinds
+from bayplan.apiserver.kinds.custom_kinds import CustomStrategy
 from bayplan.apiserver.kinds.definition_kinds import DefinitionStrategy
 from bayplan.apiserver.kinds.pods import PodStrategy
 from bayplan.apiserver.kinds.strategy import Strategy
@@ -30,7 +31,7 @@ class _Plain(Strategy):
 
 
 _DEFAULT = _Plain()
-_CUSTOM = _Plain(counts_generations=True)
+_CUSTOM = CustomStrategy()
 _RETURNED = _Plain(returns_deleted=True)
 _COUNTED = _Plain(counts_generations=True)
 _ROLE = _Plain(create_on_update=True, name_check="path")

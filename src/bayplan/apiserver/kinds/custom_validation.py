@@ -1,0 +1,268 @@
+"""What is wrong with an object of a custom resource, by the structural schema of its definition, in upstream's words.
+
+On an update, what a change leaves as it was is not checked again: a schema may have become stricter since.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import lru_cache
+
+from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.kinds.value_formats import fits_format
+from bayplan.apiserver.rest.errors import Cause, duplicate, not_supported, required, too_long
+from bayplan.objects.selectors import quote
+
+_ABSENT = object()
+_BOUNDS = {"int32": 2**31, "int64": 2**63}
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+
+
+def validate_custom(schema: Document, value: Document, old: object = None) -> list[Cause]:
+    """Return what is wrong with an object.
+
+    Args:
+        schema: of the whole object.
+        value: the object without kind, apiVersion and metadata.
+        old: as it was, where it is changed.
+    """
+    return _check(schema, value, _ABSENT if old is None else old, "")
+
+
+def _check(schema: Document, value: object, old: object, path: str) -> list[Cause]:
+    if not schema or (old is not _ABSENT and type(old) is type(value) and old == value):
+        return []
+    wrong_type = _check_type(schema, value, path)
+    if wrong_type or value is None:
+        return wrong_type
+    causes = _check_enum(schema, value, path)
+    if isinstance(value, dict):
+        causes += _check_object(schema, value, old, path)
+    elif isinstance(value, list):
+        causes += _check_list(schema, value, old, path)
+    elif isinstance(value, str):
+        causes += _check_text(schema, value, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        causes += _check_number(schema, value, path)
+    return causes + _check_alternatives(schema, value, path)
+
+
+def _invalid(path: str, value: object, what: str, *, reason: str = "FieldValueInvalid") -> list[Cause]:
+    return [Cause(reason, f"Invalid value: {_shown(value)}: {path} in body {what}", path)]
+
+
+def _without_path(text: str) -> Cause:
+    """Return a cause of which upstream loses the field; the text has it."""
+    return Cause("FieldValueInvalid", f'Invalid value: "": {text}', "<nil>")
+
+
+def _shown(value: object) -> str:
+    """Return a value as it stands in a message."""
+    if isinstance(value, str):
+        return quote(value)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _type_of(value: object) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    for kind, name in ((dict, "object"), (list, "array"), (str, "string"), (int, "integer"), (float, "number")):
+        if isinstance(value, kind):
+            return name
+    return "null"
+
+
+def _check_type(schema: Document, value: object, path: str) -> list[Cause]:
+    wanted = (
+        ["integer", "string"] if schema.get(_INT_OR_STRING) else [str(schema["type"])] if schema.get("type") else []
+    )
+    found = _type_of(value)
+    if found == "null":
+        fine = not wanted or schema.get("nullable")
+    else:
+        whole = isinstance(value, float) and value.is_integer()
+        fine = (
+            not wanted
+            or found in wanted
+            or (found == "integer" and "number" in wanted)
+            or (whole and "integer" in wanted)
+        )
+    if fine:
+        return []
+    what = f'must be of type {",".join(wanted)}: "{found}"'
+    return _invalid(path, found, what, reason="FieldValueTypeInvalid")
+
+
+def _check_enum(schema: Document, value: object, path: str) -> list[Cause]:
+    allowed = schema.get("enum")
+    if not isinstance(allowed, list) or not allowed or any(_same(each, value) for each in allowed):
+        return []
+    names = [each if isinstance(each, str) else _shown(each) for each in allowed]
+    return [not_supported(path, _shown(value), names)]
+
+
+def _same(left: object, right: object) -> bool:
+    return left == right and isinstance(left, bool) == isinstance(right, bool)
+
+
+def _check_object(schema: Document, value: Document, old: object, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    least, most, size = schema.get("minProperties"), schema.get("maxProperties"), len(value)
+    if isinstance(least, int) and size < least:
+        causes += _invalid(path, size, f"should have at least {least} properties")
+    if isinstance(most, int) and size > most:
+        causes.append(_too_many(path, size, most))
+    properties, more = part(schema, "properties"), schema.get("additionalProperties")
+    before = old if isinstance(old, dict) else {}
+    for name, item in value.items():
+        inner = properties.get(name, more)
+        if isinstance(inner, dict):
+            causes += _check(inner, item, before.get(name, _ABSENT), f"{path}.{name}" if path else name)
+    for name in texts(schema, "required"):
+        if name not in value:
+            causes.append(required(f"{path}.{name}" if path else name))
+    return causes
+
+
+def _too_many(path: str, size: int, most: int) -> Cause:
+    items = "item" if most == 1 else "items"
+    return Cause("FieldValueTooMany", f"Too many: {size}: must have at most {most} {items}", path)
+
+
+def _check_list(schema: Document, value: list[object], old: object, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    inner = part(schema, "items")
+    for index, (item, before) in enumerate(zip(value, _items_before(schema, value, old), strict=True)):
+        causes += _check(inner, item, before, f"{path}[{index}]")
+    least, most = schema.get("minItems"), schema.get("maxItems")
+    if isinstance(least, int) and len(value) < least:
+        causes += _invalid(path, len(value), f"should have at least {least} items")
+    if isinstance(most, int) and len(value) > most:
+        causes.append(_too_many(path, len(value), most))
+    if schema.get("uniqueItems") and len({_shown(each) for each in value}) < len(value):
+        causes += _invalid(path, "", "shouldn't contain duplicates")
+    return causes + _check_identities(schema, value, path)
+
+
+def _items_before(schema: Document, value: list[object], old: object) -> list[object]:
+    """Return what each item was before: by the keys of a list that has some, otherwise nobody can say."""
+    keys = texts(schema, "x-kubernetes-list-map-keys")
+    if not isinstance(old, list) or not keys:
+        return [_ABSENT] * len(value)
+    known = {_identity(each, keys): each for each in old}
+    return [known.get(_identity(each, keys), _ABSENT) for each in value]
+
+
+def _identity(item: object, keys: list[str]) -> str:
+    return _shown({key: item[key] for key in keys if key in item}) if isinstance(item, dict) else _shown(item)
+
+
+def _check_identities(schema: Document, value: list[object], path: str) -> list[Cause]:
+    """Return which items of a set or a map stand there twice."""
+    kind = schema.get("x-kubernetes-list-type")
+    if kind not in ("set", "map"):
+        return []
+    keys = texts(schema, "x-kubernetes-list-map-keys") if kind == "map" else []
+    seen: set[str] = set()
+    causes = []
+    for index, item in enumerate(value):
+        identity = _identity(item, keys) if keys else _shown(item)
+        if identity in seen:
+            causes.append(duplicate(f"{path}[{index}]", identity))
+        seen.add(identity)
+    return causes
+
+
+def _check_text(schema: Document, value: str, path: str) -> list[Cause]:
+    most, least, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
+    if isinstance(most, int) and len(value) > most:
+        return [too_long(path, most)]
+    if isinstance(least, int) and len(value) < least:
+        return _invalid(path, value, f"should be at least {least} chars long")
+    if isinstance(pattern, str) and pattern and not _matches(pattern, value):
+        return _invalid(path, value, f"should match '{pattern}'")
+    kind = schema.get("format")
+    if isinstance(kind, str) and not schema.get(_INT_OR_STRING) and not fits_format(kind, value):
+        return _invalid(path, value, f"must be of type {kind}: {quote(value)}", reason="FieldValueTypeInvalid")
+    return []
+
+
+def _matches(pattern: str, text: str) -> bool:
+    compiled = _compiled(pattern)
+    return compiled is None or compiled.search(text) is not None
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """Return an expression, None for one that means something in Go only."""
+    try:
+        # In Go the end of the text is its very end.
+        return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern))
+    except re.error:
+        return None
+
+
+def _check_number(schema: Document, value: float, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    bound = _BOUNDS.get(str(schema.get("format")))
+    if bound is not None and isinstance(value, int) and not -bound <= value < bound:
+        text = f"Checked value must be of type {schema.get('type')} with format {schema.get('format')} in {path}"
+        causes.append(_without_path(text))
+    factor, most, least = (_number(schema.get(name)) for name in ("multipleOf", "maximum", "minimum"))
+    if factor and not math.isclose(value / factor, round(value / factor), rel_tol=1e-12, abs_tol=1e-12):
+        causes += _invalid(path, value, f"should be a multiple of {_plain(factor)}")
+    for limit, exclusive, breaks, above, at in (
+        (most, "exclusiveMaximum", _exceeds, "less than", "less than or equal to"),
+        (least, "exclusiveMinimum", _falls_below, "greater than", "greater than or equal to"),
+    ):
+        strict = bool(schema.get(exclusive))
+        if limit is not None and breaks(value, limit, strict):
+            causes += _invalid(path, value, f"should be {above if strict else at} {_plain(limit)}")
+    return causes
+
+
+def _exceeds(value: float, limit: float, strict: bool) -> bool:
+    return value > limit or (strict and value == limit)
+
+
+def _falls_below(value: float, limit: float, strict: bool) -> bool:
+    return value < limit or (strict and value == limit)
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _plain(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(value)
+
+
+def _check_alternatives(schema: Document, value: object, path: str) -> list[Cause]:
+    """Check what is said with anyOf, oneOf, allOf and not."""
+    if schema.get(_INT_OR_STRING):
+        return []
+
+    def problem(text: str) -> Cause:
+        return _without_path(f'"{path}" {text}')
+
+    def checked(name: str) -> list[list[Cause]]:
+        return [_check(each, value, _ABSENT, path) for each in parts(schema, name)]
+
+    causes: list[Cause] = []
+    some, one, every = checked("anyOf"), checked("oneOf"), checked("allOf")
+    if some and all(some):
+        causes += [problem("must validate at least one schema (anyOf)"), *some[0]]
+    fitting = sum(not found for found in one)
+    if one and fitting != 1:
+        many = f"Found {fitting} valid alternatives" if fitting else "Found none valid"
+        causes.append(problem(f"must validate one and only one schema (oneOf). {many}"))
+        causes += [] if fitting else one[0]
+    if any(every):
+        causes += [cause for found in every for cause in found]
+        causes.append(problem(f"must validate all the schemas (allOf){'. None validated' if all(every) else ''}"))
+    refused = schema.get("not")
+    if isinstance(refused, dict) and not _check(refused, value, _ABSENT, path):
+        causes.append(problem("must not validate the schema (not)"))
+    return causes
