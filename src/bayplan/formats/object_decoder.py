@@ -105,7 +105,7 @@ class ObjectDecoder:
             metadata = ObjectMeta(
                 name=found.name,
                 generate_name=found.generate_name,
-                namespace=found.namespace,
+                namespace=found.namespace or "default",
                 uid=found.uid,
                 resource_version=found.resource_version,
                 generation=found.generation,

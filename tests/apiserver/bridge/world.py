@@ -8,13 +8,14 @@ import msgspec
 
 from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
 from bayplan.apiserver.store.store import Store
+from bayplan.cluster.controllers.daemon_nodes import target_node
 from bayplan.cluster.kubelet import KubeletOptions
 from tests.apiserver.client import Client, Document
 
 API = "/api/v1"
 APPS = "/apis/apps/v1/namespaces/default"
 BATCH = "/apis/batch/v1/namespaces/default"
-MOST_SLICES = 20_000
+MOST_SLICES = 3_000
 
 
 class World(Client):
@@ -52,8 +53,8 @@ class World(Client):
         until = self.seconds + seconds
         self._settle(schedule)
         while (wakeup := self.bridge.next_wakeup()) is not None and wakeup <= until * 1e9:
-            # A float of seconds is a fraction of a microsecond early or late.
-            self.seconds = max(self.seconds, (wakeup // 1000 + 1) / 1e6)
+            # A float of seconds is up to a microsecond early or late.
+            self.seconds = max(self.seconds, (wakeup // 1000 + 3) / 1e6)
             self._settle(schedule)
         self.seconds = until
         self._settle(schedule)
@@ -70,12 +71,17 @@ class World(Client):
     def schedule(self) -> bool:
         """Bind the pods that wait to the nodes in turn; say whether there were any."""
         nodes = [
-            node for node in self.bridge.store.nodes.values() if not node.spec.taints and not node.spec.unschedulable
+            node.key
+            for node in self.bridge.store.nodes.values()
+            if not node.spec.taints and not node.spec.unschedulable
         ]
         bound = False
         for number, pod in enumerate(list(self.bridge.store.pods.values())):
-            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None and nodes:
-                binding = {"metadata": {"name": pod.metadata.name}, "target": {"name": nodes[number % len(nodes)].key}}
+            # A pod of a DaemonSet is made for one node.
+            wanted = target_node(pod)
+            places = nodes if not wanted else [name for name in self.bridge.store.nodes if name == wanted]
+            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None and places:
+                binding = {"metadata": {"name": pod.metadata.name}, "target": {"name": places[number % len(places)]}}
                 path = f"{API}/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}/binding"
                 bound = self.post(path, binding).status == 201 or bound
         return bound

@@ -1,0 +1,126 @@
+"""The driver: work is done on the loop, timers fire, and a clock that stands still lets only what is due happen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
+from bayplan.apiserver.bridge.driver import BridgeDriver
+from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.store.store import Store
+from bayplan.base.clock import Clock
+from tests.apiserver.bridge.world import APPS, workload
+from tests.apiserver.client import PODS, Document
+
+NODE: Document = {"metadata": {"name": "n"}}
+POD: Document = {
+    "metadata": {"name": "p", "annotations": {"bayplan.io/run-time": "60s"}},
+    "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+}
+
+
+class Driven:
+    """An API with a bridge that runs on the loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.backend = Backend(Store(), clock=clock.seconds)
+        bootstrap(self.backend)
+        self.api = Api(self.backend)
+        self.bridge = Bridge(self.backend, seed=1, options=BridgeOptions())
+        self.driver = BridgeDriver(self.bridge, clock)
+
+    async def post(self, path: str, document: Document) -> None:
+        request = Request(
+            "POST", path, headers={"content-type": "application/json"}, body=msgspec.json.encode(document)
+        )
+        answer = await self.api.handle(request)
+        assert isinstance(answer, Response)
+        assert answer.status == 201, answer.body
+
+    async def until_idle(self) -> None:
+        while not self.driver.is_idle:
+            await asyncio.sleep(0)
+        self.bridge.check()
+
+    def phase(self) -> str:
+        return self.bridge.store.pods["default/p"].status.phase
+
+
+def drive(clock: Clock, steps: Callable[[Driven], Awaitable[None]]) -> None:
+    async def main() -> None:
+        driven = Driven(clock)
+        driven.driver.start()
+        try:
+            await steps(driven)
+        finally:
+            driven.driver.stop()
+        assert driven.bridge.bugs() == {}
+
+    asyncio.run(main())
+
+
+def test_requests_are_answered_between_slices_of_a_big_scale() -> None:
+    async def steps(driven: Driven) -> None:
+        await driven.post(f"{APPS}/replicasets", workload("ReplicaSet", "many", {"replicas": 300}))
+        seen = []
+        while not driven.driver.is_idle:
+            answer = await driven.api.handle(Request("GET", PODS))
+            assert isinstance(answer, Response)
+            seen.append(len(msgspec.json.decode(answer.body)["items"]))
+            await asyncio.sleep(0)
+        assert seen == sorted(seen)
+        assert len(set(seen)) > 5
+        assert len(driven.bridge.store.pods) == 300
+
+    drive(Clock(), steps)
+
+
+def test_listeners_are_told_when_the_loop_comes_round() -> None:
+    async def steps(driven: Driven) -> None:
+        told: list[str] = []
+        driven.bridge.listen(lambda events: told.extend(event.object.metadata.name for event in events))
+        await driven.post("/api/v1/nodes", NODE)
+        await driven.until_idle()
+        assert "n" in told
+
+    drive(Clock(), steps)
+
+
+def test_a_clock_that_stands_still_holds_everything_back_that_is_not_due() -> None:
+    clock = Clock(start_ns=1_767_225_600_000_000_000, paused=True)
+
+    async def steps(driven: Driven) -> None:
+        await driven.post("/api/v1/nodes", NODE)
+        await driven.post(PODS, POD)
+        await driven.until_idle()
+        assert driven.phase() == "Running"
+        wakeup = driven.bridge.next_wakeup()
+        assert wakeup is not None
+        assert wakeup == 1_767_225_660_000_000_000
+        clock.jump(wakeup - 1000)
+        await asyncio.sleep(0.01)
+        await driven.until_idle()
+        assert driven.phase() == "Running"
+        clock.jump(wakeup)
+        await asyncio.sleep(0.01)
+        await driven.until_idle()
+        assert driven.phase() == "Succeeded"
+
+    drive(clock, steps)
+
+
+def test_a_fast_clock_ends_a_minute_in_milliseconds() -> None:
+    async def steps(driven: Driven) -> None:
+        await driven.post("/api/v1/nodes", NODE)
+        await driven.post(PODS, POD)
+        async with asyncio.timeout(10):
+            while "default/p" not in driven.bridge.store.pods or driven.phase() != "Succeeded":
+                await asyncio.sleep(0.001)
+
+    drive(Clock(speed=10_000.0), steps)

@@ -1,0 +1,90 @@
+"""Decoding objects one by one: equal to a plain decode with defaults, shared where they are alike, refused with a path."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.base.errors import InputError
+from bayplan.formats.object_decoder import ObjectDecoder
+from bayplan.objects.defaults import default_object
+from bayplan.objects.kinds import convert
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+
+Document = dict[str, object]
+
+
+def pod(name: str, spec: Document | None = None, **metadata: object) -> Document:
+    return {
+        "metadata": {"name": name, "namespace": "a", **metadata},
+        "spec": {"containers": [{"name": "c", "image": "i"}], **(spec or {})},
+        "status": {"phase": "Pending"},
+    }
+
+
+def plainly(document: Document, struct: type[KubernetesObject]) -> KubernetesObject:
+    return default_object(convert(document, struct))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(pod("p"), id="a small one"),
+        pytest.param(pod("p", {"nodeName": "n1"}), id="a bound one"),
+        pytest.param({**pod("p"), "spec": {"nodeName": "n1", "containers": [{"name": "c"}]}}, id="the node first"),
+        pytest.param(pod("p", {"nodeName": "a\\b"}), id="a node whose name is written with an escape"),
+        pytest.param(pod("p", {"hostname": 'x"nodeName":"y'}), id="a text that looks like the field"),
+        pytest.param(pod("p", labels=None, annotations={"a": "b"}), id="a null in the metadata"),
+        pytest.param(pod("p", {"tolerations": None}), id="a null in the spec"),
+        pytest.param({"metadata": {"name": "p"}}, id="nothing but a name"),
+    ],
+)
+def test_a_pod_is_what_a_plain_decode_makes_of_it(document: Document) -> None:
+    decoder = ObjectDecoder()
+    raw = msgspec.json.encode(document)
+    assert [decoder.decode(raw, Pod) for _ in range(2)] == [plainly(document, Pod)] * 2
+
+
+def test_alike_parts_are_the_same_objects_wherever_the_pods_are() -> None:
+    decoder = ObjectDecoder()
+    owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}]
+    documents = [
+        pod("a", labels={"x": "y"}, ownerReferences=owner),
+        pod("b", {"nodeName": "n1"}, labels={"x": "y"}, ownerReferences=owner),
+        {**pod("c", labels={"x": "y"}), "spec": {"nodeName": "n2", "containers": [{"name": "c", "image": "i"}]}},
+    ]
+    a, b, c = (decoder.decode(msgspec.json.encode(each), Pod) for each in documents)
+    assert a.spec.containers is b.spec.containers is c.spec.containers
+    assert a.metadata.labels is b.metadata.labels is c.metadata.labels
+    assert a.metadata.owner_references is b.metadata.owner_references
+    assert decoder.decode(msgspec.json.encode(pod("d")), Pod).spec is a.spec
+
+
+def test_what_does_not_fit_is_refused_with_its_path() -> None:
+    with pytest.raises(InputError, match=r"\$\.spec\.priority"):
+        ObjectDecoder().decode(msgspec.json.encode(pod("p", {"priority": "high"})), Pod)
+    with pytest.raises(InputError, match="JSON"):
+        ObjectDecoder().decode(b"{", Node)
+
+
+NAMES = st.sampled_from(["a", "b", 'q"uote', "back\\slash", "nodeName", "ü"])
+
+
+@given(
+    st.lists(
+        st.tuples(NAMES, NAMES, st.dictionaries(NAMES, NAMES, max_size=2), st.booleans(), st.sampled_from([0, 5])),
+        max_size=8,
+    )
+)
+def test_many_pods_are_what_plain_decodes_make_of_them(
+    rows: list[tuple[str, str, dict[str, str], bool, int]],
+) -> None:
+    decoder = ObjectDecoder()
+    for name, node, labels, bound, priority in rows:
+        spec: Document = {"priority": priority, "hostname": name, **({"nodeName": node} if bound else {})}
+        document = pod(name, spec, labels=labels)
+        assert decoder.decode(msgspec.json.encode(document), Pod) == plainly(document, Pod)
