@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from bayplan.apiserver.http.server import ApiServer, ServerOptions
 from bayplan.apiserver.rest.loading import Loaded, Source, load_documents
@@ -78,6 +79,9 @@ def make_service(
         InputError: options, address, store, configuration, plugin or a document that can't be used.
     """
     clock = clock or Clock()
+    if options.certificate is not None:
+        bridge = replace(simulator_options.bridge, certificate=options.certificate.read_text())
+        simulator_options = replace(simulator_options, bridge=bridge)
     server, loaded = make_api_server(options, paths, clock.seconds)
     try:
         simulator = SimulatorServer(server.api, simulator_options, clock)
