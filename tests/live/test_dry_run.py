@@ -51,7 +51,7 @@ class World:
     def delete(self, pod: Pod) -> None:
         self.dry_run.take([Change(pod, None)], self.now_ns)
 
-    def turn(self, seconds: float = 0.0) -> list[tuple[str, str, bool]]:
+    def turn(self, seconds: float = 1.0) -> list[tuple[str, str, bool]]:
         """Let time pass; return pod, node and agreement of the verdicts so far."""
         self.now_ns += int(seconds * 1e9)
         self.dry_run.turn(self.now_ns)

@@ -4,9 +4,9 @@ A pod that waits is kept from our scheduler until the cluster's has spoken: boun
 cluster as it was, and what the cluster really did is what it knows from then on; so one difference does not lead to others. Where
 several nodes are equally good, the cluster's choice among them is ours, too.
 
-Bindings arrive in another order than that in which they were decided, as each has a thread of its own. So a verdict that ours does
-not share is left open for a while: it may have come before others that it follows. All nodes are scored, also where the cluster's
-scheduler looks at a sample.
+Bindings arrive in another order than that in which they were decided: each has a thread of its own. So verdicts wait a moment and
+are then looked at in the order of their pods, which is that of a queue; one that ours does not share is left open for longer: it
+may have come after others that arrive later. All nodes are scored, also where the cluster's scheduler looks at a sample.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from bayplan.live.cluster_feed import ObjectChange
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
+
+SETTLE_NS = 1_000_000_000
+"""So long a verdict waits for those of pods that came before its own."""
 
 PATIENCE_NS = 10_000_000_000
 """So long a verdict that ours does not share waits for others that may belong before it."""
@@ -142,21 +145,24 @@ class _Waiting(Struct):
     """A pod that waits in the cluster.
 
     Attributes:
-        pod: as it waits. told: the last refusal that was heard of.
+        pod: as it waits. place: in the order of a queue. told: the last refusal that was heard of.
     """
 
     pod: Pod
+    place: tuple[int, int]
     told: str
 
 
-class _Open(Struct):
+class _Open(Struct, eq=False):
     """A verdict of the cluster's scheduler that has not been compared yet.
 
     Attributes:
-        heard_ns: when it came. asked: the pod as it waited. pod: as it is since. message: why it found no node.
+        heard_ns: when it came. place: of the pod in the order of a queue. asked: the pod as it waited. pod: as it is since.
+        message: why it found no node.
     """
 
     heard_ns: int
+    place: tuple[int, int]
     asked: Pod
     pod: Pod
     message: str = ""
@@ -181,6 +187,7 @@ class DryRun:
         scheduler.records = self._last = _LastCycle(scheduler.state)
         self._waiting: dict[str, _Waiting] = {}
         self._open: list[_Open] = []
+        self._seen = 0
         # Answers for pods that are alike, until the cluster changes; each with a pod, so that its parts live as long.
         self._answers: dict[object, tuple[_Answer, Pod]] = {}
 
@@ -198,7 +205,7 @@ class DryRun:
     def _know(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
         """Tell ours what is so; verdicts that it can share were given before."""
         if self._open:
-            self._settle(now_ns)
+            self._settle(now_ns, now_ns)
         self._scheduler.handle(old, new, now_ns)
         self._answers.clear()
 
@@ -210,15 +217,16 @@ class DryRun:
             message = _refusal(new)
             if waiting is None:
                 # What was said of it before it was seen, was said of a cluster that nobody has seen.
-                self._waiting[key] = _Waiting(new, message)
+                self._seen += 1
+                self._waiting[key] = _Waiting(new, (-(new.spec.priority or 0), self._seen), message)
             else:
                 if message and message != waiting.told:
-                    self._open.append(_Open(now_ns, waiting.pod, new, message))
+                    self._open.append(_Open(now_ns, waiting.place, waiting.pod, new, message))
                 waiting.pod, waiting.told = new, message
         elif waiting is not None:
             del self._waiting[key]
             if new is not None and new.spec.node_name:
-                self._open.append(_Open(now_ns, waiting.pod, new))
+                self._open.append(_Open(now_ns, waiting.place, waiting.pod, new))
         elif not any(verdict.pod.key == key for verdict in self._open):
             self._know(old, new, now_ns)
         else:
@@ -231,7 +239,7 @@ class DryRun:
                 if verdict.pod.key == key and verdict.pod.spec.node_name:
                     verdict.pod = new
             return
-        self._settle(now_ns)
+        self._settle(now_ns, now_ns)
         mine = [verdict for verdict in self._open if verdict.pod.key == key]
         self._open = [verdict for verdict in self._open if verdict.pod.key != key]
         for verdict in mine:
@@ -250,19 +258,22 @@ class DryRun:
 
     def turn(self, now_ns: int, *, at_once: bool = False) -> None:
         """Compare what can be compared; `at_once`: wait for nothing any more."""
-        self._settle(now_ns)
-        while self._open and (at_once or self._open[0].heard_ns + PATIENCE_NS <= now_ns):
-            self._close(self._open.pop(0), now_ns)
-            self._settle(now_ns)
+        before_ns = now_ns if at_once else now_ns - SETTLE_NS
+        self._settle(now_ns, before_ns)
+        while late := [verdict for verdict in self._open if at_once or verdict.heard_ns + PATIENCE_NS <= now_ns]:
+            self._open.remove(late[0])
+            self._close(late[0], now_ns)
+            self._settle(now_ns, before_ns)
 
-    def _settle(self, now_ns: int) -> None:
-        """Close the verdicts that ours shares, one after the other, each on what the ones before it have left."""
+    def _settle(self, now_ns: int, before_ns: int) -> None:
+        """Close the verdicts heard before some instant that ours shares, each on what the ones before it have left."""
+        ready = sorted((verdict for verdict in self._open if verdict.heard_ns <= before_ns), key=_place)
         place = 0
-        while place < len(self._open):
-            verdict = self._open[place]
-            answer = self._answer(verdict.asked, now_ns)
-            if _is_shared(verdict, answer):
-                del self._open[place]
+        while place < len(ready):
+            verdict = ready[place]
+            if _is_shared(verdict, self._answer(verdict.asked, now_ns)):
+                del ready[place]
+                self._open.remove(verdict)
                 self._close(verdict, now_ns)
                 # Where a pod has found its node, others may now be understood.
                 place = 0 if verdict.pod.spec.node_name else place
@@ -307,6 +318,10 @@ class DryRun:
         )
         self.agreement.take(told)
         self._on_verdict(told)
+
+
+def _place(verdict: _Open) -> tuple[int, int]:
+    return verdict.place
 
 
 def _is_shared(verdict: _Open, answer: _Answer) -> bool:

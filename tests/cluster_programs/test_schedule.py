@@ -1,0 +1,160 @@
+"""`bayplan schedule` on a real kube-apiserver: pods, preemptions, leaders that are killed; a dry run beside the real scheduler."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.apiserver.serving import Document, wait_until
+from tests.cluster_programs.real_cluster import RealCluster, real_cluster
+from tests.cluster_programs.test_kube_scheduler import condition, node, pod
+from tests.live.schedule_process import bayplan_schedule
+
+PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+NODES, COUNT, PREEMPTORS = 100, 1000, 20
+ALONE = ("--no-leader-elect", "--kube-api-qps", "1000", "--kube-api-burst", "1000")
+PATIENCE = 180.0
+SIZES = (("250m", "512Mi"), ("500m", "1Gi"), ("250m", "512Mi"), ("1", "2Gi"))
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, *, scheduler: bool = False, nodes: int = NODES, cpu: str = "32") -> Iterator[RealCluster]:
+    """Run a control plane with nodes that are ready."""
+    with real_cluster(folder / "cluster", scheduler=scheduler) as found:
+        for number in range(nodes):
+            found.ask("POST", "/api/v1/nodes", node(f"node-{number}", cpu))
+            # Nobody else takes the taint of a new node away.
+            patch: Document = {"spec": {"taints": None}}
+            found.ask("PATCH", f"/api/v1/nodes/node-{number}", patch, "application/merge-patch+json")
+        for name, value in (("low", 10), ("high", 1000)):
+            path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+            found.ask("POST", path, {"metadata": {"name": name}, "value": value})
+        yield found
+
+
+def create(on: RealCluster, documents: list[Document]) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda document: on.ask("POST", PODS, document), documents))
+
+
+def placed(on: RealCluster) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in on.items(PODS)}
+
+
+def events(on: RealCluster, reason: str) -> list[Document]:
+    return [each for each in on.items(EVENTS) if each["reason"] == reason]
+
+
+def test_it_schedules_a_thousand_pods(tmp_path: Path) -> None:
+    with cluster(tmp_path) as real, bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE) as process:
+        process.wait_for("scheduling")
+        create(real, [pod(f"pod-{number}", *SIZES[number % 4]) for number in range(COUNT)])
+        wait_until(lambda: all(placed(real).values()), PATIENCE)
+        wait_until(lambda: len(events(real, "Scheduled")) == COUNT, PATIENCE)
+        found = real.items(PODS)
+        assert {condition(each, "PodScheduled")["status"] for each in found} == {"True"}
+        assert len(set(placed(real).values())) == NODES
+        told = {each["regarding"]["name"]: each for each in events(real, "Scheduled")}
+        for each in found:
+            name = each["metadata"]["name"]
+            assert told[name]["note"] == f"Successfully assigned default/{name} to {each['spec']['nodeName']}"
+            assert told[name]["regarding"]["uid"] == each["metadata"]["uid"]
+            assert (told[name]["action"], told[name]["reportingController"]) == ("Binding", "default-scheduler")
+        assert process.end() == 0
+
+
+def test_it_preempts_twenty_times(tmp_path: Path) -> None:
+    with (
+        cluster(tmp_path, nodes=PREEMPTORS, cpu="2") as real,
+        bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE) as process,
+    ):
+        process.wait_for("scheduling")
+        low = [
+            pod(f"low-{n}", "2", priorityClassName="low", terminationGracePeriodSeconds=0) for n in range(PREEMPTORS)
+        ]
+        create(real, low)
+        wait_until(lambda: all(placed(real).values()), PATIENCE)
+        create(real, [pod(f"high-{n}", "2", priorityClassName="high") for n in range(PREEMPTORS)])
+        wait_until(lambda: len(events(real, "Preempted")) == PREEMPTORS, PATIENCE)
+        wait_until(lambda: sum(map(bool, placed(real).values())) == PREEMPTORS, PATIENCE)
+        found = placed(real)
+        assert sorted(found) == sorted(f"high-{n}" for n in range(PREEMPTORS))
+        assert len(set(found.values())) == PREEMPTORS
+        victims = {each["regarding"]["name"] for each in events(real, "Preempted")}
+        assert victims == {each["metadata"]["name"] for each in low}
+        assert all("nominatedNodeName" not in each["status"] for each in real.items(PODS))
+
+
+def test_a_victim_is_told_why_before_it_goes(tmp_path: Path) -> None:
+    with (
+        cluster(tmp_path, nodes=1, cpu="2") as real,
+        bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE) as process,
+    ):
+        process.wait_for("scheduling")
+        create(real, [pod("low", "2", priorityClassName="low")])
+        wait_until(lambda: all(placed(real).values()), PATIENCE)
+        create(real, [pod("high", "2", priorityClassName="high")])
+        wait_until(lambda: bool(events(real, "Preempted")), PATIENCE)
+        by_name = {each["metadata"]["name"]: each for each in real.items(PODS)}
+        assert "deletionTimestamp" in by_name["low"]["metadata"]
+        told = condition(by_name["low"], "DisruptionTarget")
+        assert told["message"] == "default-scheduler: preempting to accommodate a higher priority pod"
+        assert by_name["high"]["status"]["nominatedNodeName"] == "node-0"
+        assert condition(by_name["high"], "PodScheduled")["message"] == "0/1 nodes are available: 1 Insufficient cpu."
+        real.ask("DELETE", f"{PODS}/low", {"gracePeriodSeconds": 0})
+        wait_until(lambda: placed(real).get("high") == "node-0", PATIENCE)
+
+
+def test_another_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
+    quick = ("--kube-api-qps", "1000", "--kube-api-burst", "1000")
+    with cluster(tmp_path, nodes=10) as real, contextlib.ExitStack() as processes:
+        first = processes.enter_context(bayplan_schedule(real.kubeconfig, tmp_path / "first", *quick))
+        first.wait_for("leading")
+        second = processes.enter_context(bayplan_schedule(real.kubeconfig, tmp_path / "second", *quick))
+        second.wait_for("waiting for the lease")
+        with ThreadPoolExecutor(1) as background:
+            creating = background.submit(create, real, [pod(f"pod-{number}") for number in range(COUNT // 2)])
+            # In the middle of its work: what it has asked for and what it has not yet must not be lost.
+            wait_until(lambda: sum(map(bool, placed(real).values())) > COUNT // 20, PATIENCE)
+            first.end(signal.SIGKILL)
+            creating.result()
+        wait_until(lambda: all(placed(real).values()), PATIENCE)
+        assert "leading" in second.lines
+        spec = real.ask("GET", LEASE)["spec"]
+        assert (spec["leaseTransitions"], spec["leaseDurationSeconds"]) == (1, 15)
+        load = Counter(placed(real).values())
+        assert max(load.values()) <= 110
+        assert second.end() == 0
+        assert real.ask("GET", LEASE)["spec"]["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize("count", [COUNT])
+def test_a_dry_run_agrees_with_the_real_scheduler(count: int, tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    with (
+        cluster(tmp_path, scheduler=True) as real,
+        bayplan_schedule(real.kubeconfig, tmp_path / "log", "--dry-run", "--report", str(report)) as process,
+    ):
+        process.wait_for("watching")
+        create(real, [pod(f"pod-{number}", *SIZES[number % 4]) for number in range(count)])
+        create(real, [pod("large", "64")])
+        wait_until(lambda: sum(map(bool, placed(real).values())) == count, PATIENCE)
+        wait_until(lambda: any(each["regarding"]["name"] == "large" for each in events(real, "FailedScheduling")))
+        assert process.end() == 0, process.lines
+        verdicts = [msgspec.json.decode(line) for line in report.read_bytes().splitlines()]
+        assert sum(bool(verdict["node"]) for verdict in verdicts) == count
+        assert all(verdict["agrees"] and verdict["same_message"] for verdict in verdicts)
+        assert process.lines[-1].startswith(f"{count:,} of {count:,} placed pods went to one of our best nodes")
+        # It has written nothing: all fields of the pods that somebody manages are others'.
+        managers = {entry["manager"] for each in real.items(PODS) for entry in each["metadata"]["managedFields"]}
+        assert managers <= {"Python-urllib", "kube-scheduler"}
+        assert {each["reportingInstance"].rpartition("-")[0] for each in events(real, "Scheduled")} != {""}
