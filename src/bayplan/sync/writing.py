@@ -112,7 +112,8 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
         conflict = False
         for put in follower.merged(write, here):
             path = kind.path(ref.namespace, ref.name, put.subresource)
-            response = yield from _send(ApiRequest("PUT", path, _encode(_at_version_of(here, put.document))))
+            version = text(part(here, "metadata"), "resourceVersion") if put.subresource != "status" else ""
+            response = yield from _send(ApiRequest("PUT", path, _encode(_at_version(version, put.document))))
             conflict = response.status == _CONFLICT
             if conflict:
                 break
@@ -124,10 +125,13 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
         here = None
 
 
-def _at_version_of(here: Document, document: Document) -> Document:
-    """Return a document as a replacement of the version that is here."""
-    metadata = {**part(document, "metadata"), "resourceVersion": part(here, "metadata").get("resourceVersion")}
-    return {**document, "metadata": metadata}
+def _at_version(version: str, document: Document) -> Document:
+    """Return a document as a replacement of a version; with "", of whatever is here.
+
+    A status replaces whatever is here, because the source's counts, whoever writes at the same time: the kubelet here does.
+    """
+    metadata = {name: value for name, value in part(document, "metadata").items() if name != "resourceVersion"}
+    return {**document, "metadata": {**metadata, "resourceVersion": version} if version else metadata}
 
 
 def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
