@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
-from bayplan.engine.preemption.lockstep import Lockstep
+from bayplan.engine.preemption.lockstep import Lockstep, Outcome
 from bayplan.engine.preemption.search import search_in_lockstep, search_node_by_node
 from bayplan.engine.preemption.victim_table import VictimTable
 from bayplan.engine.scheduler import Scheduler
@@ -21,9 +22,10 @@ from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
+from bayplan.objects.pod import Pod
 from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.state.arrays import Index
-from bayplan.testing.builders import PodBuilder, make_pod
+from bayplan.testing.builders import PodBuilder, make_node, make_pod
 from tests.engine.preemption_worlds import budget, node, preempt, preemptor, running, scheduler_of
 from tests.oracle.preemption import SmallBudget, SmallNode, SmallPod, best_nodes, victims
 
@@ -201,6 +203,103 @@ def test_kept_outcomes_follow_every_change_of_the_cluster(seed: int) -> None:
             scheduler.state.nodes.names[row] or "": tuple(info.key for info in want.victims_at(place))
             for place, row in enumerate(want.rows.tolist())
         }
+
+
+def crowded_pod(random: Random, name: str, priority: int) -> Pod:
+    """Return a pod that may want company, distance, even spreading over zones or hosts, and a port of its node."""
+    labels = {"app": random.choice("ab")}
+    builder = make_pod(name).label(**labels).req(cpu=random.choice(("0", "500m", "1"))).priority(priority)
+    document = builder.document()
+    spec = document["spec"]
+    selector = {"matchLabels": {"app": random.choice("ab")}}
+    keys = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+    for kind, chance in (("podAffinity", 0.3), ("podAntiAffinity", 0.4)):
+        if random.random() < chance:
+            term = {"topologyKey": random.choice(keys), "labelSelector": selector}
+            spec.setdefault("affinity", {})[kind] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    if random.random() < 0.5:
+        spec["topologySpreadConstraints"] = [
+            {
+                "maxSkew": random.choice((1, 2)),
+                "topologyKey": key,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": selector,
+                "minDomains": random.choice((1, 3)),
+            }
+            for key in keys
+            if random.random() < 0.6
+        ]
+    if random.random() < 0.4:
+        port = {"containerPort": 80, "hostPort": random.choice((80, 81)), "protocol": "TCP"}
+        if random.random() < 0.3:
+            port["hostIP"] = "10.0.0.1"
+        spec["containers"][0]["ports"] = [port]
+    return builder.obj()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rules_that_count_pods_find_in_lockstep_what_they_find_node_by_node(seed: int) -> None:
+    random = Random(seed)
+    names = [f"n{number:02}" for number in range(random.choice((8, 14)))]
+    made = [node(name, random.choice(("1", "2", "4"))).zone(random.choice("abc")) for name in names]
+    scheduler = scheduler_of(made if random.random() < 0.7 else [*made, make_node("bare").capacity(cpu="4")])
+    names = sorted(scheduler.state.nodes.row_of)
+    in_lockstep = found = 0
+    for step in range(60):
+        pod = crowded_pod(random, f"r{step}", random.randrange(4))
+        deleted = "2026-01-01T00:00:00Z" if random.random() < 0.1 else None
+        metadata = replace(pod.metadata, deletion_timestamp=deleted)
+        status = replace(pod.status, start_time=f"2026-01-01T00:00:{step:02}Z")
+        bound = replace(pod, metadata=metadata, status=status, spec=replace(pod.spec, node_name=random.choice(names)))
+        scheduler.handle(None, bound, step)
+        if random.random() < 0.3:
+            nominee = crowded_pod(random, f"nominee{step % 4}", random.randrange(2, 12))
+            scheduler.pods[nominee.key] = nominee
+            where = NominatingInfo(NominatingMode.OVERRIDE, random.choice(("", *names)))
+            scheduler.queue.nominate(nominee, where)
+        if random.random() < 0.1:
+            scheduler.handle(None, default_object(decode(budget({"app": "a"}, random.randrange(3)))), step)
+        vip = crowded_pod(random, f"vip{step}", random.choice((3, 9)))
+        preempt(scheduler, vip)
+        plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], vip)
+        table, supposed = VictimTable(scheduler.state), supposed_parts(plan)
+        assert table.refresh()
+        assert supposed is not None
+        rows = np.flatnonzero(scheduler.state.nodes.alive)
+        rows = rows[plan.static_feasible[rows] & ~table.shares_ports[rows]]
+        if plan.pre.status is not None or not len(rows):
+            continue
+        budgets = DisruptionBudgets(scheduler.state.catalog)
+        crowd, priority = scheduler.nominated_pods(vip), vip.spec.priority or 0
+        lockstep = Lockstep(plan, supposed, table, crowd, budgets)
+        stepped = search_in_lockstep(plan, partial(_run, lockstep, priority), rows, len(rows))
+        by_node = search_node_by_node(plan, rows, priority, crowd, budgets, len(rows))
+        assert _told(scheduler, stepped) == _told(scheduler, by_node)
+        assert stepped.rows.tolist() == by_node.rows.tolist()
+        if not len(by_node):
+            assert dict(stepped.refusals) == dict(by_node.refusals)
+        in_lockstep += supposed.needs_pods
+        found += len(by_node)
+    assert in_lockstep > 20
+    assert found > 20
+
+
+def _run(lockstep: Lockstep, priority: int, block: Index) -> Outcome:
+    return lockstep.run(block, priority)
+
+
+def test_a_port_that_two_pods_hold_is_dry_run_in_earnest() -> None:
+    def with_port(name: str, on: str, priority: int) -> Pod:
+        builder = make_pod(name).priority(priority).req(cpu="100m").host_port(80)
+        return (builder.node(on) if on else builder).obj()
+
+    names = [f"n{number}" for number in range(9)]
+    scheduler = scheduler_of([node(name) for name in names])
+    for name in names:
+        scheduler.handle(None, with_port(f"first-{name}", name, 1), 0)
+    scheduler.handle(None, with_port("second", "n4", 50), 0)
+    # The port of n4 counts as free as soon as one of both leaves: the pod that stays does not keep it.
+    assert preempt(scheduler, with_port("vip", "", 9)).candidates["n4"] == ("default/first-n4",)
 
 
 def test_the_table_of_victims_follows_pods_that_come_go_and_start() -> None:

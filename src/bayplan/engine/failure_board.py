@@ -87,8 +87,11 @@ class FailureBoard:
         parts = plan.filter_parts
         if plan.pre.node_names is not None or plan.failure is not None or not all(part.incremental for part in parts):
             return False
-        if len(crowd) and supposed_parts(plan) is None:
-            return False
+        if len(crowd):
+            supposed = supposed_parts(plan)
+            # Where verdicts depend on pods of other rows, no log tells which of them move.
+            if supposed is None or supposed.counts_pods:
+                return False
         params = tuple((part.name, plan.filter_params(part)) for part in parts)
         stamp = (params, state.node_log.end, state.usage.shape)
         rows = self._missed() if stamp == self._stamp else None
@@ -123,7 +126,8 @@ class FailureBoard:
         if len(index) <= FEW_LOOKED_UP:
             told = dict[int, tuple[int, int]]()
             if with_them is not None:
-                told = dict(zip(places.tolist(), zip(*map(np.ndarray.tolist, with_them), strict=True), strict=True))
+                numbers, codes = with_them
+                told = dict(zip(places.tolist(), zip(numbers.tolist(), codes.tolist(), strict=True), strict=True))
             own = zip(index.tolist(), first.tolist(), verdicts.tolist(), strict=True)
             for place, (row, number, verdict) in enumerate(own):
                 self._put(row, (number, verdict), told.get(place, (-1, 0)))

@@ -7,7 +7,8 @@ and one that they would crowd out must not take their place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,76 +18,120 @@ from bayplan.engine.part import FilterPart
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import FilterPlugin, Plugin, Reads
 from bayplan.state.arrays import SMALL, Codes, Index, largest_amount
+from bayplan.state.cluster_state import ClusterState
 from bayplan.state.hypothetical import HypotheticalRow, HypotheticalRows
 from bayplan.state.pod_info import PodInfo
+from bayplan.state.supposed_pods import SupposedPods
 
 FEW_SUPPOSED = 3
 """Up to here plain Python numbers beat arrays."""
 
 
-def supposed_parts(plan: Plan) -> list[tuple[int, FilterPart]] | None:
-    """Return the filter parts that usage can change, with their numbers; None where some rule needs a true trial.
+@dataclass(frozen=True, slots=True)
+class SupposedParts:
+    """The filter parts of a plan that supposed pods can change the verdicts of, all of which can be asked about them.
 
-    A rule can be asked about supposed usage if it looks at rows through its view alone (as scalar rules do), reads nothing but
-    nodes and usage, and has params that don't count pods.
+    Attributes:
+        parts: with their numbers.
+        counts_pods: whether verdicts about a row may depend on pods of other rows, by counts.
+        reads_ports: whether ports are looked at.
     """
-    parts = []
+
+    parts: Sequence[tuple[int, FilterPart]]
+    counts_pods: bool
+    reads_ports: bool
+
+    @property
+    def needs_pods(self) -> bool:
+        """Return whether it takes more than usage to answer."""
+        return self.counts_pods or self.reads_ports
+
+
+def supposed_parts(plan: Plan) -> SupposedParts | None:
+    """Return the filter parts that supposed pods can change; None where some rule needs a true trial.
+
+    A rule can be asked about supposed pods if it looks at rows through its view alone (as scalar rules do) and reads nothing but
+    nodes, usage and ports; one whose params count pods, if it says what they would be (`FilterPlugin.filter_supposing`).
+    """
+    parts, counts_pods, reads_ports = list[tuple[int, FilterPart]](), False, False
     for number, part in enumerate(plan.filter_parts):
-        counts_pods, can_suppose = _traits(part.plugin)
-        if counts_pods:
+        traits = _traits(part.plugin)
+        if traits.observes or (traits.counts_pods and not traits.can_suppose_counts):
             return None
         if not part.static:
-            if not can_suppose:
+            if not traits.can_suppose:
                 return None
             parts.append((number, part))
-    return parts
+            counts_pods |= traits.counts_pods
+            reads_ports |= traits.reads_ports
+    return SupposedParts(parts, counts_pods, reads_ports)
 
 
-def _traits(plugin: FilterPlugin[Any]) -> tuple[bool, bool]:
-    """Return whether params of such a plugin may change with pods, and whether it can be asked about supposed usage."""
+class _Traits(NamedTuple):
+    """What a class of plugins says of itself.
+
+    Attributes:
+        observes: its params may change with whatever it observes. counts_pods: they count pods.
+        can_suppose: it looks at rows through its view. can_suppose_counts: also where its params count pods.
+        reads_ports: it looks at ports, too.
+    """
+
+    observes: bool
+    counts_pods: bool
+    can_suppose: bool
+    can_suppose_counts: bool
+    reads_ports: bool
+
+
+def _traits(plugin: FilterPlugin[Any]) -> _Traits:
     kind = type(plugin)
     known = _TRAITS.get(kind)
     if known is None:
-        counts_pods = kind.params_after_changes is not FilterPlugin.params_after_changes
-        counts_pods |= kind.observe is not Plugin.observe
-        known = _TRAITS[kind] = (counts_pods, kind.scalar and not kind.reads & (Reads.OBJECTS | Reads.PORTS))
+        known = _TRAITS[kind] = _Traits(
+            kind.observe is not Plugin.observe,
+            kind.params_after_changes is not FilterPlugin.params_after_changes,
+            kind.scalar and not kind.reads & Reads.OBJECTS,
+            kind.filter_supposing is not FilterPlugin.filter_supposing,
+            bool(kind.reads & Reads.PORTS),
+        )
     return known
 
 
-_TRAITS: dict[type, tuple[bool, bool]] = {}
+_TRAITS: dict[type, _Traits] = {}
 """By class: what they say of a class never changes."""
 
 
-def filter_supposing(
-    plan: Plan, rows: HypotheticalRows, parts: Sequence[tuple[int, FilterPart]]
-) -> tuple[Index, Codes]:
-    """Return per row the number of the first filter that fails on supposed usage (-1: none), and its verdict (uint16).
+def filter_supposing(plan: Plan, rows: HypotheticalRows, supposed: SupposedParts) -> tuple[Index, Codes]:
+    """Return per row the number of the first filter that fails on supposed rows (-1: none), and its verdict (uint16).
 
-    `parts` are those of `supposed_parts`; the others are as the plan has them.
+    `supposed` is that of the plan; other filters are as the plan has them.
     """
     index = rows.row_numbers()
     first = np.full(len(index), -1, dtype=np.intp)
     verdicts = np.zeros(len(index), dtype=np.uint16)
-    if len(index) <= FEW_SUPPOSED and plan.state.small and largest_amount(rows.usage.ravel()) < SMALL:
+    few = len(index) <= FEW_SUPPOSED and not supposed.needs_pods
+    if few and plan.state.small and largest_amount(rows.usage.ravel()) < SMALL:
         columns = rows.usage.T.tolist()
         view = HypotheticalRow(plan.state)
         for place, row in enumerate(index.tolist()):
             view.number, view.usage = row, columns[place]
-            first[place], verdicts[place] = _filter_one_supposing(plan, view, parts)
+            first[place], verdicts[place] = _filter_one_supposing(plan, view, supposed.parts)
         return first, verdicts
     if plan.all_pass_static(index):
-        numbered = parts
+        numbered = supposed.parts
     else:
         numbered = list(enumerate(plan.filter_parts))
     for number, part in numbered:
-        if part.static:
-            codes = part.values[index]
-        else:
-            codes = part.plugin.filter(part.spec, plan.filter_params(part), rows)
+        codes = part.values[index] if part.static else verdicts_supposing(plan, part, rows)
         fresh = (codes != 0) & (first < 0)
         first[fresh] = number
         verdicts[fresh] = codes[fresh]
     return first, verdicts
+
+
+def verdicts_supposing(plan: Plan, part: FilterPart, rows: HypotheticalRows) -> Codes:
+    """Return the verdicts of one filter on supposed rows (uint16)."""
+    return part.plugin.filter_supposing(part.spec, plan.filter_params(part), rows)
 
 
 def _filter_one_supposing(
@@ -108,16 +153,22 @@ def filter_with_nominated_pods(plan: Plan, crowd: Crowd, index: Index) -> tuple[
 
     The run without them is the plan's own. `index` must be rows of the crowd.
     """
-    parts = supposed_parts(plan)
+    supposed = supposed_parts(plan)
     state = plan.state
-    if parts is not None:
+    if supposed is not None:
         _, extra = crowd.extra_at(index)
-        return filter_supposing(plan, HypotheticalRows(state, index, state.usage[:, index] + extra), parts)
+        pods = SupposedPods(state, index, nominated_pods_at(crowd, index, state)) if supposed.needs_pods else None
+        return filter_supposing(plan, HypotheticalRows(state, index, state.usage[:, index] + extra, pods), supposed)
     first = np.full(len(index), -1, dtype=np.intp)
     verdicts = np.zeros(len(index), dtype=np.uint16)
     for place, row in enumerate(index.tolist()):
         first[place], verdicts[place] = filter_row_with(plan, row, crowd.pods_at(row))
     return first, verdicts
+
+
+def nominated_pods_at(crowd: Crowd, index: Index, state: ClusterState) -> list[list[PodInfo]]:
+    """Return per row (intp) the nominated pods that are not on a node already."""
+    return [[info for info in crowd.pods_at(row) if info.key not in state.pods] for row in index.tolist()]
 
 
 def filter_row_with(plan: Plan, row: int, pods: Sequence[PodInfo]) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.hypothetical import HypotheticalRows
 from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
 
@@ -230,6 +231,15 @@ class FilterPlugin(Plugin[S]):
         whose params count pods override it. What PreFilter decided once, to skip or to reject, stays decided.
         """
         return params
+
+    def filter_supposing(self, spec: S, params: Params | None, rows: HypotheticalRows) -> Codes:
+        """Return the verdicts of rows each of which is looked at as if it alone held other pods than it does.
+
+        What `filter` would give with the params of `params_after_changes`, in a cluster where that one row is as `rows` says
+        (`HypotheticalRows.count_change`). Only plugins whose params count pods need override it; those that don't are asked in
+        true trials, node by node.
+        """
+        return self.filter(spec, params, rows)
 
 
 class PostFilterPlugin(Plugin[S]):

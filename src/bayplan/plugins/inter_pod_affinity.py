@@ -33,6 +33,7 @@ from bayplan.state.affinity_terms import AffinityTerm, PodTerms, TermKind, pod_t
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Counter, DomainTable
+from bayplan.state.hypothetical import HypotheticalRows
 from bayplan.state.pod_info import PodClass
 from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
@@ -172,6 +173,26 @@ class InterPodAffinity(
         dislikes = rows.everywhere(False)
         for key, table in _tables_of(existing):
             dislikes = dislikes | _has_some(key, table, rows)
+        verdict = rows.where(dislikes, EXISTING_ANTI_AFFINITY, 0)
+        verdict = rows.where(disliked, ANTI_AFFINITY, verdict)
+        return rows.codes(rows.where(wrong, AFFINITY, verdict))
+
+    def filter_supposing(self, spec: InterPodAffinitySpec, params: Params | None, rows: HypotheticalRows) -> Codes:
+        """Return the verdicts of rows with the counts of their domains as they would be if pods on the row were as supposed."""
+        if params is None:
+            return rows.codes(rows.fill(STATE_MISSING))
+        cluster = rows.state
+        tables, end = self._tables(spec, cluster), cluster.node_log.end
+        lacks_pods = lacks_key = rows.everywhere(False)
+        alone = rows.everywhere(tables.matches_itself)
+        for key, table in tables.all_required:
+            has_key, change = rows.has_label(key), rows.count_change(table.counter)
+            sums = table.sums(end)
+            alone = alone & (int(sums.sum()) + has_key * change == 0)
+            lacks_key = lacks_key | (rows.label(key) < 0)
+            lacks_pods = lacks_pods | (has_key * (sums[rows.label(key)] + change) <= 0)
+        wrong = np.where(alone, lacks_key, lacks_pods)
+        disliked, dislikes = (_has_some_supposing(each, rows) for each in (tables.anti, tables.required_of_others))
         verdict = rows.where(dislikes, EXISTING_ANTI_AFFINITY, 0)
         verdict = rows.where(disliked, ANTI_AFFINITY, verdict)
         return rows.codes(rows.where(wrong, AFFINITY, verdict))
@@ -388,6 +409,15 @@ def _positive(sums: Sequence[tuple[str, DomainTable]], cluster: ClusterState) ->
 
 def _has_some(key: str, table: bytes | Counter, rows: Rows) -> Bools:
     return rows.looked_up(table, rows.label(key)) if isinstance(table, bytes) else rows.counts(table) > 0
+
+
+def _has_some_supposing(sums: Sequence[tuple[str, DomainTable]], rows: HypotheticalRows) -> Bools:
+    """Return in which rows' domains some of the counted pods would be."""
+    found, end = rows.everywhere(False), rows.state.node_log.end
+    for key, table in sums:
+        counts = table.sums(end)[rows.label(key)] + rows.count_change(table.counter)
+        found = found | (rows.has_label(key) & (counts > 0))
+    return found
 
 
 def _has_none(key: str, table: bytes | Counter, rows: Rows) -> Bools:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -30,9 +31,11 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_required_node_affinity, find_untolerated_taint
 from bayplan.plugins.pod_topology_spread_hints import PodTopologySpreadHints
 from bayplan.plugins.spread_constraints import HARD, HOSTNAME, SOFT, SpreadConstraint, SpreadConstraints
+from bayplan.plugins.spread_tables import ConstraintTable, SpreadTables, smallest_with
 from bayplan.state.arrays import Bools, Codes, Floats, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.counters import Counter, DomainTable, Eligibility
+from bayplan.state.counters import Counter, Eligibility
+from bayplan.state.hypothetical import HypotheticalRows
 from bayplan.state.node_matching import required_node_affinity_matches
 from bayplan.state.pod_info import PodClass
 from bayplan.state.row_classes import Column
@@ -47,56 +50,6 @@ NO_LABEL = 2 | UNRESOLVABLE_BIT
 STATE_MISSING = 4 | ERROR_BIT
 
 REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
-
-
-@dataclass
-class ConstraintTable:
-    """A constraint with its counts.
-
-    Attributes:
-        constraint: what is counted for. matches_itself: whether the pod will count, too.
-        counter: pods per row. sums: per domain, over eligible nodes. smallest: where nodes are domains of their own.
-        others: pods that upstream does not count at first, but counts when they come or go during a dry run: terminating ones,
-            and all where the selector is empty. others_before: their sums at PreFilter, where there were any.
-    """
-
-    constraint: SpreadConstraint
-    matches_itself: bool
-    counter: Counter
-    sums: DomainTable
-    others: DomainTable
-    eligibility: Eligibility
-    smallest: SmallestCount
-    others_before: Ints | None = None
-    _node_position: int = -1
-    _domains: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-
-    def domains(self, node_position: int, cluster: ClusterState) -> Bools:
-        """Return which domains have an eligible node: bool[values of the key + 1]; `node_position` as for the mask."""
-        if node_position != self._node_position:
-            column = cluster.nodes.label_column(self.constraint.topology_key)
-            codes = column.codes[: cluster.nodes.count][self.eligibility.mask(node_position)]
-            self._domains = np.zeros(len(column.values) + 1, dtype=np.bool_)
-            self._domains[codes] = True
-            self._node_position = node_position
-        return self._domains
-
-
-class SpreadTables:
-    """The tables of one spec; made anew when services or workloads changed that default constraints come from."""
-
-    def __init__(self) -> None:
-        self.version: tuple[int, ...] | None = None
-        self.hard: list[ConstraintTable] = []
-        self.soft: list[ConstraintTable] = []
-        self.hard_error = ""
-        self.soft_error = ""
-        # Per soft constraint what a counted pod weighs, by the nodes and who of them is feasible.
-        self.weights_key: tuple[int, bytes] = (-1, b"")
-        self.weights: tuple[float, ...] = ()
-        # Whether every node has all keys of soft constraints, as of a position of the log of nodes.
-        self.complete_at = -1
-        self.complete = False
 
 
 @dataclass(frozen=True)
@@ -170,51 +123,47 @@ class PodTopologySpread(
             return error(f"get constraints from pod: {tables.hard_error}")
         if not tables.hard:
             return SKIP
-        end = cluster.node_log.end
-        for entry in tables.hard:
-            entry.others_before = None
-            if entry.others.counter.total:
-                others = entry.others.sums(end)
-                entry.others_before = others.copy() if others.any() else None
-        return PreFilterResult(self._too_full(tables, cluster, changed=False))
+        return PreFilterResult(self._too_full(tables, cluster))
 
     def params_after_changes(
         self, spec: PodTopologySpreadSpec, params: Params | None, cluster: ClusterState
     ) -> Params | None:
         """Count again."""
-        return None if params is None else self._too_full(self._tables(spec, cluster), cluster, changed=True)
+        return None if params is None else self._too_full(self._tables(spec, cluster), cluster, params)
 
-    def _too_full(self, tables: SpreadTables, cluster: ClusterState, *, changed: bool) -> Params:
-        """Return per hard constraint its key and, as bytes of bools, which domains one more pod would make uneven.
+    def _too_full(self, tables: SpreadTables, cluster: ClusterState, before: Params | None = None) -> Params:
+        """Return per hard constraint its key, what tells where one more pod would make it uneven, and what was not counted.
 
-        Where nodes are domains of their own and nothing `changed`, what each counts decides: the counter, how many pods a node may
-        have already, and as bytes of bools which nodes count (empty: all).
+        The second are bools by domain, as bytes; or, where nodes are domains of their own, the counter, how many pods a node may
+        have already, and as bytes of bools which nodes count (empty: all). The third are sums of `ConstraintTable.others`, as
+        bytes (empty: there were none). `before` is what this returned at PreFilter, where pods came or went since.
         """
         end = cluster.node_log.end
         found: list[Hashable] = []
-        for entry in tables.hard:
-            constraint = entry.constraint
-            itself = int(entry.matches_itself)
-            if not changed and cluster.nodes.coverage(constraint.topology_key, end).distinct:
+        for number, entry in enumerate(tables.hard):
+            constraint, itself = entry.constraint, int(entry.matches_itself)
+            uncounted = entry.others.sums(end).tobytes() if entry.others.counter.total else b""
+            if before is None and cluster.nodes.coverage(constraint.topology_key, end).distinct:
                 smallest, nodes = entry.smallest.now(end)
                 if nodes < constraint.min_domains:
                     smallest = 0
                 most = constraint.max_skew + smallest - itself
                 eligible = b"" if nodes == len(cluster.nodes) else entry.eligibility.flags(end)
-                found.append((constraint.topology_key, entry.counter, most, eligible))
+                found.append((constraint.topology_key, (entry.counter, most, eligible), uncounted))
                 continue
-            exists = entry.domains(end, cluster)
-            sums = entry.sums.sums(end)
-            if changed:
-                others = entry.others.sums(end)
-                sums = sums + (others if entry.others_before is None else others - entry.others_before)
+            exists, sums = entry.domains(end, cluster), entry.sums.sums(end)
+            if before is not None:
+                sums = sums + entry.others.sums(end)
+                uncounted = _item(before[number])[2]
+                if uncounted:
+                    sums -= np.frombuffer(uncounted, dtype=np.int64)
             counts = sums[exists]
             smallest = counts.item(counts.argmin()) if len(counts) else NO_NODE
             if len(counts) < constraint.min_domains:
                 smallest = 0
             # In domains that don't exist no pod counts.
             uneven = sums * exists > constraint.max_skew + smallest - itself
-            found.append((constraint.topology_key, uneven.tobytes()))
+            found.append((constraint.topology_key, uneven.tobytes(), uncounted))
         return tuple(found)
 
     def filter(self, spec: PodTopologySpreadSpec, params: Params | None, rows: Rows) -> Codes:
@@ -223,14 +172,13 @@ class PodTopologySpread(
             return rows.codes(rows.fill(STATE_MISSING))
         verdict = rows.fill(0)
         for item in reversed(params):
-            assert isinstance(item, tuple)
-            if len(item) == 2:
-                key, full = item
+            key, full, _ = _item(item)
+            if isinstance(full, bytes):
                 domain = rows.label(key)
                 verdict = rows.where(rows.looked_up(full, domain), UNEVEN, verdict)
                 verdict = rows.where(domain < 0, NO_LABEL, verdict)
                 continue
-            _, counter, most, eligible = item
+            counter, most, eligible = full
             uneven = rows.counts(counter) > most
             if eligible:
                 # Nodes that don't count have no pods that do.
@@ -238,20 +186,39 @@ class PodTopologySpread(
             verdict = rows.where(uneven if most >= 0 else rows.everywhere(True), UNEVEN, verdict)
         return rows.codes(verdict)
 
+    def filter_supposing(self, spec: PodTopologySpreadSpec, params: Params | None, rows: HypotheticalRows) -> Codes:
+        """Return the verdicts of rows with the counts of their domains as they would be if pods on the row were as supposed."""
+        if params is None:
+            return rows.codes(rows.fill(STATE_MISSING))
+        cluster = rows.state
+        end = cluster.node_log.end
+        verdict = rows.fill(0)
+        for entry in reversed(self._tables(spec, cluster).hard):
+            constraint, domain = entry.constraint, rows.label(entry.constraint.topology_key)
+            exists, sums = entry.domains(end, cluster), entry.sums.sums(end)
+            change = rows.count_change(entry.counter) + rows.count_change(entry.others.counter)
+            counts = (sums * exists)[domain] + change * entry.eligibility.mask(end)[rows.row_numbers()]
+            smallest = smallest_with(sums, exists, domain, counts)
+            if np.count_nonzero(exists) < constraint.min_domains:
+                smallest = rows.fill(0)
+            uneven = counts + int(entry.matches_itself) - smallest > constraint.max_skew
+            verdict = rows.where(domain < 0, NO_LABEL, rows.where(uneven, UNEVEN, verdict))
+        return rows.codes(verdict)
+
     def filter_columns(
         self, spec: PodTopologySpreadSpec, params: Params, cluster: ClusterState
     ) -> Sequence[Column] | None:
         """Return the topology keys and the counters, unless single nodes tell all, or it takes more to tell who counts."""
-        columns: list[Column] = []
+        columns: dict[Column, None] = {}
         for item in params:
-            assert isinstance(item, tuple)
-            if len(item) == 2:
-                columns.append(item[0])
-            elif item[3]:
+            key, full, _ = _item(item)
+            if isinstance(full, bytes):
+                columns[key] = None
+            elif full[2]:
                 return None
             else:
-                columns.append(item[1])
-        return list(dict.fromkeys(columns)) if any(isinstance(column, str) for column in columns) else None
+                columns[full[0]] = None
+        return list(columns) if any(isinstance(column, str) for column in columns) else None
 
     def reasons(self, spec: PodTopologySpreadSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the text of an objection."""
@@ -507,3 +474,13 @@ class PodTopologySpread(
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register pods that come, go, change labels or tolerations, and nodes that come, go, change labels or taints."""
         return self._hints.events()
+
+
+Item: TypeAlias = tuple[str, bytes | tuple[Counter, int, bytes], bytes]
+"""What `_too_full` says of one constraint."""
+
+
+def _item(item: Hashable) -> Item:
+    assert isinstance(item, tuple)
+    key, full, uncounted = item
+    return key, full, uncounted

@@ -6,28 +6,33 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.objects.requests import HostPort
 from bayplan.state.arrays import Bools, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.counters import Counter
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT
+from bayplan.state.supposed_pods import SupposedPods
 from bayplan.state.views import NON_ZERO_CPU_MEMORY, REQUESTED_CPU_MEMORY, Row, Rows
 
 
 class HypotheticalRows(Rows):
     """Rows of an index with usage that is not the cluster's own.
 
-    Only what pods take is supposed (`Reads.USAGE`); all else is as it is.
+    Only what pods take is supposed (`Reads.USAGE`), and with `pods` which ports they hold (`Reads.PORTS`); all else is as it is.
 
     Args:
         state: the cluster.
         index: intp row numbers.
         usage: int64[3 + resources, rows], columns of the usage matrix. May be changed while the view is in use.
+        pods: the pods that it is of; None where nobody asks for more than usage.
     """
 
-    __slots__ = ("_allocatable", "_allowed_pods", "usage")
+    __slots__ = ("_allocatable", "_allowed_pods", "pods", "usage")
 
-    def __init__(self, state: ClusterState, index: Index, usage: Ints) -> None:
+    def __init__(self, state: ClusterState, index: Index, usage: Ints, pods: SupposedPods | None = None) -> None:
         super().__init__(state, index)
         self.usage = usage
+        self.pods = pods
         self._allocatable: dict[int, Ints] = {}
         self._allowed_pods: Ints | None = None
 
@@ -65,6 +70,15 @@ class HypotheticalRows(Rows):
     def cpu_memory_hundredfold(self) -> Floats:
         """Return 100 times what the supposed requests for scoring leave."""
         return 100.0 * (self.cpu_memory_divisors() - self.usage[NON_ZERO_CPU_MEMORY])
+
+    def count_change(self, counter: Counter) -> Ints:
+        """Return by how much each row's own count of a counter is supposed to be another one than it is."""
+        assert self.pods is not None
+        return self.pods.count_change(counter)
+
+    def host_port_conflicts(self, wanted: HostPort) -> Bools:
+        """Return on which rows a port collides with one that is supposed to be in use."""
+        return super().host_port_conflicts(wanted) if self.pods is None else self.pods.host_port_conflicts(wanted)
 
     def crowded(self) -> Bools:
         """Return which nodes have as many pods as they allow."""

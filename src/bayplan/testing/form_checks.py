@@ -9,6 +9,7 @@ import numpy as np
 from bayplan.framework.plugin import FilterPlugin, Plugin, Reads, ScorePlugin
 from bayplan.objects.pod import Pod
 from bayplan.state.hypothetical import HypotheticalRows
+from bayplan.state.supposed_pods import PodKinds, SupposedPods
 from bayplan.state.views import GatheredRows, Rows
 from bayplan.testing.plugin_subject import Make, PluginFault, Subject
 from bayplan.testing.worlds import World, typed
@@ -86,6 +87,33 @@ def supposed_usage_is_read_through_the_view(make: Make, world: World) -> None:
                 f"filter() of {subject.name(row)} with all pods gone: it says {subject.told(params, want)}, but "
                 f"{subject.told(params, got)} where that is only supposed; a scalar rule must read usage from `rows`, "
                 "never from `rows.state`"
+            )
+
+
+def supposed_pods_are_counted_as_if_gone(make: Make, world: World) -> None:
+    """A plugin whose params count pods, asked about supposed ones, answers as if the pods of a row were really gone."""
+    subject = make(world)
+    plugin, kind = subject.plugin, type(subject.plugin)
+    params = subject.filter_params() if subject.filters else None
+    if params is None or kind.filter_supposing is FilterPlugin.filter_supposing:
+        return
+    state, kinds = subject.state, PodKinds()
+    for row in subject.rows:
+        index = np.array([row], dtype=np.intp)
+        numbers = [[kinds.number(info)] for info in state.pods_on[row].values()]
+        present = np.array(numbers, dtype=np.intp).reshape(-1, 1)
+        pods = SupposedPods(state, index, None, kinds, present, np.ones(present.shape, dtype=np.bool_))
+        view = HypotheticalRows(state, index, np.zeros_like(state.usage[:, index]), pods)
+        got = int(plugin.filter_supposing(subject.spec, params, view)[0])
+        with state.trial():
+            for key in list(state.pods_on[row]):
+                state.remove_pod(key)
+            counted = plugin.params_after_changes(subject.spec, params, state)
+            want = int(plugin.filter(subject.spec, counted, Rows(state, index))[0])
+        if got != want:
+            raise PluginFault(
+                f"filter_supposing() of {subject.name(row)} without its pods says {subject.told(params, got)}, and "
+                f"{subject.told(params, want)} once they are gone"
             )
 
 

@@ -24,6 +24,7 @@ from bayplan.testing.form_checks import (
     filter_answers_alike_in_every_form,
     score_answers_alike_in_every_form,
     several_specs_at_once_are_answered_alike,
+    supposed_pods_are_counted_as_if_gone,
     supposed_usage_is_read_through_the_view,
 )
 from bayplan.testing.plugin_subject import Make, PluginFault, Subject, skips
@@ -385,6 +386,7 @@ CHECKS: tuple[Check, ...] = (
     what_is_not_declared_has_no_influence,
     pods_that_look_alike_are_treated_alike,
     supposed_usage_is_read_through_the_view,
+    supposed_pods_are_counted_as_if_gone,
     hints_answer,
 )
 """In this order: what an earlier one finds may be why a later one fails."""

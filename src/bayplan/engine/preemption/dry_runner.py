@@ -115,13 +115,19 @@ class DryRunner:
         info = PodInfo(pod.key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
         self._nominated.expect(pod, info)
         # A table of all pods pays from some nodes on.
-        parts = supposed_parts(plan) if len(rows) >= FEW_NODES else None
-        if parts is not None and self._table.refresh():
-            lockstep = Lockstep(plan, parts, self._table, crowd, budgets)
-            kept = self._kept_for(plan, priority)
-            kept.follow(lockstep, budgets, self._nominated.row_of(pod))
-            return self._search(plan, kept, rows, wanted)
-        return search_node_by_node(plan, rows, priority, crowd, budgets, wanted)
+        supposed = supposed_parts(plan) if len(rows) >= FEW_NODES else None
+        if supposed is None or not self._table.refresh():
+            return search_node_by_node(plan, rows, priority, crowd, budgets, wanted)
+        if supposed.reads_ports and self._table.shares_ports[rows].any():
+            # A port that two pods hold is free when one of them leaves: for that they must be taken off in earnest.
+            return search_node_by_node(plan, rows, priority, crowd, budgets, wanted)
+        lockstep = Lockstep(plan, supposed, self._table, crowd, budgets)
+        if supposed.counts_pods:
+            # What is found on a row depends on pods of others.
+            return search_in_lockstep(plan, lambda block: lockstep.run(block, priority), rows, wanted)
+        kept = self._kept_for(plan, priority)
+        kept.follow(lockstep, budgets, self._nominated.row_of(pod))
+        return self._search(plan, kept, rows, wanted)
 
     @staticmethod
     def _search(plan: Plan, kept: KeptOutcomes, rows: Index, wanted: int) -> Shortlist:

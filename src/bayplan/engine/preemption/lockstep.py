@@ -1,6 +1,6 @@
 """Dry-run preemption on many nodes at once: one array step takes the n-th victim of every node off, or puts it back.
 
-Only for plans whose filters can be asked about supposed usage; it gives what `victims_on_node` gives, row by row.
+Only for plans whose filters can be asked about supposed pods; it gives what `victims_on_node` gives, row by row.
 """
 
 from __future__ import annotations
@@ -11,15 +11,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayplan.engine.nominated_pods import Crowd
-from bayplan.engine.part import FilterPart
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.victim_table import VictimTable
-from bayplan.engine.supposing import FEW_SUPPOSED, filter_supposing
+from bayplan.engine.supposing import (
+    FEW_SUPPOSED,
+    SupposedParts,
+    filter_supposing,
+    nominated_pods_at,
+    verdicts_supposing,
+)
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import PRIORITY_OFFSET, Shortlist
 from bayplan.state.arrays import Bools, Codes, Index, Ints
+from bayplan.state.cluster_state import ClusterState
 from bayplan.state.hypothetical import HypotheticalRows
 from bayplan.state.pod_info import PodInfo
+from bayplan.state.supposed_pods import SupposedPods
 
 NO_VICTIMS_AT_ALL = -2
 STILL_FITS = -3
@@ -51,7 +58,7 @@ class Lockstep:
 
     Args:
         plan: of the pod that preempts.
-        parts: its filters that usage can change (`supposed_parts`).
+        supposed: its filters that pods can change (`supposed_parts`).
         table: the pods of the nodes, up to date.
         crowd: the nominated pods that count.
         budgets: the disruption budgets.
@@ -60,13 +67,13 @@ class Lockstep:
     def __init__(
         self,
         plan: Plan,
-        parts: Sequence[tuple[int, FilterPart]],
+        supposed: SupposedParts,
         table: VictimTable,
         crowd: Crowd,
         budgets: DisruptionBudgets,
     ) -> None:
         self._plan = plan
-        self._parts = parts
+        self._supposed = supposed
         self._table = table
         self._crowd = crowd
         self._budgets = budgets
@@ -80,13 +87,13 @@ class Lockstep:
         potential = (table.priorities[:, rows] < priority).sum(axis=0)
         places = potential.nonzero()[0]
         if len(places):
-            usage = self._without_victims(rows[places], potential[places])
-            first[places], verdicts[places] = self._failures(rows[places], usage)
+            trial = self._without_victims(rows[places], potential[places])
+            first[places], verdicts[places] = self._failures(trial)
             fits = first[places] == -1
-            places, usage = places[fits], usage[:, fits]
+            places = places[fits]
         if not len(places):
             return Outcome(self._shortlist(rows[:0], _NO_MASK, _NO_COUNTS), places, np.arange(count), first, verdicts)
-        victims, violations = self._spare(rows[places], potential[places], usage)
+        victims, violations = self._spare(trial.at(fits), potential[places])
         some = victims.any(axis=0)
         if not some.all():
             first[places[~some]] = STILL_FITS
@@ -95,40 +102,54 @@ class Lockstep:
         shortlist = self._shortlist(rows[places], victims, violations)
         return Outcome(shortlist, places, refused, first[refused], verdicts[refused], victims)
 
-    def _without_victims(self, rows: Index, potential: Ints) -> Ints:
-        """Return int64[3 + resources, rows]: what is taken there once all potential victims are gone."""
-        table = self._table
-        usage = self._plan.state.usage[:, rows]
+    def _without_victims(self, rows: Index, potential: Ints) -> _Trial:
+        """Return rows from which all potential victims are gone."""
+        table, state = self._table, self._plan.state
+        usage = state.usage[:, rows]
         for slot in range(int(potential.max())):
             numbers = table.footprints[slot, rows]
             numbers[potential <= slot] = 0
             usage -= table.amounts[:, numbers]
-        return usage
+        if not self._supposed.needs_pods:
+            return _Trial(state, rows, usage, None, None)
+        gone = np.arange(len(table.kinds), dtype=np.int64).reshape(-1, 1) < potential
+        pods = SupposedPods(state, rows, None, table.pod_kinds, table.kinds[:, rows], gone)
+        return _Trial(state, rows, usage, pods, gone)
 
-    def _failures(self, rows: Index, usage: Ints) -> tuple[Index, Codes]:
+    def _failures(self, trial: _Trial) -> tuple[Index, Codes]:
         """Return the first failing filter (-1: none) and its verdict: with nominated pods, then without."""
-        state = self._plan.state
-        first, verdicts = filter_supposing(self._plan, HypotheticalRows(state, rows, usage), self._parts)
-        if len(self._crowd):
-            places, extra = self._crowd.extra_at(rows)
-            if len(places):
-                crowded = HypotheticalRows(state, rows[places], usage[:, places] + extra)
-                with_them, their_verdicts = filter_supposing(self._plan, crowded, self._parts)
-                fail = with_them >= 0
-                first[places[fail]], verdicts[places[fail]] = with_them[fail], their_verdicts[fail]
+        first, verdicts = filter_supposing(self._plan, trial.view(), self._supposed)
+        places, crowded = self._with_crowd(trial)
+        if crowded is not None:
+            with_them, their_verdicts = filter_supposing(self._plan, crowded, self._supposed)
+            fail = with_them >= 0
+            first[places[fail]], verdicts[places[fail]] = with_them[fail], their_verdicts[fail]
         return first, verdicts
 
-    def _spare(self, rows: Index, potential: Ints, usage: Ints) -> tuple[Bools, Ints]:
+    def _with_crowd(self, trial: _Trial) -> tuple[Index, HypotheticalRows | None]:
+        """Return the places of rows where nominated pods count, and these rows as if these ran there; None without any."""
+        if not len(self._crowd):
+            return _NO_PLACES, None
+        places, extra = self._crowd.extra_at(trial.rows)
+        if not len(places):
+            return places, None
+        rows, pods = trial.rows[places], trial.pods
+        if pods is not None:
+            pods = pods.at(places, nominated_pods_at(self._crowd, rows, trial.state))
+        return places, HypotheticalRows(trial.state, rows, trial.usage[:, places] + extra, pods)
+
+    def _spare(self, trial: _Trial, potential: Ints) -> tuple[Bools, Ints]:
         """Put potential victims back one by one where the pod still fits.
 
         Returns:
             bool[slots, rows], who must go; int64[rows], how many of them a budget protects.
         """
-        table = self._table
+        table, rows = self._table, trial.rows
         steps = int(potential.max())
         victims = np.zeros((steps, len(rows)), dtype=np.bool_)
         violations = np.zeros(len(rows), dtype=np.int64)
         order, guarded = self._order(rows, potential, steps)
+        everywhere = np.arange(len(rows))
         for step in range(steps):
             slots = order[step]
             present = slots >= 0
@@ -136,33 +157,35 @@ class Lockstep:
             if not present.all():
                 numbers[~present] = 0
             amounts = table.amounts[:, numbers]
-            usage += amounts
-            crowded = self._fails(rows, usage) & present
+            trial.usage += amounts
+            if trial.gone is not None:
+                trial.gone[slots[present], everywhere[present]] = False
+            crowded = self._fails(trial) & present
             if crowded.any():
                 places = crowded.nonzero()[0]
-                usage[:, places] -= amounts[:, places]
+                trial.usage[:, places] -= amounts[:, places]
+                if trial.gone is not None:
+                    trial.gone[slots[places], places] = True
                 victims[slots[places], places] = True
                 if guarded is not None:
                     violations[places] += step < guarded[places]
         return victims, violations
 
-    def _fails(self, rows: Index, usage: Ints) -> Bools:
+    def _fails(self, trial: _Trial) -> Bools:
         """Return on which rows some filter fails, with nominated pods or without."""
-        failing = self._fails_as_it_is(rows, usage)
-        if len(self._crowd):
-            places, extra = self._crowd.extra_at(rows)
-            if len(places):
-                failing[places] |= self._fails_as_it_is(rows[places], usage[:, places] + extra)
+        failing = self._fails_as_it_is(trial.view())
+        places, crowded = self._with_crowd(trial)
+        if crowded is not None:
+            failing[places] |= self._fails_as_it_is(crowded)
         return failing
 
-    def _fails_as_it_is(self, rows: Index, usage: Ints) -> Bools:
-        # Rows that fail a filter which usage can't change are not here any more.
-        view = HypotheticalRows(self._plan.state, rows, usage)
-        if len(rows) <= FEW_SUPPOSED:
-            return filter_supposing(self._plan, view, self._parts)[0] >= 0
-        failing = np.zeros(len(rows), dtype=np.bool_)
-        for _, part in self._parts:
-            failing |= part.plugin.filter(part.spec, self._plan.filter_params(part), view) != 0
+    def _fails_as_it_is(self, view: HypotheticalRows) -> Bools:
+        # Rows that fail a filter which pods can't change are not here any more.
+        if len(view) <= FEW_SUPPOSED:
+            return filter_supposing(self._plan, view, self._supposed)[0] >= 0
+        failing = np.zeros(len(view), dtype=np.bool_)
+        for _, part in self._supposed.parts:
+            failing |= verdicts_supposing(self._plan, part, view) != 0
         return failing
 
     def _order(self, rows: Index, potential: Ints, steps: int) -> tuple[Index, Ints | None]:
@@ -214,6 +237,38 @@ class Lockstep:
         )
 
 
+class _Trial:
+    """Rows as they are in the course of a dry run.
+
+    Attributes:
+        usage: int64[3 + resources, rows], what is taken.
+        pods, gone: who is not there, bool[slots, rows], and a view of that; None where only usage is asked about.
+    """
+
+    __slots__ = ("gone", "pods", "rows", "state", "usage")
+
+    def __init__(
+        self, state: ClusterState, rows: Index, usage: Ints, pods: SupposedPods | None, gone: Bools | None
+    ) -> None:
+        self.state = state
+        self.rows = rows
+        self.usage = usage
+        self.pods = pods
+        self.gone = gone
+
+    def view(self) -> HypotheticalRows:
+        """Return the rows as filters see them; what changes later shows in it."""
+        return HypotheticalRows(self.state, self.rows, self.usage, self.pods)
+
+    def at(self, chosen: Bools) -> _Trial:
+        """Return the chosen rows (bool[rows])."""
+        if self.pods is None or self.gone is None:
+            return _Trial(self.state, self.rows[chosen], self.usage[:, chosen], None, None)
+        pods = self.pods.at(chosen.nonzero()[0], None)
+        return _Trial(self.state, self.rows[chosen], self.usage[:, chosen], pods, pods.gone)
+
+
+_NO_PLACES: Index = np.zeros(0, dtype=np.intp)
 _NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
 _NO_MASK: Bools = np.zeros((0, 0), dtype=np.bool_)
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from bayplan.framework.preemption.importance import importance, start_time_ns
-from bayplan.state.arrays import Index, Ints
+from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint, PodInfo
+from bayplan.state.supposed_pods import PodKinds
 
 NO_POD = np.iinfo(np.int64).max
 """The priority in slots without a pod: nothing can preempt it."""
@@ -33,6 +34,8 @@ class VictimTable:
         starts: int64[slots, capacity], start times in nanoseconds.
         footprints: intp[slots, capacity], numbers of columns of `amounts`.
         amounts: int64[3 + resources, footprints]; column 0 is of nothing.
+        kinds: intp[slots, capacity], what `pod_kinds` says of them.
+        shares_ports: bool[capacity], rows where two pods hold the same port.
         pods: per row its pods, in the order of slots.
     """
 
@@ -42,6 +45,7 @@ class VictimTable:
         self._pod_position = -1
         self._numbers: dict[int, tuple[Footprint, int]] = {}
         self._count = 1
+        self.pod_kinds = PodKinds()
         self.pods: list[list[PodInfo]] = []
         self.amounts: Ints = np.zeros((0, 0), dtype=np.int64)
         self._shape(FIRST_SLOTS)
@@ -52,6 +56,8 @@ class VictimTable:
         self.priorities: Ints = np.full((slots, capacity), NO_POD, dtype=np.int64)
         self.starts: Ints = np.zeros((slots, capacity), dtype=np.int64)
         self.footprints: Index = np.zeros((slots, capacity), dtype=np.intp)
+        self.kinds: Index = np.zeros((slots, capacity), dtype=np.intp)
+        self.shares_ports: Bools = np.zeros(capacity, dtype=np.bool_)
         self.pods = [[] for _ in range(capacity)]
         self._usage_position = self._pod_position = -1
 
@@ -91,9 +97,13 @@ class VictimTable:
             self.priorities[slot, row] = info.priority
             self.starts[slot, row] = start_time_ns(info.pod)
             self.footprints[slot, row] = self._number(info.footprint)
+            self.kinds[slot, row] = self.pod_kinds.number(info)
+        held = sum(len(info.footprint.host_ports) for info in pods)
+        self.shares_ports[row] = held > 0 and held != len(self._state.host_ports.used(row))
         if before > len(pods):
             self.priorities[len(pods) : before, row] = NO_POD
             self.footprints[len(pods) : before, row] = 0
+            self.kinds[len(pods) : before, row] = 0
 
     def _number(self, footprint: Footprint) -> int:
         known = self._numbers.get(id(footprint))
