@@ -26,7 +26,8 @@ def test_continuous_integration_is_exactly_make_test() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     commands = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
-    assert commands == ["set -eu", 'cd "$(dirname "$0")/.."', "exec make test"]
+    browser = "command -v chromium >/dev/null || scripts/install-chromium.sh"
+    assert commands == ["set -eu", 'cd "$(dirname "$0")/.."', browser, "exec make test"]
 
 
 def test_make_test_formats_checks_types_layers_and_runs_the_tests() -> None:
