@@ -140,10 +140,11 @@ class Application:
         if method == "HEAD":
             body = b""
         # A big list goes out in pieces, so that others get their turn.
-        while len(body) > _PIECE:
-            await send({"type": "http.response.body", "body": body[:_PIECE], "more_body": True})
-            body = body[_PIECE:]
-        await send({"type": "http.response.body", "body": body})
+        at = 0
+        while len(body) - at > _PIECE:
+            await send({"type": "http.response.body", "body": body[at : at + _PIECE], "more_body": True})
+            at += _PIECE
+        await send({"type": "http.response.body", "body": body[at:] if at else body})
 
     async def _stream(self, answer: Stream, scope: Scope, receive: Receive, send: Send) -> None:
         """Send a watch until it ends, its client goes, or the server stops."""

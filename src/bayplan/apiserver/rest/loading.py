@@ -6,12 +6,12 @@ new object, but keeps a status that it brings, and a node is not tainted: no kub
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from bayplan.apiserver.codec.decode_error import DecodeError
-from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.kinds.strategy import Document, part
 from bayplan.apiserver.rest import writing
@@ -22,6 +22,7 @@ from bayplan.apiserver.rest.options import WriteOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.base.errors import InputError
+from bayplan.base.garbage_collector import rare_collections
 
 _MANAGER = "bayplan-load"
 _FIRST = (
@@ -66,8 +67,9 @@ def load_documents(backend: Backend, sources: Iterable[Source]) -> Loaded:
         InputError: one is no object of a kind that is served, or the API would refuse it.
     """
     loaded = Loaded()
-    for _ in load_one_by_one(backend, sources, loaded):
-        pass
+    with rare_collections():
+        for _ in load_one_by_one(backend, sources, loaded):
+            pass
     return loaded
 
 
@@ -77,16 +79,15 @@ def load_one_by_one(backend: Backend, sources: Iterable[Source], loaded: Loaded)
     Args:
         backend: of the API. sources: the documents. loaded: is told what comes of them.
     """
-    waiting: list[Source] = []
-    by_rank: dict[int, list[Source]] = {}
+    by_rank: dict[int, deque[Source]] = {}
     for source in sources:
-        rank = _rank(backend, source)
-        by_rank.setdefault(rank, []).append(source)
+        by_rank.setdefault(_rank(backend, source), deque()).append(source)
     for rank in sorted(by_rank):
-        waiting += by_rank[rank]
-    for source in waiting:
-        _load(backend, source, loaded)
-        yield
+        waiting = by_rank.pop(rank)
+        while waiting:
+            # What is stored as bytes is not needed as objects any longer.
+            _load(backend, waiting.popleft(), loaded)
+            yield
 
 
 def _rank(backend: Backend, source: Source) -> int:
@@ -150,7 +151,7 @@ def _store(backend: Backend, resource: Resource, namespace: str, document: Docum
     strategy = backend.strategy(resource)
     context = backend.context(resource, namespace)
     owner = writing.ownership(backend, info, WriteOptions(manager=_MANAGER))
-    managers = managed.after_update(owner, writing.zero_document(resource), document, {}, is_create=True)
+    managers = writing.first_managers(owner, resource, document, {})
     status = document.get("status")
     stored = to_storage(resource, document)
     if resource.table not in _NOT_ADMITTED:

@@ -84,8 +84,14 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
         metadata["remainingItemCount"] = page.remaining
     if form is PLAIN:
         head = _encode({"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata})
-        items = b",".join([backend.encode_bare(resource, item) for item in page.items])
-        return head[:-1] + b',"items":[' + items + b"]}"
+        head = head[:-1] + b',"items":['
+        items = [backend.encode_bare(resource, item) for item in page.items]
+        if not items:
+            return head + b"]}"
+        # A big list is copied once only.
+        items[0] = head + items[0]
+        items[-1] += b"]}"
+        return b",".join(items)
     documents = [backend.document(resource, item) for item in page.items]
     if form.kind == "Table":
         table = table_of(resource, documents, metadata, form.version, include, backend.clock())

@@ -65,6 +65,7 @@ class ResourceRegistry:
 
     def __init__(self) -> None:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
+        self._by_kind: dict[tuple[str, str, str], Resource] = {}
         self.versions: dict[tuple[str, str], list[ResourceFacts]] = {}
         self.groups: list[str] = []
         facts = api_facts()
@@ -93,8 +94,12 @@ class ResourceRegistry:
     def by_kind(self, api_version: str, kind: str) -> Resource | None:
         """Return the resource of a kind, or None."""
         group, _, version = api_version.rpartition("/")
+        found = self._by_kind.get((group, version, kind))
+        if found is not None:
+            return found
         for resource in self._by_path.values():
             if resource.group == group and resource.version == version and resource.kind == kind:
+                self._by_kind[(group, version, kind)] = resource
                 return resource
         return None
 
@@ -119,6 +124,7 @@ class ResourceRegistry:
         """Stop serving a custom resource."""
         if self._by_path.pop((group, version, name), None) is None:
             return
+        self._by_kind.clear()
         left = [each for each in self.versions[(group, version)] if each.name.partition("/")[0] != name]
         if left:
             self.versions[(group, version)] = left

@@ -104,11 +104,11 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
     check_namespace(backend, info, str(metadata.get("name") or ""))
     entries = metadata.pop("managedFields", None)
     owner = ownership(backend, info, options)
-    managers = _first_managers(owner, resource, document, managed.decode(entries))
+    managers = first_managers(owner, resource, document, managed.decode(entries))
     return store_new(backend, info, document, managers, options)
 
 
-def _first_managers(
+def first_managers(
     owner: managed.Request, resource: Resource, document: Document, managers: managed.Managers
 ) -> managed.Managers:
     """Return the managers of a new object; what has been worked out for a remembered spec is not worked out again."""
