@@ -19,7 +19,8 @@ from bayplan.app.scheduler_settings import SchedulerOptions
 from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
 from bayplan.base.clock import Clock
 from bayplan.engine.records import RecordLevel
-from bayplan.service.application import ROOT, Service
+from bayplan.service.application import Service
+from bayplan.service.operations import ROOT
 
 Document = dict[str, Any]
 

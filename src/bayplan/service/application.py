@@ -16,10 +16,12 @@ from starlette.websockets import WebSocket
 from bayplan.apiserver.http.access import Access
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
-from bayplan.service import cluster_routes, control_routes, document_routes, fork_routes, pod_routes
 from bayplan.service.answers import json_answer
 from bayplan.service.observation import Observation
+from bayplan.service.openapi import openapi_document
+from bayplan.service.operations import OPERATIONS, ROOT, Operation
 from bayplan.service.peer_api import PeerApi, is_operation
+from bayplan.service.query import Query
 from bayplan.service.refusal import Refusal, document_of, refusal_of
 from bayplan.service.stream import Stream
 from bayplan.service.stream_routes import as_events, over_websocket, shown_token
@@ -28,57 +30,11 @@ from bayplan.service.subject import Subject
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Handler = Callable[[Observation, Request], Awaitable[Response]]
 
-ROOT = "/bayplan/v1"
 STREAM = f"{ROOT}/stream"
+OPENAPI = f"{ROOT}/openapi.json"
 
 _log = logging.getLogger("bayplan.service")
-
-_ROUTES: tuple[tuple[str, str, Handler], ...] = (
-    ("GET", "/", cluster_routes.root),
-    ("GET", "/overview", cluster_routes.overview),
-    ("GET", "/nodes", cluster_routes.nodes),
-    ("GET", "/nodes/cells", cluster_routes.cells),
-    ("GET", "/nodes/{name}", cluster_routes.node),
-    ("GET", "/decisions", cluster_routes.decisions),
-    ("GET", "/decisions/density", cluster_routes.density),
-    ("GET", "/queue", cluster_routes.queue),
-    ("GET", "/clock", cluster_routes.clock),
-    ("GET", "/pods", pod_routes.pods),
-    ("GET", "/pods/{namespace}/{name}", pod_routes.pod),
-    ("GET", "/pods/{namespace}/{name}/attempts", pod_routes.attempts),
-    ("GET", "/pods/{namespace}/{name}/attempts/{attempt}/matrix", pod_routes.matrix),
-    ("GET", "/pods/{namespace}/{name}/attempts/{attempt}/preemption", pod_routes.preemption),
-    ("GET", "/pods/{namespace}/{name}/explanation", pod_routes.explanation),
-    ("GET", "/pods/{namespace}/{name}/remedies", pod_routes.remedies),
-    ("POST", "/pods/{namespace}/{name}/retry", control_routes.retry_pod),
-    ("POST", "/queue/flush", control_routes.flush_queue),
-    ("PUT", "/clock", control_routes.set_clock),
-    ("POST", "/clock/step", control_routes.step_clock),
-    ("GET", "/config", control_routes.config),
-    ("PUT", "/config", control_routes.put_config),
-    ("GET", "/config/default", control_routes.default_config),
-    ("POST", "/config/validate", control_routes.validate_config),
-    ("GET", "/plugins", control_routes.plugins),
-    ("POST", "/plugins/reload", control_routes.reload_plugins),
-    ("GET", "/snapshots", control_routes.snapshots),
-    ("POST", "/snapshots", control_routes.take_snapshot),
-    ("DELETE", "/snapshots/{name}", control_routes.delete_snapshot),
-    ("POST", "/snapshots/{name}/restore", control_routes.restore_snapshot),
-    ("POST", "/reset", control_routes.reset),
-    ("GET", "/sources", control_routes.sources),
-    ("GET", "/forks", fork_routes.forks),
-    ("POST", "/forks", fork_routes.begin_fork),
-    ("GET", "/forks/{id}", fork_routes.fork),
-    ("DELETE", "/forks/{id}", fork_routes.delete_fork),
-    ("GET", "/placements", fork_routes.placements),
-    ("POST", "/apply", document_routes.apply),
-    ("GET", "/export", document_routes.export),
-    ("POST", "/import", document_routes.import_documents),
-    ("POST", "/nodes/{name}/drain", document_routes.drain),
-    ("GET", "/compare", fork_routes.compare),
-)
 
 
 class Service:
@@ -95,7 +51,8 @@ class Service:
         self._stream: Stream | None = None
         self._peer = PeerApi(self.observation, self._access)
         self._routes = [
-            (Route(f"{ROOT}{path}", _unused, methods=[method]), handler) for method, path, handler in _ROUTES
+            (Route(f"{ROOT}{operation.path}", _unused, methods=[operation.method]), operation)
+            for operation in OPERATIONS
         ]
 
     def start(self) -> None:
@@ -151,8 +108,11 @@ class Service:
             self._access.check(request.headers)
             if request.url.path == STREAM and request.method == "GET" and self._stream is not None:
                 return await as_events(self._stream, request)
-            handler = self._route(request)
-            return await handler(self.observation, request)
+            if request.url.path == OPENAPI and request.method == "GET":
+                return json_answer(request, openapi_document())
+            operation = self._operation(request)
+            query = Query(request.query_params, operation.query)
+            return await operation.handler(self.observation, request, query)
         except ApiError as problem:
             refusal = Refusal(problem.code, problem.message)
         except EngineBusy as problem:
@@ -166,18 +126,18 @@ class Service:
             refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", hint="the log of the server")
         return json_answer(request, document_of(refusal, request_id), refusal.status)
 
-    def _route(self, request: Request) -> Handler:
-        """Return who answers a request; its path parameters are set.
+    def _operation(self, request: Request) -> Operation:
+        """Return what is asked for; the path parameters of the request are set.
 
         Raises:
             Refusal: nobody, or nobody for that method.
         """
         allowed: list[str] = []
-        for route, handler in self._routes:
+        for route, operation in self._routes:
             match, child = route.matches(request.scope)
             if match is Match.FULL:
                 request.scope.update(child)
-                return handler
+                return operation
             if match is Match.PARTIAL:
                 allowed += sorted(route.methods or ())
         if allowed:

@@ -43,9 +43,8 @@ NODE_FLAGS = {"": 0, "cordoned": CORDONED, "not_ready": NOT_READY}
 Plain = dict[str, object]
 
 
-async def root(observation: Observation, request: Request) -> Response:
+async def root(observation: Observation, request: Request, query: Query) -> Response:
     """Say who answers, and where the rest is."""
-    Query(request.query_params, ())
     subject = observation.subject
     names = ("overview", "nodes", "pods", "decisions", "queue", "clock", "config", "snapshots", "forks", "plugins")
     document = {
@@ -58,9 +57,8 @@ async def root(observation: Observation, request: Request) -> Response:
     return json_answer(request, document)
 
 
-async def overview(observation: Observation, request: Request) -> Response:
+async def overview(observation: Observation, request: Request, query: Query) -> Response:
     """Say whether anything is wrong, and what."""
-    Query(request.query_params, ())
     return json_answer(request, await observation.overview())
 
 
@@ -78,10 +76,8 @@ def _node_filter(query: Query) -> NodeFilter:
     )
 
 
-async def nodes(observation: Observation, request: Request) -> Response:
+async def nodes(observation: Observation, request: Request, query: Query) -> Response:
     """List nodes."""
-    names = ("q", "zone", "pool", "label", "state", "sort", "by", "offset", "limit", "facets", "blocks")
-    query = Query(request.query_params, names)
     wanted, (offset, limit) = _node_filter(query), query.page()
     columns = await observation.view.node_columns()
     sort = query.sort((*SORTS, *metrics_of(columns)), "name")
@@ -124,9 +120,8 @@ def _add_blocks(items: list[Plain], pods: PodColumns) -> None:
         ]
 
 
-async def cells(observation: Observation, request: Request) -> Response:
+async def cells(observation: Observation, request: Request, query: Query) -> Response:
     """Return the heat map of all nodes in one answer."""
-    query = Query(request.query_params, ("metric", "by", "q", "zone", "pool", "label", "state"))
     wanted = _node_filter(query)
     columns = await observation.view.node_columns()
     metric = query.one_of("metric", metrics_of(columns), "cpu")
@@ -139,9 +134,8 @@ async def cells(observation: Observation, request: Request) -> Response:
     return await observation.off_loop(make)
 
 
-async def node(observation: Observation, request: Request) -> Response:
+async def node(observation: Observation, request: Request, query: Query) -> Response:
     """Tell all about one node."""
-    query = Query(request.query_params, ("offset", "limit"))
     offset, limit = query.page(default=MOST_ROWS)
     name = request.path_params["name"]
     columns = await observation.view.node_columns()
@@ -240,9 +234,8 @@ def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tup
 _OUTCOMES = ("scheduled", "unschedulable", "error", "skipped")
 
 
-async def decisions(observation: Observation, request: Request) -> Response:
+async def decisions(observation: Observation, request: Request, query: Query) -> Response:
     """List decisions, the newest last."""
-    query = Query(request.query_params, ("after", "before", "pod", "outcome", "node", "limit"))
     limit = query.number("limit", 50, least=1, most=MOST_ROWS)
     after, before = query.maybe_number("after"), query.maybe_number("before")
     outcome, pod, node_name = query.one_of("outcome", _OUTCOMES), query.text("pod"), query.text("node")
@@ -286,9 +279,8 @@ async def decisions(observation: Observation, request: Request) -> Response:
     return await observation.off_loop(make)
 
 
-async def density(observation: Observation, request: Request) -> Response:
+async def density(observation: Observation, request: Request, query: Query) -> Response:
     """Count decisions in equal parts of a span, for a timeline."""
-    query = Query(request.query_params, ("from", "to", "from_at", "to_at", "bins"))
     bins = query.number("bins", 200, least=1, most=MOST_BINS)
     by_time = bool(query.text("from_at") or query.text("to_at"))
     await observation.view.catch_up()
@@ -320,9 +312,8 @@ def _instant(query: Query, name: str, default: int) -> int:
 # --- queue and clock --------------------------------------------------------------------------------------------------
 
 
-async def queue(observation: Observation, request: Request) -> Response:
+async def queue(observation: Observation, request: Request, query: Query) -> Response:
     """List the scheduling queue."""
-    query = Query(request.query_params, ("tier", "offset", "limit"))
     tier, (offset, limit) = query.one_of("tier", TIERS), query.page()
     now_ns = observation.subject.clock.now_ns()
     return await observation.off_loop(
@@ -330,7 +321,6 @@ async def queue(observation: Observation, request: Request) -> Response:
     )
 
 
-async def clock(observation: Observation, request: Request) -> Response:
+async def clock(observation: Observation, request: Request, query: Query) -> Response:
     """Say what time it is."""
-    Query(request.query_params, ())
     return json_answer(request, clock_document(observation.subject.clock))

@@ -49,7 +49,7 @@ class Step(msgspec.Struct, forbid_unknown_fields=True):
     by: Literal["decision", "event"] = "decision"
 
 
-async def set_clock(observation: Observation, request: Request) -> Response:
+async def set_clock(observation: Observation, request: Request, query: Query) -> Response:
     """Pause the clock, let it go on, or give it a speed."""
     wanted, clock = await read_struct(request, ClockChange), observation.subject.clock
     if wanted.speed is not None:
@@ -62,7 +62,7 @@ async def set_clock(observation: Observation, request: Request) -> Response:
     return json_answer(request, clock_document(clock))
 
 
-async def step_clock(observation: Observation, request: Request) -> Response:
+async def step_clock(observation: Observation, request: Request, query: Query) -> Response:
     """Take one decision, or go to the next instant at which something happens; the clock stands still from then on."""
     step, subject = await read_struct(request, Step), observation.subject
     before = len(subject.decisions)
@@ -76,7 +76,7 @@ async def step_clock(observation: Observation, request: Request) -> Response:
 # --- queue ------------------------------------------------------------------------------------------------------------
 
 
-async def flush_queue(observation: Observation, request: Request) -> Response:
+async def flush_queue(observation: Observation, request: Request, query: Query) -> Response:
     """Have all pods in backoff, and all unschedulable ones, tried again now. Gates still hold theirs back."""
     now_ns = observation.subject.clock.now_ns()
 
@@ -90,7 +90,7 @@ async def flush_queue(observation: Observation, request: Request) -> Response:
     return json_answer(request, {"moved": moved})
 
 
-async def retry_pod(observation: Observation, request: Request) -> Response:
+async def retry_pod(observation: Observation, request: Request, query: Query) -> Response:
     """Have one waiting pod tried again now."""
     key = f"{request.path_params['namespace']}/{request.path_params['name']}"
     now_ns = observation.subject.clock.now_ns()
@@ -109,21 +109,19 @@ async def retry_pod(observation: Observation, request: Request) -> Response:
 # --- configuration and plugins ----------------------------------------------------------------------------------------
 
 
-async def config(observation: Observation, request: Request) -> Response:
+async def config(observation: Observation, request: Request, query: Query) -> Response:
     """Tell the configuration that decides now."""
-    Query(request.query_params, ())
     settings = observation.subject.settings
     return await observation.off_loop(lambda: json_answer(request, configuration_document(settings)))
 
 
-async def default_config(observation: Observation, request: Request) -> Response:
+async def default_config(observation: Observation, request: Request, query: Query) -> Response:
     """Tell the configuration that decides where none is given."""
-    Query(request.query_params, ())
     settings = observation.subject.settings
     return await observation.off_loop(lambda: json_answer(request, default_document(settings)))
 
 
-async def validate_config(observation: Observation, request: Request) -> Response:
+async def validate_config(observation: Observation, request: Request, query: Query) -> Response:
     """Say what is wrong with a configuration, or what it would change; nothing is changed."""
     text, settings = await read_text(request), observation.subject.settings
     pods = await observation.view.pod_columns()
@@ -131,7 +129,7 @@ async def validate_config(observation: Observation, request: Request) -> Respons
     return await observation.off_loop(lambda: json_answer(request, validation_document(settings, text, waiting)))
 
 
-async def put_config(observation: Observation, request: Request) -> Response:
+async def put_config(observation: Observation, request: Request, query: Query) -> Response:
     """Go on with another configuration, at once and as a whole."""
     text, subject = await read_text(request), observation.subject
     settings = subject.settings
@@ -145,13 +143,12 @@ async def put_config(observation: Observation, request: Request) -> Response:
     return await observation.off_loop(lambda: json_answer(request, configuration_document(settings)))
 
 
-async def plugins(observation: Observation, request: Request) -> Response:
+async def plugins(observation: Observation, request: Request, query: Query) -> Response:
     """List the plugins that there are, with what went wrong in them."""
-    Query(request.query_params, ())
     return json_answer(request, _plugins(observation))
 
 
-async def reload_plugins(observation: Observation, request: Request) -> Response:
+async def reload_plugins(observation: Observation, request: Request, query: Query) -> Response:
     """Read the files of custom plugins again."""
     await observation.subject.reload_plugins()
     observation.queue.forget()
@@ -212,13 +209,12 @@ def _snapshots(observation: Observation) -> Plain:
     return {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
 
 
-async def snapshots(observation: Observation, request: Request) -> Response:
+async def snapshots(observation: Observation, request: Request, query: Query) -> Response:
     """List the moments that are kept."""
-    Query(request.query_params, ())
     return json_answer(request, _snapshots(observation))
 
 
-async def take_snapshot(observation: Observation, request: Request) -> Response:
+async def take_snapshot(observation: Observation, request: Request, query: Query) -> Response:
     """Keep the cluster as it is now."""
     wanted = await read_struct(request, SnapshotName)
     if any(kept.name == wanted.name for kept in observation.subject.snapshots()):
@@ -237,25 +233,24 @@ def _known(observation: Observation, request: Request) -> str:
     return name
 
 
-async def restore_snapshot(observation: Observation, request: Request) -> Response:
+async def restore_snapshot(observation: Observation, request: Request, query: Query) -> Response:
     """Go back to a moment."""
     observation.subject.restore_snapshot(_known(observation, request))
     return json_answer(request, {"revision": observation.subject.backend.store.revision})
 
 
-async def delete_snapshot(observation: Observation, request: Request) -> Response:
+async def delete_snapshot(observation: Observation, request: Request, query: Query) -> Response:
     """Forget a moment."""
     observation.subject.delete_snapshot(_known(observation, request))
     return json_answer(request, _snapshots(observation))
 
 
-async def reset(observation: Observation, request: Request) -> Response:
+async def reset(observation: Observation, request: Request, query: Query) -> Response:
     """Go back to the cluster as it was when the server was ready."""
     observation.subject.reset()
     return json_answer(request, {"revision": observation.subject.backend.store.revision})
 
 
-async def sources(observation: Observation, request: Request) -> Response:
+async def sources(observation: Observation, request: Request, query: Query) -> Response:
     """List the sources that are followed."""
-    Query(request.query_params, ())
     return json_answer(request, {"items": [], "total": 0, "total_is_exact": True, "offset": 0, "limit": 0})

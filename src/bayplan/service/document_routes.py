@@ -38,7 +38,7 @@ EMPTY = Snapshot(0, {})
 Plain = dict[str, object]
 
 
-async def apply(observation: Observation, request: Request) -> Response:
+async def apply(observation: Observation, request: Request, query: Query) -> Response:
     """Write the documents of a text."""
     wanted = await read_struct(request, ApplyRequest)
     written = await apply_text(observation.subject.api, wanted)
@@ -49,9 +49,8 @@ async def apply(observation: Observation, request: Request) -> Response:
 # --- the whole cluster ------------------------------------------------------------------------------------------------
 
 
-async def export(observation: Observation, request: Request) -> Response:
+async def export(observation: Observation, request: Request, query: Query) -> Response:
     """Return everything as a List, with the configuration."""
-    Query(request.query_params, ())
     subject = observation.subject
     pieces = _exported(subject.backend, subject.backend.store.snapshot(), subject.settings.configuration_text)
     headers = {"content-disposition": 'attachment; filename="bayplan-export.json"'}
@@ -88,9 +87,8 @@ class ImportRequest(msgspec.Struct):
     configuration: str = ""
 
 
-async def import_documents(observation: Observation, request: Request) -> Response:
+async def import_documents(observation: Observation, request: Request, query: Query) -> Response:
     """Take in what `export` returned, or any List; ``replace=1`` takes everything else away first."""
-    query = Query(request.query_params, ("replace",))
     body = await read_body(request, MOST_IMPORT_BYTES)
     wanted = await observation.off_loop(lambda: _decode(body))
     if wanted.configuration:
@@ -145,7 +143,7 @@ async def load_into(observation: Observation, documents: list[dict[str, object]]
 # --- one node ---------------------------------------------------------------------------------------------------------
 
 
-async def drain(observation: Observation, request: Request) -> Response:
+async def drain(observation: Observation, request: Request, query: Query) -> Response:
     """Cordon a node and evict its pods, but for those of DaemonSets; budgets are honoured."""
     name: str = request.path_params["name"]
     api, store = observation.subject.api, observation.subject.bridge.store

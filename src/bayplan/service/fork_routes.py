@@ -70,27 +70,25 @@ def fork_document(fork: Fork) -> Plain:
     }
 
 
-async def forks(observation: Observation, request: Request) -> Response:
+async def forks(observation: Observation, request: Request, query: Query) -> Response:
     """List forks."""
-    Query(request.query_params, ())
     items = [fork_document(fork) for fork in observation.forks.all()]
     page = {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
     return json_answer(request, page)
 
 
-async def fork(observation: Observation, request: Request) -> Response:
+async def fork(observation: Observation, request: Request, query: Query) -> Response:
     """Tell about one fork."""
-    Query(request.query_params, ())
     return json_answer(request, fork_document(observation.forks.get(request.path_params["id"])))
 
 
-async def delete_fork(observation: Observation, request: Request) -> Response:
+async def delete_fork(observation: Observation, request: Request, query: Query) -> Response:
     """Throw a fork away."""
     observation.forks.delete(request.path_params["id"])
-    return await forks(observation, request)
+    return await forks(observation, request, query)
 
 
-async def begin_fork(observation: Observation, request: Request) -> Response:
+async def begin_fork(observation: Observation, request: Request, query: Query) -> Response:
     """Copy the cluster, change something, and let it run in virtual time."""
     wanted, subject = await read_struct(request, ForkRequest), observation.subject
     settings, text = subject.settings, wanted.config
@@ -127,9 +125,8 @@ async def begin_fork(observation: Observation, request: Request) -> Response:
 # --- compare ----------------------------------------------------------------------------------------------------------
 
 
-async def placements(observation: Observation, request: Request) -> Response:
+async def placements(observation: Observation, request: Request, query: Query) -> Response:
     """Return the node of every pod in one answer, for those who compare."""
-    Query(request.query_params, ())
     columns = await observation.view.pod_columns()
     instance = observation.subject.instance
 
@@ -150,9 +147,8 @@ def nodes_of(pods: PodColumns) -> dict[str, str]:
     return found
 
 
-async def compare(observation: Observation, request: Request) -> Response:
+async def compare(observation: Observation, request: Request, query: Query) -> Response:
     """Compare two runs: ``now``, a fork, or another server by its address."""
-    query = Query(request.query_params, ("a", "b", "kind", "offset", "limit"))
     kind, (offset, limit) = query.one_of("kind", KINDS), query.page()
     sides = [await _side(observation, query.text(name, NOW)) for name in ("a", "b")]
     return await observation.off_loop(

@@ -33,10 +33,8 @@ MARGIN_SECONDS = 0.06
 Plain = dict[str, object]
 
 
-async def pods(observation: Observation, request: Request) -> Response:
+async def pods(observation: Observation, request: Request, query: Query) -> Response:
     """List pods."""
-    names = ("q", "status", "reason", "namespace", "node", "priority", "sort", "offset", "limit", "facets")
-    query = Query(request.query_params, names)
     priority = query.text("priority")
     wanted = PodFilter(
         words=query.text("q").split(),
@@ -81,9 +79,8 @@ async def _with_page(observation: Observation, request: Request, make: Callable[
     return await observation.off_loop(lambda: json_answer(request, make(PodPage(source, key, observation.summaries))))
 
 
-async def pod(observation: Observation, request: Request) -> Response:
+async def pod(observation: Observation, request: Request, query: Query) -> Response:
     """Tell all about one pod."""
-    Query(request.query_params, ())
     item = observation.subject.backend.store.get(
         "pods", (request.path_params["namespace"], request.path_params["name"])
     )
@@ -91,9 +88,9 @@ async def pod(observation: Observation, request: Request) -> Response:
     return await _with_page(observation, request, lambda page: page.document(observation.queue_or_none(), manifest))
 
 
-async def attempts(observation: Observation, request: Request) -> Response:
+async def attempts(observation: Observation, request: Request, query: Query) -> Response:
     """List the attempts of a pod."""
-    offset, limit = Query(request.query_params, ("offset", "limit")).page(default=200)
+    offset, limit = query.page(default=200)
 
     def make(page: PodPage) -> Plain:
         found = page.attempt_list()
@@ -103,9 +100,8 @@ async def attempts(observation: Observation, request: Request) -> Response:
     return await _with_page(observation, request, make)
 
 
-async def matrix(observation: Observation, request: Request) -> Response:
+async def matrix(observation: Observation, request: Request, query: Query) -> Response:
     """Lay out what the plugins said in one attempt, nodes by plugins."""
-    query = Query(request.query_params, ("sort", "only", "q", "offset", "limit", "form", "exhaustive"))
     offset, limit = query.page(MOST_MATRIX_ROWS, 200)
     form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
     text, exhaustive = query.text("q"), query.switch("exhaustive")
@@ -177,22 +173,19 @@ def _points(decision: Decision) -> Plain:
     }
 
 
-async def preemption(observation: Observation, request: Request) -> Response:
+async def preemption(observation: Observation, request: Request, query: Query) -> Response:
     """Tell how the search for pods to preempt went; null where there was none."""
-    Query(request.query_params, ())
     return await _with_page(observation, request, lambda page: page.preemption(request.path_params["attempt"]))
 
 
-async def explanation(observation: Observation, request: Request) -> Response:
+async def explanation(observation: Observation, request: Request, query: Query) -> Response:
     """Return what ``bayplan explain --json`` prints about the pod."""
-    query = Query(request.query_params, ("attempt", "node", "best"))
     attempt, node, best = query.maybe_number("attempt"), query.text("node"), query.number("best", 5, least=1, most=200)
     return await _with_page(observation, request, lambda page: page.explanation(attempt, node, best).as_dict())
 
 
-async def remedies(observation: Observation, request: Request) -> Response:
+async def remedies(observation: Observation, request: Request, query: Query) -> Response:
     """Tell what would have to change for a waiting pod to fit, tried by the engine."""
-    Query(request.query_params, ())
     subject = observation.subject
     store = subject.bridge.store
     nodes = dict(store.nodes)
