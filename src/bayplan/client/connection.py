@@ -26,7 +26,7 @@ REQUEST_SECONDS = 60.0
 """So long an answer may take; the server itself gives up after that."""
 
 CONNECT_SECONDS = 30.0
-MOST_CONNECTIONS = 100
+MOST_CONNECTIONS = 32
 MOST_REFUSALS = 10
 """So often a server may say that it has too much to do before that is the answer."""
 
