@@ -63,6 +63,35 @@ def test_a_new_template_rolls_and_an_old_one_rolls_back() -> None:
     assert list(sizes.values()) == [0]
 
 
+def progress(world: World) -> tuple[object, ...]:
+    conditions = world.get(f"{APPS}/deployments/web").at("status.conditions")
+    found = [each for each in conditions if each["type"] == "Progressing"]  # type: ignore[attr-defined]
+    return tuple((each["status"], each["reason"]) for each in found)
+
+
+def test_a_deployment_says_how_its_rollout_goes() -> None:
+    world = World(nodes=1)
+    document = workload("Deployment", "web", {"replicas": 2, "progressDeadlineSeconds": 60})
+    world.post(f"{APPS}/deployments", document)
+    world.run(schedule=False)
+    assert progress(world) == (("True", "ReplicaSetUpdated"),)
+    world.run(59, schedule=False)
+    assert progress(world) == (("True", "ReplicaSetUpdated"),)
+    world.run(2, schedule=False)
+    assert progress(world) == (("False", "ProgressDeadlineExceeded"),)
+    world.run(1)
+    assert progress(world) == (("True", "NewReplicaSetAvailable"),)
+    world.patch(f"{APPS}/deployments/web", {"spec": {"paused": True}})
+    world.run(1)
+    assert progress(world) == (("Unknown", "DeploymentPaused"),)
+    world.patch(f"{APPS}/deployments/web", {"spec": {"paused": False, "template": {"spec": {"hostname": "new"}}}})
+    world.run(1)
+    assert progress(world) == (("True", "NewReplicaSetAvailable"),)
+    world.patch(f"{APPS}/deployments/web", {"spec": {"progressDeadlineSeconds": 2**31 - 1}})
+    world.run(1)
+    assert progress(world) == ()
+
+
 def test_fields_that_typed_objects_lack_survive_what_controllers_write() -> None:
     world = World(nodes=1)
     world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 1}))

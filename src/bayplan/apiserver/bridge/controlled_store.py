@@ -113,7 +113,7 @@ class ControlledStore(TypedStore):
     ) -> None:
         before, after = (plain(each.status) for each in (old, new))  # type: ignore[attr-defined]
         status = cast("Document", merged(document.get("status") or {}, before, after))
-        complete_status(new, document, status, parts(part(document, "status"), "conditions"))
+        complete_status(new, document, status, parts(part(document, "status"), "conditions"), self._writer.now())
         self._writer.change(table, place, {"status": status}, "status", old=document)
 
     def _document(self, table: str, place: Key) -> Document:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bayplan.apiserver.bridge.controlled_store import ControlledStore
 from bayplan.apiserver.bridge.deletion import ApiDeletion
+from bayplan.apiserver.bridge.deployment_progress import DeploymentProgress
 from bayplan.apiserver.bridge.document_controller import DocumentController
 from bayplan.apiserver.bridge.garbage_collector import ApiGarbageCollector
 from bayplan.apiserver.bridge.manager import PacedManager
@@ -91,6 +92,7 @@ def make_controllers(
         others=(
             node_lifecycle,
             pod_gc,
+            DeploymentProgress(tools),
             DisruptionController(tools),
             PodClaimController(tools, names),
             ResourceClaimController(tools),

@@ -57,6 +57,10 @@ class ObjectWriter:
         self._alike: dict[tuple[str, Hashable], Node] = {}
         self.manager = CONTROLLERS
 
+    def now(self) -> str:
+        """Return the time as a timestamp."""
+        return self._backend.now()
+
     def resource(self, table: str) -> Resource:
         """Return a resource whose objects a table holds."""
         found = self._resources.get(table)

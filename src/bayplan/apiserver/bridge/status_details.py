@@ -12,7 +12,9 @@ from bayplan.objects.workloads import Deployment, Job
 _WRITTEN = {Deployment: "lastUpdateTime", Job: "lastProbeTime"}
 
 
-def complete_status(item: KubernetesObject, document: Document, status: Document, before: list[Document]) -> None:
+def complete_status(
+    item: KubernetesObject, document: Document, status: Document, before: list[Document], now: str
+) -> None:
     """Add to the status that is being written what its kind shows beside.
 
     Args:
@@ -20,6 +22,7 @@ def complete_status(item: KubernetesObject, document: Document, status: Document
         document: as it is stored.
         status: that is written; changed in place, but nothing inside that it has from the document.
         before: the conditions as they are stored.
+        now: the time.
     """
     if isinstance(item, Pod):
         _name_images(document, status)
@@ -29,8 +32,7 @@ def complete_status(item: KubernetesObject, document: Document, status: Document
     field = _WRITTEN.get(type(item))
     if field is not None and "conditions" in status:
         status["conditions"] = [
-            each if each in before else {**each, field: each.get("lastTransitionTime")}
-            for each in parts(status, "conditions")
+            each if each in before else {**each, field: now} for each in parts(status, "conditions")
         ]
 
 
