@@ -1,0 +1,125 @@
+"""What is sent, in which order and at once; what comes back to the engine; and how much may wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+
+import pytest
+
+from bayplan.client.connection import ApiConnection
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.engine.actions import Action, Bind, Emit, SetCondition
+from bayplan.live import dispatcher as module
+from bayplan.live.dispatcher import Dispatcher
+from bayplan.objects.meta import KubernetesObject, ObjectMeta
+from bayplan.objects.pod import Pod
+
+T = TypeVar("T", bound=KubernetesObject)
+
+
+def pod(name: str) -> Pod:
+    return Pod(metadata=ObjectMeta(name=name, namespace="n", uid=name))
+
+
+class Server:
+    """Answers when it is told to, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.free = asyncio.Event()
+        self.status = 201
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        self.asked.append(f"{request.method} {request.path.rpartition('/namespaces/n/')[2]}")
+        await self.free.wait()
+        return ApiResponse(self.status, b'{"message": "no"}')
+
+
+class Engine:
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+
+    def binding_failed(
+        self, key: str, message: str, *, plugin: str = "", point: str = "", generation: int | None = None
+    ) -> None:
+        self.failed.append(f"{key} {point} {plugin}: {message}")
+
+    def preemption_failed(self, pod: Pod) -> None:
+        raise AssertionError("no preemption")
+
+
+class Nothing:
+    def find(self, kind: type[T], key: str) -> T | None:
+        return None
+
+
+def dispatched(
+    actions: Sequence[Action], check: Callable[[Server, Server, Engine, Dispatcher], None], *, status: int = 201
+) -> tuple[Server, Server, Engine, Dispatcher]:
+    """Carry actions out: `check` is called while nothing has been answered; then all is."""
+
+    async def run() -> tuple[Server, Server, Engine, Dispatcher]:
+        server, events, engine = Server(), Server(), Engine()
+        server.status = status
+        dispatcher = Dispatcher(
+            cast("ApiConnection", server),
+            cast("ApiConnection", events),
+            Nothing(),
+            host_name="host",
+            now_ns=lambda: 10**18,
+        )
+        dispatcher.engine = engine
+        await asyncio.to_thread(dispatcher.take, actions)
+        await asyncio.sleep(0.05)
+        check(server, events, engine, dispatcher)
+        server.free.set()
+        events.free.set()
+        await dispatcher.drain(5)
+        return server, events, engine, dispatcher
+
+    return asyncio.run(run())
+
+
+def test_pods_do_not_wait_for_one_another_and_those_of_one_pod_do() -> None:
+    a, b = pod("a"), pod("b")
+
+    def check(server: Server, events: Server, engine: Engine, dispatcher: Dispatcher) -> None:
+        assert server.asked == ["PATCH pods/a/status", "POST pods/b/binding"]
+
+    actions: list[Action] = [SetCondition(a, "Unschedulable", "no room"), Bind(b, "n1"), Bind(a, "n1")]
+    server, _, engine, _ = dispatched(actions, check)
+    assert server.asked[2:] == ["POST pods/a/binding"]
+    assert engine.failed == []
+
+
+def test_a_refused_binding_comes_back() -> None:
+    _, _, engine, _ = dispatched([Bind(pod("a"), "n1")], lambda *_: None, status=409)
+    assert engine.failed == ["n/a Bind DefaultBinder: no"]
+
+
+def test_events_have_a_way_of_their_own_that_is_not_endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_EVENTS", 3)
+
+    def check(server: Server, events: Server, engine: Engine, dispatcher: Dispatcher) -> None:
+        assert server.asked == []
+        assert len(events.asked) == 3
+        assert dispatcher.dropped_events == 2
+
+    told = [Emit(pod(f"p{number}"), "Normal", "Scheduled", "Binding", "note") for number in range(5)]
+    dispatched(told, check)
+
+
+def test_what_can_not_be_finished_in_time_is_left() -> None:
+    async def run() -> float:
+        server = Server()
+        connection = cast("ApiConnection", server)
+        dispatcher = Dispatcher(connection, connection, Nothing(), host_name="host", now_ns=lambda: 0)
+        dispatcher.take([Bind(pod("a"), "n1")])
+        await asyncio.sleep(0.05)
+        began = asyncio.get_running_loop().time()
+        await dispatcher.drain(0.2)
+        return asyncio.get_running_loop().time() - began
+
+    assert asyncio.run(run()) < 2

@@ -1,0 +1,58 @@
+"""Probes and metrics over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.live.health import HealthServer
+from tests.apiserver.serving import ask
+
+
+def asked(paths: list[str], problem: Callable[[], str] = lambda: "") -> Mapping[str, tuple[int, str]]:
+    """Return the answers of a server one of whose checks may fail."""
+
+    async def run() -> Mapping[str, tuple[int, str]]:
+        checks = {"ping": lambda: "", "leaderElection": problem}
+        server = HealthServer({"livez": checks, "readyz": checks}, lambda: b"a 1\n", listen="127.0.0.1", port=0)
+        server.start()
+        try:
+            found = {}
+            for path in paths:
+                status, body = await asyncio.to_thread(ask, f"{server.url}/{path}")
+                found[path] = (status, body.decode())
+            return found
+        finally:
+            await server.stop()
+
+    return asyncio.run(run())
+
+
+def test_all_is_well() -> None:
+    assert asked(["livez", "readyz?verbose", "livez/ping", "metrics"]) == {
+        "livez": (200, "ok"),
+        "readyz?verbose": (200, "[+]ping ok\n[+]leaderElection ok\nreadyz check passed\n"),
+        "livez/ping": (200, "ok"),
+        "metrics": (200, "a 1\n"),
+    }
+
+
+def test_what_is_wrong_is_told() -> None:
+    failed = "[+]ping ok\n[-]leaderElection failed: lease is over\nlivez check failed\n"
+    assert asked(["livez", "livez/ping", "livez?exclude=leaderElection", "livez/other"], lambda: "lease is over") == {
+        "livez": (500, failed),
+        "livez/ping": (200, "ok"),
+        "livez?exclude=leaderElection": (200, "ok"),
+        "livez/other": (404, "Not Found"),
+    }
+
+
+def test_an_address_that_is_taken_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match="address already in use"):
+            HealthServer({}, bytes, listen="127.0.0.1", port=port)

@@ -1,0 +1,127 @@
+"""Metrics: upstream's names, types, labels and buckets; and what counts as what."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.engine.actions import Bind, CycleReport, Emit, Evict
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.records import Outcome
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.live.metrics import QueueFigures, SchedulerMetrics
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.testing import make_node, make_pod
+from tests.shared import shared_path
+
+SECOND_NS = 1_000_000_000
+OURS = frozenset({"leader_election_master_status"})
+"""Not in the reference, which was taken without leader election; the name is that of client-go's metrics."""
+
+
+def scheduler_with(*nodes: str) -> Scheduler:
+    scheduler = assemble_scheduler(default_configuration(), in_tree_registry(), feature_gates=FeatureGates())
+    for name in nodes:
+        scheduler.handle(None, make_node(name).capacity(cpu="1", memory="1Gi", pods="10").obj(), 0)
+    return scheduler
+
+
+def samples(metrics: SchedulerMetrics) -> dict[str, float]:
+    lines = (line.rpartition(" ") for line in metrics.text().decode().splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}
+
+
+def run(scheduler: Scheduler, metrics: SchedulerMetrics, pod: Pod) -> CycleReport:
+    """Let a pod be scheduled, and bound."""
+    scheduler.handle(None, pod, 0)
+    report = scheduler.schedule_one(SECOND_NS)
+    assert report is not None
+    metrics.on_cycle(scheduler, report, 0.003)
+    for action in report.actions:
+        if isinstance(action, Bind):
+            bound = replace(pod, spec=replace(pod.spec, node_name=action.node_name))
+            metrics.on_actions(scheduler.handle(pod, bound, 2 * SECOND_NS), 2 * SECOND_NS)
+    return report
+
+
+def shapes(text: str) -> dict[str, tuple[str, frozenset[str], frozenset[str]]]:
+    """Return type, labels and buckets of the metrics in a text, by name."""
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    labels: dict[str, set[str]] = {}
+    buckets: dict[str, set[str]] = {}
+    for name, inner in re.findall(r"^([a-z_0-9]+)(?:\{(.*)\})? \S+$", text, re.MULTILINE):
+        found = dict(re.findall(r'(\w+)="([^"]*)"', inner))
+        owner = next((each for each in (name, re.sub(r"_(bucket|sum|count)$", "", name)) if each in kinds), name)
+        if "le" in found:
+            buckets.setdefault(owner, set()).add(f"{float(found.pop('le')):g}")
+        labels.setdefault(owner, set()).update(found)
+    return {
+        name: (kind, frozenset(labels.get(name, ())), frozenset(buckets.get(name, ()))) for name, kind in kinds.items()
+    }
+
+
+def test_every_metric_is_one_of_upstream_s_in_type_labels_and_buckets() -> None:
+    reference = shapes(gzip.decompress(shared_path("reference", "kube-scheduler-metrics.txt.gz").read_bytes()).decode())
+    scheduler = scheduler_with("a")
+    metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
+    metrics.set_leading("kube-scheduler", leads=True)
+    metrics.requests.waited("host", "GET", 0.1)
+    metrics.requests.answered("host", "GET", "200", 0.1)
+    run(scheduler, metrics, make_pod("p").req(cpu="100m").obj())
+    run(scheduler, metrics, make_pod("large").req(cpu="9").obj())
+    ours = shapes(metrics.text().decode())
+    assert ours.keys() - reference.keys() == OURS
+    # Upstream's knows more of how it was built.
+    different = {name for name in ours.keys() - OURS - {"kubernetes_build_info"} if ours[name] != reference[name]}
+    assert different == set()
+
+
+def test_an_attempt_ends_with_the_binding() -> None:
+    scheduler = scheduler_with("a")
+    metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
+    run(scheduler, metrics, make_pod("p").req(cpu="100m").obj())
+    found = samples(metrics)
+    assert found['scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"}'] == 1
+    assert found["scheduler_pod_scheduling_attempts_sum"] == 1
+    assert found['scheduler_pod_scheduling_sli_duration_seconds_sum{attempts="1"}'] == 2
+    assert found["scheduler_scheduling_algorithm_duration_seconds_sum"] == 0.003
+    assert found['scheduler_cache_size{type="pods"}'] == 1
+
+
+def test_pods_without_a_node_are_counted_by_what_keeps_them() -> None:
+    scheduler = scheduler_with("a")
+    metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
+    run(scheduler, metrics, make_pod("large").req(cpu="9").obj())
+    gated = make_pod("gated").gate("wait").obj()
+    scheduler.handle(None, gated, 0)
+    found = samples(metrics)
+    assert found['scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"}'] == 1
+    assert found['scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"}'] == 1
+    assert found['scheduler_unschedulable_pods{plugin="SchedulingGates",profile="default-scheduler"}'] == 1
+    assert found['scheduler_pending_pods{queue="gated"}'] == 1
+
+
+def test_victims_are_counted_once_for_each_preemption() -> None:
+    scheduler = scheduler_with()
+    metrics = SchedulerMetrics(lambda: None)
+    vip, low = make_pod("vip").obj(), make_pod("low").obj()
+    note = Emit(vip, "Warning", "FailedScheduling", "Scheduling", "no room")
+    evictions = (note, Evict(low, vip, "a"), Evict(low, vip, "a"))
+    metrics.on_cycle(scheduler, CycleReport(vip, Outcome.UNSCHEDULABLE, "", "no room", evictions), 0.001)
+    found = samples(metrics)
+    assert (found["scheduler_preemption_attempts_total"], found["scheduler_preemption_victims_sum"]) == (1, 2)
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_who_leads_is_told(leads: bool) -> None:
+    metrics = SchedulerMetrics(lambda: None)
+    metrics.set_leading("kube-scheduler", leads=leads)
+    found = samples(metrics)
+    assert found['leader_election_master_status{name="kube-scheduler"}'] == leads
+    assert not any(name.startswith("scheduler_pending_pods") for name in found)
