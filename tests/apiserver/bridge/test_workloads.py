@@ -6,7 +6,7 @@ from typing import cast
 
 from bayplan.cluster.kubelet import KubeletOptions
 from tests.apiserver.bridge.world import API, APPS, BATCH, World, job, workload
-from tests.apiserver.client import PODS, Document, pod
+from tests.apiserver.client import PODS, STRATEGIC, Document, pod
 
 
 def owners(document: Document) -> list[str]:
@@ -145,6 +145,33 @@ def test_a_stateful_set_goes_in_order_with_claims_of_its_whole_template() -> Non
     world.delete(f"{PODS}/db-1")
     world.run()
     assert world.names("pods") == ["db-0", "db-1", "db-2"]
+
+
+def test_revisions_of_a_set_are_kept_for_history_and_for_going_back() -> None:
+    world = World(nodes=1)
+    path = f"{APPS}/statefulsets/db"
+    world.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", {"replicas": 1, "revisionHistoryLimit": 1}))
+    world.run()
+    (first,) = world.documents("apps/controllerrevisions")
+    name = cast("dict[str, str]", first["metadata"])["name"]
+    assert (name, first["revision"]) == (world.get(path).at("status.updateRevision"), 1)
+    world.patch(path, {"spec": {"template": {"spec": {"hostname": "two"}}}})
+    world.run()
+    assert [each["revision"] for each in world.documents("apps/controllerrevisions")] != [1]
+    patch = first["data"]
+    assert world.patch(path, patch, STRATEGIC).status == 200
+    world.run()
+    revisions = [(each["metadata"], each["revision"]) for each in world.documents("apps/controllerrevisions")]
+    numbers = {cast("dict[str, str]", metadata)["name"]: number for metadata, number in revisions}
+    assert (len(numbers), numbers[name]) == (2, 3)
+    world.patch(path, {"spec": {"template": {"spec": {"hostname": "three"}}}})
+    world.run()
+    world.patch(path, {"spec": {"template": {"spec": {"hostname": "four"}}}})
+    world.run()
+    assert len(world.names("apps/controllerrevisions")) == 2
+    world.delete(path)
+    world.run()
+    assert world.names("apps/controllerrevisions") == []
 
 
 def test_a_daemon_set_has_a_pod_on_every_node_and_on_those_that_come() -> None:

@@ -15,6 +15,7 @@ from bayplan.apiserver.bridge.node_agent import NodeAgent
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.patience import NoAdmission, PatientNodeLifecycle, PatientPodGarbageCollector
 from bayplan.apiserver.bridge.protection import ClaimProtection, VolumeProtection
+from bayplan.apiserver.bridge.revision_keeper import RevisionKeeper
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Write
 from bayplan.base.random_streams import RandomStreams
@@ -99,6 +100,7 @@ def make_controllers(
             PersistentVolumeController(tools),
             ClaimProtection(tools),
             VolumeProtection(tools),
+            RevisionKeeper(tools, documents, writer),
         ),
         garbage_collector=collector,
         pod_gc=pod_gc,

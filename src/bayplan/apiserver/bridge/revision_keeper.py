@@ -1,0 +1,125 @@
+"""ControllerRevisions of StatefulSets and DaemonSets: what ``kubectl rollout history`` shows and ``rollout undo`` goes back to.
+
+The controllers of the virtual cluster remember templates themselves; these objects are for people and clients. A template that
+comes back is the newest revision again, under its old name.
+
+Source: pkg/controller/history v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.apiserver.bridge.object_writer import ObjectWriter
+from bayplan.apiserver.bridge.templates import plain
+from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND
+from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.rest.backend import decode_item
+from bayplan.apiserver.store.store import Store
+from bayplan.cluster.controllers.controller import Controller, ControllerTools
+from bayplan.cluster.controllers.revisions import REVISION_LABEL
+from bayplan.cluster.naming import revision_name, template_hash
+from bayplan.cluster.pod_maker import controller_reference
+from bayplan.cluster.store import ChangeEvent
+from bayplan.objects.workloads import DaemonSet, StatefulSet
+
+REVISIONS = "apps/controllerrevisions"
+
+_DEFAULT_LIMIT = 10
+_KINDS: dict[str, type[StatefulSet | DaemonSet]] = {"StatefulSet": StatefulSet, "DaemonSet": DaemonSet}
+
+
+class RevisionKeeper(Controller):
+    """Reconcile sets, by kind and key.
+
+    Args:
+        tools: see `ControllerTools`.
+        documents: the API's store.
+        writer: writes to the API.
+    """
+
+    kind = StatefulSet
+    watches = (StatefulSet, DaemonSet)
+
+    def __init__(self, tools: ControllerTools, documents: Store, writer: ObjectWriter) -> None:
+        super().__init__(tools)
+        self._documents = documents
+        self._writer = writer
+        # The template that each set had last, by uid: most events leave it as it is.
+        self._templates: dict[str, object] = {}
+        self._crowded: dict[str, None] = {}
+
+    def keys_for(self, event: ChangeEvent) -> Iterable[str]:
+        """Return a set whose template has changed, or whose old pods may be gone now."""
+        item = event.new
+        if not isinstance(item, StatefulSet | DaemonSet):
+            self._templates.pop(event.object.metadata.uid, None)
+            self._crowded.pop(event.object.metadata.uid, None)
+            return ()
+        uid = item.metadata.uid
+        if self._templates.get(uid) is item.spec.template and uid not in self._crowded:
+            return ()
+        return (f"{event.kind.__name__} {item.key}",)
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Store the revision of the template, and forget the oldest of too many.
+
+        Raises:
+            WriteRefused: the API refuses it.
+        """
+        kind, _, place = key.partition(" ")
+        item = self.store.get(_KINDS[kind], place)
+        if item is None or item.metadata.deletion_timestamp is not None:
+            return None
+        digest = template_hash(item.spec.template, 0)
+        name = revision_name(item.metadata.name, digest)
+        known = self._revisions_of(item)
+        newest = max(known.values(), default=0)
+        namespace = item.metadata.namespace
+        if name not in known:
+            self._writer.create(REVISIONS, namespace, self._document(item, name, digest, newest + 1))
+        elif known[name] < newest:
+            self._writer.change(REVISIONS, (namespace, name), {"revision": newest + 1})
+        self._templates[item.metadata.uid] = item.spec.template
+        self._forget_oldest(item, name)
+        return None
+
+    def _revisions_of(self, item: StatefulSet | DaemonSet) -> dict[str, int]:
+        """Return the numbers of a set's revisions by their names, oldest first."""
+        found: dict[str, int] = {}
+        for each in self._documents.between(REVISIONS, item.metadata.namespace):
+            if item.metadata.uid.encode() in each.raw:
+                number = decode_item(each).get("revision")
+                found[each.name] = number if isinstance(number, int) else 0
+        return dict(sorted(found.items(), key=lambda entry: entry[1]))
+
+    def _document(self, item: StatefulSet | DaemonSet, name: str, digest: str, number: int) -> Document:
+        metadata = item.metadata
+        stored = self._documents.get(TABLE_OF_KIND[type(item)], (metadata.namespace, metadata.name))
+        template = part(decode_item(stored), "spec", "template") if stored is not None else {}
+        labels = {**item.spec.template.metadata.labels, REVISION_LABEL: digest}
+        return {
+            "metadata": {
+                "name": name,
+                "namespace": metadata.namespace,
+                "labels": labels,
+                "ownerReferences": [plain(controller_reference(item))],
+            },
+            "data": {"spec": {"template": {**template, "$patch": "replace"}}},
+            "revision": number,
+        }
+
+    def _forget_oldest(self, item: StatefulSet | DaemonSet, newest: str) -> None:
+        limit = item.spec.revision_history_limit
+        prefix = f"{item.metadata.name}-"
+        labels = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in self.store.owned_pods(item.metadata.uid)]
+        live = {label if label.startswith(prefix) else prefix + label for label in labels} | {newest}
+        known = self._revisions_of(item)
+        unused = [name for name in known if name not in live]
+        surplus = unused[: max(len(unused) - (_DEFAULT_LIMIT if limit is None else limit), 0)]
+        for name in surplus:
+            self._writer.delete(REVISIONS, (item.metadata.namespace, name))
+        if len(known) - len(surplus) > (_DEFAULT_LIMIT if limit is None else limit) + 1:
+            self._crowded[item.metadata.uid] = None
+        else:
+            self._crowded.pop(item.metadata.uid, None)
