@@ -149,7 +149,8 @@ class BindingCycle:
             told.post_bind(cycle_state, pod, node_name)
         self._activate_pods(cycle_state, now_ns)
         note = f"Successfully assigned {binding.queued.key} to {node_name}"
-        return [Emit(pod, "Normal", "Scheduled", "Binding", note)]
+        # About the version that was decided on, as upstream tells it.
+        return [Emit(binding.queued.pod, "Normal", "Scheduled", "Binding", note)]
 
     # The way back.
 
