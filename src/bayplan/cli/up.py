@@ -4,72 +4,63 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from bayplan.base.errors import InputError
 from bayplan.cli.record_level import Level
+from bayplan.cli.server_options import (
+    Annotations,
+    Listen,
+    Once,
+    Paths,
+    Paused,
+    PluginDeadline,
+    Port,
+    RateLimit,
+    Records,
+    Retain,
+    SchedulerConfig,
+    ServerSeed,
+    Speed,
+    StoreFile,
+    TlsCertificate,
+    TlsKey,
+    Token,
+    WithControllers,
+    WithKubelet,
+    WithScheduler,
+    WriteKubeconfig,
+)
 from bayplan.cli.simulation_options import FeatureGates, Plugins
 
 if TYPE_CHECKING:
     from bayplan.app.api_service import Service
 
-PATH_HELP = (
-    "What the cluster holds at the start: manifests or dumps (YAML, JSON, gzip; files, folders, patterns, - for standard "
-    "input)."
-)
-
 
 def up(
-    paths: Annotated[list[str] | None, typer.Argument(metavar="PATH", help=PATH_HELP)] = None,
-    port: Annotated[int, typer.Option(metavar="N", help="Where to listen; 0 takes a free one.")] = 6443,
-    listen: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; beyond this machine only with --token.")
-    ] = "127.0.0.1",
-    write_kubeconfig: Annotated[
-        Path, typer.Option(metavar="FILE", help="Write a kubeconfig here, readable by you only.")
-    ] = Path("bayplan.kubeconfig"),
-    store: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the cluster in this file; without it, in memory.")
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="What clients must show; BAYPLAN_TOKEN in the environment does, too."),
-    ] = None,
-    tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Serve HTTPS with this certificate (PEM).")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key of --tls-cert (PEM).")] = None,
-    rate_limit: Annotated[
-        float, typer.Option(metavar="N", help="Requests a second that one client may send; 0 for any number.")
-    ] = 0.0,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")] = None,
+    paths: Paths = None,
+    port: Port = 6443,
+    listen: Listen = "127.0.0.1",
+    write_kubeconfig: WriteKubeconfig = Path("bayplan.kubeconfig"),
+    store: StoreFile = None,
+    token: Token = None,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    rate_limit: RateLimit = 0.0,
+    config: SchedulerConfig = None,
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
-    plugin_deadline: Annotated[
-        float, typer.Option(metavar="SECONDS", help="How long one call of a plugin of yours may take.")
-    ] = 10.0,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the choice among equally good nodes, and of names.")] = 0,
-    records: Annotated[Level, typer.Option(help="How much of each decision is kept.")] = Level.FULL,
-    retain: Annotated[
-        str, typer.Option(metavar="LIMITS", help="How much is kept: full=100000,bytes=512Mi,age=1h,summaries=500000.")
-    ] = "",
-    annotations: Annotated[
-        bool, typer.Option("--annotations", help="Write results on pods, as kube-scheduler-simulator does.")
-    ] = False,
-    scheduler: Annotated[
-        bool, typer.Option("--scheduler/--no-scheduler", help="Without, all pods are left to schedulers outside.")
-    ] = True,
-    controllers: Annotated[
-        bool, typer.Option("--controllers/--no-controllers", help="Without, a kube-controller-manager outside works.")
-    ] = True,
-    kubelet: Annotated[
-        bool, typer.Option("--kubelet/--no-kubelet", help="Without, nodes have kubelets of their own.")
-    ] = True,
-    speed: Annotated[float, typer.Option(metavar="X", help="How fast the cluster's clock goes; 1 is real time.")] = 1.0,
-    paused: Annotated[bool, typer.Option("--paused", help="Let the clock stand still at first.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="End after the report on what was loaded.")] = False,
+    plugin_deadline: PluginDeadline = 10.0,
+    seed: ServerSeed = 0,
+    records: Records = Level.FULL,
+    retain: Retain = "",
+    annotations: Annotations = False,
+    scheduler: WithScheduler = True,
+    controllers: WithControllers = True,
+    kubelet: WithKubelet = True,
+    speed: Speed = 1.0,
+    paused: Paused = False,
+    once: Once = False,
 ) -> None:
     """Run a cluster without machines, for kubectl, clients and schedulers.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from threading import Condition, Thread, current_thread
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from bayplan.base.clock import Clock
 from bayplan.base.errors import EngineBusy
@@ -24,12 +24,11 @@ from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
-from bayplan.live.engine_recovery import EngineRecovery
+from bayplan.live.engine_recovery import EngineRecovery, refill
 from bayplan.live.engine_status import CycleMeter, EngineStatus, status_of
-from bayplan.live.object_mirror import ObjectMirror
+from bayplan.live.object_mirror import Change, ObjectMirror
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.live.quarantine import Quarantine
-from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 T = TypeVar("T")
@@ -46,20 +45,6 @@ DRAIN_SECONDS = 2.0
 """A scheduler that is to be replaced has so long to hear how its last bindings went."""
 
 ASK_SECONDS = 5.0
-
-
-class Change(Protocol):
-    """A change of the cluster: an addition (no `old`), an update, or a deletion (no `new`)."""
-
-    @property
-    def old(self) -> KubernetesObject | None:
-        """The object before."""
-        ...
-
-    @property
-    def new(self) -> KubernetesObject | None:
-        """The object after."""
-        ...
 
 
 class EngineHost:
@@ -468,19 +453,7 @@ class EngineHost:
         scheduler.records = before.records
         self._scheduler = scheduler
         self.generation += 1
-        now_ns = self.clock.now_ns()
-        for item in self._mirror:
-            if not self._quarantine.holds(item):
-                try:
-                    self._actions += scheduler.handle(None, item, now_ns)
-                except Exception:
-                    self._quarantine.put_object(item)
-                    raise
-        old = before.queue
-        for queued in (*old.active(), *old.backing_off(), *old.unschedulable()):
-            fresh = scheduler.queue.get(queued.key)
-            if fresh is not None and fresh.uid == queued.uid:
-                fresh.attempts, fresh.initial_attempt_ns = queued.attempts, queued.initial_attempt_ns
+        refill(scheduler, before, self._mirror, self._quarantine, self.clock.now_ns(), self._actions)
 
     # --- what must not happen -----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What an engine remembers of its own failures, and how long it rests before it is made anew."""
+"""What an engine remembers of its own failures, how long it rests before it is made anew, and with what it begins then."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import time
 import traceback
 from collections import deque
 
+from bayplan.engine.actions import Action
+from bayplan.engine.scheduler import Scheduler
 from bayplan.live.engine_status import EngineFailure
+from bayplan.live.object_mirror import ObjectMirror
+from bayplan.live.quarantine import Quarantine
 
 KEPT_FAILURES = 20
 CALM_SECONDS = 60.0
@@ -56,3 +60,33 @@ class EngineRecovery:
     def seconds_left(self) -> float:
         """Return how long it still rests."""
         return max(self._until - time.monotonic(), 0.0)
+
+
+def refill(
+    scheduler: Scheduler,
+    before: Scheduler,
+    mirror: ObjectMirror,
+    quarantine: Quarantine,
+    now_ns: int,
+    actions: list[Action],
+) -> None:
+    """Tell a scheduler of all objects, and of the attempts that pods have behind them.
+
+    Args:
+        scheduler: for an empty cluster. before: the one that ran until now.
+        mirror: the objects. quarantine: those that must not be told; one that breaks the scheduler joins them.
+        now_ns: the time.
+        actions: takes what the scheduler wants done.
+    """
+    for item in mirror:
+        if not quarantine.holds(item):
+            try:
+                actions += scheduler.handle(None, item, now_ns)
+            except Exception:
+                quarantine.put_object(item)
+                raise
+    old = before.queue
+    for queued in (*old.active(), *old.backing_off(), *old.unschedulable()):
+        fresh = scheduler.queue.get(queued.key)
+        if fresh is not None and fresh.uid == queued.uid:
+            fresh.attempts, fresh.initial_attempt_ns = queued.attempts, queued.initial_attempt_ns

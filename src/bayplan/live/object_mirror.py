@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
+
+
+class Change(Protocol):
+    """A change of the cluster: an addition (no `old`), an update, or a deletion (no `new`)."""
+
+    @property
+    def old(self) -> KubernetesObject | None:
+        """The object before."""
+        ...
+
+    @property
+    def new(self) -> KubernetesObject | None:
+        """The object after."""
+        ...
 
 
 class ObjectMirror:
