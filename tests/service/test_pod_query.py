@@ -1,3 +1,5 @@
+"""Filtering, sorting and paging pods on columns, against a naive list."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -208,3 +210,17 @@ def test_a_search_that_runs_out_of_time_counts_at_least() -> None:
     assert not found.is_exact
     assert 0 < found.total < 12_000
     assert len(found.rows) == 5
+
+
+def test_pods_of_a_workload_are_those_that_it_made() -> None:
+    table = PodTable(DEFAULT_GATES)
+    made = ("Deployment shop/web", "Deployment shop/website", "Job shop/web", "", "Deployment lab/web")
+    for number, workload in enumerate(made):
+        namespace = "lab" if "lab" in workload else "shop"
+        row = Row(namespace, f"p{number}", "", 1, 0, "", number, finished=False)
+        table.put(row.pod(str(number)), workload, 0)
+    pods = table.freeze()
+    for namespace, want in (("shop", ["shop/p0"]), ("", ["lab/p4", "shop/p0"])):
+        wanted = PodFilter(workload="Deployment/web", namespace=namespace)
+        found = find_pods(pods, wanted, sort=("name", False), offset=0, limit=9, facets=False, deadline=Deadline(9))
+        assert [pods.keys[row] for row in found.rows] == want

@@ -73,6 +73,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "to": Parameter("integer", "number of the last decision"),
     "to_at": Parameter("string", "end, as a time"),
     "topics": Parameter("string", "topics, separated by commas"),
+    "workload": Parameter("string", "kind and name of what made the pods, as in Deployment/web"),
     "zone": Parameter("string", "of the nodes"),
 }
 
@@ -101,7 +102,7 @@ _PAGE = ("offset", "limit")
 _NODES = ("q", "zone", "pool", "label", "state")
 _POD = "/pods/{namespace}/{name}"
 _MATRIX = ("sort", "only", "q", *_PAGE, "form", "exhaustive")
-_PODS = ("q", "status", "reason", "namespace", "node", "priority", "sort", *_PAGE, "facets")
+_PODS = ("q", "status", "reason", "namespace", "node", "priority", "workload", "sort", *_PAGE, "facets")
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/", cluster_routes.root),

@@ -10,6 +10,7 @@ import numpy as np
 from bayplan.analysis.reasons import ReasonCount, pods_by_reason, reasons_of
 from bayplan.service.pod_table import STATUS_NAMES, PodColumns, PodStatus
 from bayplan.service.query import Deadline
+from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
 SORTS = ("name", "namespace", "status", "node", "cpu", "memory", "priority", "attempts", "age", "created_at")
@@ -27,6 +28,7 @@ class PodFilter:
     Attributes:
         words: all of them must occur in ``namespace/name``, capitals or not.
         status, reason, namespace, node: exactly. priority: or None.
+        workload: kind and name of what made the pods, as in ``Deployment/web``; of any namespace, unless that is given, too.
     """
 
     words: Sequence[str] = ()
@@ -35,6 +37,7 @@ class PodFilter:
     namespace: str = ""
     node: str = ""
     priority: int | None = None
+    workload: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,11 @@ def _matching(pods: PodColumns, wanted: PodFilter) -> Bools:
         chosen &= pods.node == _code(pods.nodes, wanted.node)
     if wanted.priority is not None:
         chosen &= pods.priority == wanted.priority
+    if wanted.workload:
+        kind, _, name = wanted.workload.partition("/")
+        made = [row for row in np.flatnonzero(chosen).tolist() if _is_made_by(pods.lives[row], kind, name)]
+        chosen = np.zeros_like(chosen)
+        chosen[made] = True
     if wanted.reason:
         # A message that a pod was told before it got its node is no reason of its waiting.
         chosen &= np.isin(pods.status, UNDECIDED)
@@ -98,6 +106,11 @@ def _matching(pods: PodColumns, wanted: PodFilter) -> Bools:
         told = [code for code in codes if any(each.text == wanted.reason for each in reasons_of(pods.messages[code]))]
         chosen &= np.isin(pods.message, told)
     return chosen
+
+
+def _is_made_by(life: PodTimeline | None, kind: str, name: str) -> bool:
+    """Compare with the words of a time line: ``Deployment shop/web``."""
+    return life is not None and life.workload.startswith(f"{kind} ") and life.workload.endswith(f"/{name}")
 
 
 def _code(texts: Sequence[str], text: str) -> int:

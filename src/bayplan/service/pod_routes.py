@@ -43,6 +43,7 @@ async def pods(observation: Observation, request: Request, query: Query) -> Resp
         namespace=query.text("namespace"),
         node=query.text("node"),
         priority=query.number("priority", 0, least=-(2**31)) if priority else None,
+        workload=query.text("workload"),
     )
     sort, (offset, limit), facets = query.sort(POD_SORTS, "name"), query.page(), query.switch("facets")
     columns = await observation.view.pod_columns()

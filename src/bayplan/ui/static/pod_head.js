@@ -71,7 +71,11 @@ export function podHead(data, of) {
 function workloadLink(workload, namespace) {
   const [, kind, owner] = /^(\w+)[ /](?:.*\/)?([^/]+)$/.exec(workload) ?? [];
   return kind
-    ? h("a", { class: "name", href: to("workloads", kind.toLowerCase(), namespace, owner) }, cut(`${kind}/${owner}`, 48))
+    ? h(
+        "a",
+        { class: "name", href: to("workloads", kind.toLowerCase(), namespace, owner) },
+        cut(`${kind}/${owner}`, 48),
+      )
     : h("span", { class: "name" }, cut(workload, 48));
 }
 

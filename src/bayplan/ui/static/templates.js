@@ -84,20 +84,13 @@ spec:
     kind: "Pod",
     name: "urgent",
     what: "may preempt others",
-    text: `apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
-metadata:
-  name: urgent
-value: 100000
-description: May preempt pods of lower priority.
----
-apiVersion: v1
+    text: `apiVersion: v1
 kind: Pod
 metadata:
   name: urgent-{n}
   namespace: default
 spec:
-  priorityClassName: urgent
+  priorityClassName: system-cluster-critical
   containers:
   - name: work
     image: work:1
@@ -213,6 +206,18 @@ spec:
           requests:
             cpu: "1"
             memory: 1Gi
+`,
+  },
+  {
+    kind: "PriorityClass",
+    name: "priority",
+    what: "its pods may preempt others",
+    text: `apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata:
+  name: urgent
+value: 100000
+description: May preempt pods of lower priority.
 `,
   },
   {

@@ -25,7 +25,7 @@ export function open({ place, root, signal }) {
   const load = async () => {
     const a = query.get("a") || "now";
     const b = query.get("b") ?? "";
-    const kind = query.get("kind") || "moved";
+    let kind = query.get("kind") || "moved";
     try {
       const forks = await get("/forks", {}, signal);
       if (signal.aborted) return;
@@ -51,6 +51,8 @@ export function open({ place, root, signal }) {
       }
       const data = await get("/compare", { a, b, kind, limit: 1 }, signal);
       if (signal.aborted) return;
+      // Where nothing moved, what else differs is what one came for.
+      if (!query.get("kind")) kind = ["moved", "only_a", "only_b"].find((each) => data.counts[each]) ?? "moved";
       draw(
         head,
         h(
@@ -71,11 +73,11 @@ export function open({ place, root, signal }) {
             "Which pods",
             [
               { value: "moved", text: "moved", count: count(data.counts.moved) },
-              { value: "only_a", text: "waits only in A", count: count(data.counts.only_a) },
-              { value: "only_b", text: "waits only in B", count: count(data.counts.only_b) },
+              { value: "only_a", text: "placed only in A", count: count(data.counts.only_a) },
+              { value: "only_b", text: "placed only in B", count: count(data.counts.only_b) },
             ],
             kind,
-            (value) => change({ kind: value === "moved" ? "" : value }),
+            (value) => change({ kind: value }),
           ),
         ),
       );
@@ -102,7 +104,7 @@ export function open({ place, root, signal }) {
 /** @param {any} data */
 function sentence(data) {
   const { moved = 0, only_a = 0, only_b = 0, pods } = data.counts;
-  return `${count(moved + only_a + only_b)}${pods ? ` of ${count(pods)}` : ""} pods differ: ${count(moved)} on other nodes, ${count(only_a)} wait only in A, ${count(only_b)} only in B`;
+  return `${count(moved + only_a + only_b)}${pods ? ` of ${count(pods)}` : ""} pods differ: ${count(moved)} on other nodes, ${count(only_a)} placed only in A, ${count(only_b)} only in B`;
 }
 
 /** @param {any[]} forks @param {string} a @param {string} b */

@@ -168,8 +168,9 @@ class CreateView {
   failed(problem) {
     this.problem = problem;
     this.checked = null;
-    const problems = /** @type {any} */ (problem).facts?.problems ?? [];
-    this.editor?.mark(problems);
+    const facts = /** @type {any} */ (problem).facts ?? {};
+    const line = Number(/^text:(\d+)/.exec(facts.where ?? "")?.[1] ?? 0);
+    this.editor?.mark(facts.problems ?? (line ? [{ line, message: facts.what }] : []));
     this.drawAll();
   }
 
@@ -357,7 +358,7 @@ function label(template) {
 
 /** @param {any} answer */
 function problemsOf(answer) {
-  return answer.items.flatMap((/** @type {any} */ item) =>
+  const found = answer.items.flatMap((/** @type {any} */ item) =>
     item.action !== "refused"
       ? []
       : item.problems?.length
@@ -369,6 +370,8 @@ function problemsOf(answer) {
           }))
         : [{ line: item.line, path: `${item.kind ?? ""} ${item.name ?? ""}`.trim(), message: item.message }],
   );
+  // Fifty pods from one template have one problem, not fifty.
+  return [...new Map(found.map((/** @type {any} */ each) => [`${each.line} ${each.message}`, each])).values()];
 }
 
 /** @param {any} item @param {boolean} exists */

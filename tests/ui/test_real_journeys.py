@@ -1,0 +1,290 @@
+"""What people do, in a browser, on `bayplan up`: the page, our API, the Kubernetes API and the scheduler together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.ui.browsing import Visitor
+from tests.ui.running import Running, node, pod, running, ten_nodes
+
+Visit = Callable[..., Visitor]
+
+TOLERANT = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    filter:
+      disabled:
+      - name: TaintToleration
+"""
+PLUGIN = """from bayplan import PerNodePlugin
+
+
+class Whim(PerNodePlugin):
+    def score_node(self, pod, node):
+        {line}
+"""
+MOST_ALLOCATED = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: MostAllocated
+        resources:
+        - {name: cpu, weight: 1}
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Running]:
+    with running(tmp_path, ten_nodes()) as found:
+        yield found
+
+
+def test_why_a_pod_waits_and_why_another_is_where_it_is(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/")
+    overview = server.get("/overview")
+    assert visitor.verdict == overview["sentence"]
+    assert visitor.test("node-card").count() == 10
+    visitor.shoot("real-overview-10")
+    visitor.page.get_by_role("link", name="Insufficient cpu", exact=True).click()
+    visitor.still()
+    visitor.test("pod-table").locator("a.name", has_text="too-big").click()
+    visitor.still()
+    assert visitor.verdict == server.get("/pods/default/too-big")["sentence"]
+    expect(visitor.page.locator(".mrow:not([hidden])")).to_have_count(10)
+    expect(visitor.page.locator(".mrow.failed .gap").first).to_contain_text("short of")
+    visitor.shoot("real-pod-waiting-10")
+    visitor.test("tab-help").click()
+    visitor.still()
+    visitor.shoot("real-pod-help-10")
+    visitor.go("/ui/pods?q=front")
+    visitor.test("pod-table").locator("a.name").first.click()
+    visitor.still()
+    key = visitor.place.removeprefix("/ui/pods/")
+    matrix = server.get(f"/pods/{key}/attempts/latest/matrix")
+    expect(visitor.page.locator(".mrow.winner")).to_contain_text(str(matrix["winner"]))
+    ties = matrix["tie_set"]
+    assert isinstance(ties, list)
+    expect(visitor.page.locator(".mrow .total", has_text="★")).to_have_count(len(ties))
+    visitor.shoot("real-pod-placed-10")
+
+
+def test_a_valid_configuration_decides_at_once(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/config")
+    visitor.test("editor").fill(TOLERANT.replace("TaintToleration", "TaintTolerance").replace("disabled", "enabled"))
+    expect(visitor.page.locator("h1")).to_contain_text("problem")
+    expect(visitor.test("problems")).to_contain_text("TaintTolerance")
+    visitor.shoot("real-config-problem-10")
+    visitor.test("editor").fill(TOLERANT)
+    expect(visitor.test("apply")).to_be_enabled()
+    visitor.shoot("real-config-valid-10")
+    visitor.test("apply").click()
+    visitor.test("yes").click()
+    expect(visitor.page.locator("h1")).to_contain_text("This is what decides now")
+    visitor.go("/ui/pods/default/homesick")
+    expect(visitor.page.locator("h1")).to_contain_text("node-9")
+    expect(visitor.page.locator(".facts-line")).to_contain_text("placed")
+
+
+def test_a_fork_with_another_configuration_is_compared(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/config")
+    visitor.test("editor").fill(TOLERANT)
+    expect(visitor.test("try-fork")).to_be_enabled()
+    visitor.test("try-fork").click()
+    expect(visitor.page.locator("h1")).to_contain_text(re.compile("differ|moved|same|wait"))
+    visitor.page.wait_for_selector("[data-test=metrics]")
+    visitor.still()
+    visitor.shoot("real-compare-10")
+    expect(visitor.test("compare-table")).to_contain_text("homesick")
+
+
+def test_fifty_pods_are_created_and_a_refusal_keeps_the_text(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/new?kind=Pod")
+    visitor.test("count").fill("50")
+    expect(visitor.page.locator("h1")).to_contain_text("50 objects can be created")
+    visitor.test("create").click()
+    expect(visitor.page.locator("h1")).to_contain_text("50 objects created")
+    visitor.shoot("real-created-10")
+    text = visitor.test("editor").input_value().replace("500m", "half")
+    visitor.test("editor").fill(text)
+    expect(visitor.page.locator("h1")).to_contain_text("would be refused")
+    expect(visitor.test("create")).to_be_disabled()
+    assert visitor.test("editor").input_value() == text
+    visitor.shoot("real-create-refused-10")
+    visitor.go("/ui/pods?q=web-50")
+    visitor.test("pod-table").locator("a.name", has_text="web-50").click()
+    visitor.still()
+    assert visitor.place == "/ui/pods/default/web-50"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "Node",
+        "Deployment",
+        "Job",
+        "PodDisruptionBudget",
+        "PersistentVolumeClaim",
+        "gpu",
+        "spread",
+        "urgent",
+        "gpu-node",
+    ],
+)
+def test_the_server_takes_every_template(kind: str, real: Running, visit: Visit) -> None:
+    visitor = visit(real.url)
+    query = f"kind={kind}" if kind[0].isupper() else f"template={kind}"
+    visitor.go(f"/ui/new?{query}")
+    expect(visitor.page.locator("h1")).to_contain_text("can be created")
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Yield a server whose objects no test changes."""
+    with running(tmp_path_factory.mktemp("real"), ten_nodes()) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nodes",
+        "/nodes/node-0",
+        "/queue",
+        "/timeline",
+        "/objects",
+        "/workloads/deployment/default/front",
+        "/plugins",
+        "/sources",
+        "/compare",
+        "/settings",
+    ],
+)
+def test_a_page_stands_on_the_real_service(path: str, real: Running, visit: Visit) -> None:
+    visitor = visit(real.url)
+    visitor.go(f"/ui{path}")
+    assert visitor.verdict
+    assert visitor.test("error").count() == 0
+    visitor.shoot(f"real-{path.strip('/').replace('/', '-')}-10")
+
+
+def test_a_node_is_cordoned_drained_and_deleted(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/nodes/node-0")
+    visitor.test("cordon").click()
+    expect(visitor.test("cordon")).to_have_text("Uncordon")
+    visitor.test("drain").click()
+    visitor.test("yes").click()
+    expect(visitor.test("notice-ok").last).to_contain_text("evicted")
+    visitor.test("delete").click()
+    expect(visitor.test("question")).to_contain_text("Delete the node node-0?")
+    visitor.page.keyboard.press("Escape")
+    assert visitor.place == "/ui/nodes/node-0"
+    visitor.test("delete").click()
+    visitor.test("yes").click()
+    visitor.page.wait_for_url("**/ui/nodes")
+    expect(visitor.page.locator("h1")).to_contain_text("9 nodes")
+
+
+def test_time_is_stopped_and_stepped(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/timeline")
+    visitor.page.keyboard.press(" ")
+    expect(visitor.test("pause")).to_have_attribute("aria-pressed", "true")
+    visitor.go("/ui/new?kind=Pod")
+    expect(visitor.page.locator("h1")).to_contain_text("can be created")
+    visitor.test("create").click()
+    expect(visitor.page.locator("h1")).to_contain_text("created")
+    before = server.get("/overview")["decisions"]
+    visitor.go("/ui/pods/default/web-1")
+    expect(visitor.page.locator(".facts-line")).to_contain_text("waiting")
+    visitor.test("step").click()
+    expect(visitor.page.locator(".facts-line")).to_contain_text("placed")
+    assert server.get("/overview")["decisions"] != before
+    visitor.page.keyboard.press(" ")
+    expect(visitor.test("pause")).to_have_attribute("aria-pressed", "false")
+
+
+def test_an_edit_that_comes_too_late_loses_nothing(server: Running, visit: Visit) -> None:
+    visitor, other = visit(server.url, expected=("409",)), visit(server.url)
+    for each in (visitor, other):
+        each.go("/ui/objects/apps/v1/deployments/default/front?tab=edit")
+    for each, replicas in ((other, 13), (visitor, 14)):
+        text = each.test("editor").input_value()
+        each.test("editor").fill(text.replace("  replicas: 12\n", f"  replicas: {replicas}\n", 1))
+        each.test("save").click()
+    expect(visitor.test("conflict")).to_contain_text("replicas: 13")
+    assert "replicas: 14" in visitor.test("editor").input_value()
+    visitor.shoot("real-conflict-10")
+    visitor.page.get_by_role("button", name="Keep mine").click()
+    visitor.test("save").click()
+    expect(visitor.page.locator(".badge.ok", has_text="saved")).to_be_visible()
+
+
+def test_preemption_is_told_with_its_victims(tmp_path: Path, visit: Visit) -> None:
+    urgent = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "urgent"},
+        "value": 1000,
+    }
+    with running(tmp_path, [node("only", "a", cpu="4"), pod("old", cpu="3")]) as server:
+        visitor = visit(server.url)
+        visitor.go("/ui/new?template=urgent")
+        expect(visitor.page.locator("h1")).to_contain_text("1 object can be created")
+        visitor.test("create").click()
+        expect(visitor.page.locator("h1")).to_contain_text("created")
+        visitor.go("/ui/pods/default/urgent-1?tab=preemption&attempt=1")
+        expect(visitor.test("chosen-candidate")).to_contain_text("default/old")
+        visitor.shoot("real-preemption-1")
+
+
+def test_a_plugin_is_reloaded_and_says_when_it_raises(tmp_path: Path, visit: Visit) -> None:
+    file = tmp_path / "whim.py"
+    file.write_text(PLUGIN.format(line="return 7"))
+    with running(tmp_path, ten_nodes(), "--plugin", f"{file}:Whim") as server:
+        visitor = visit(server.url)
+        visitor.go("/ui/pods?status=placed")
+        visitor.test("pod-table").locator("a.name").first.click()
+        visitor.still()
+        visitor.page.get_by_role("button", name="raw").click()
+        expect(visitor.test("column-Whim")).to_be_visible()
+        file.write_text(PLUGIN.format(line="return len(node.name) / 0"))
+        visitor.go("/ui/plugins")
+        visitor.test("reload").click()
+        expect(visitor.test("notice-ok")).to_contain_text("read again")
+        visitor.go("/ui/new?kind=Pod")
+        expect(visitor.page.locator("h1")).to_contain_text("can be created")
+        visitor.test("create").click()
+        expect(visitor.page.locator("h1")).to_contain_text("created")
+        visitor.go("/ui/plugins")
+        expect(visitor.page.locator("h1")).to_contain_text("Whim")
+        visitor.shoot("real-plugin-failed-10")
+
+
+def test_a_killed_server_is_waited_for(tmp_path: Path, visit: Visit) -> None:
+    with running(tmp_path, ten_nodes()) as server:
+        port = int(server.url.rpartition(":")[2])
+        visitor = visit(server.url)
+        visitor.go("/ui/pods?q=front")
+        server.kill()
+        expect(visitor.test("live")).to_contain_text("reconnecting")
+        assert visitor.test("pod-table").locator("a.name").count() > 0
+    with running(tmp_path, ten_nodes(), port=port):
+        expect(visitor.test("live")).to_contain_text("live", timeout=20_000)
+        visitor.still()
+        assert visitor.place == "/ui/pods?q=front"
