@@ -27,6 +27,9 @@ MOST_STRIKES = 4
 """So many times running."""
 
 
+NOTHING: Ints = np.zeros(0, dtype=np.int64)
+
+
 class AnswersByState:
     """Verdicts and weighted scores of one plan by state: of the filters and scorers that placements can change, taken together.
 
@@ -68,8 +71,7 @@ class AnswersByState:
         self._seen: StateNumbers = states.numbers
         self._seen_at = -1
         # By the number of a state; -1 where it is not known.
-        self._verdicts: Ints = np.zeros(0, dtype=np.int64)
-        self._worths: Ints = self._verdicts
+        self._verdicts = self._worths = NOTHING
         self.filters = self.scores = self.alone = False
 
     def choose_filters(self, parts: Sequence[FilterPart]) -> None:

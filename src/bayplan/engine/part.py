@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -93,14 +93,28 @@ class Part:
         self.name = plugin.name
         self.spec = spec
         self.scalar = plugin.scalar
-        self.incremental, self._reads_usage, self._reads_ports = _traits(self._reads())
+        self._take_traits()
         self.params: Params | None = None
         self.epoch = 0
         self.values: Any = None
         self._node_log, self._usage_log, self._ports_log = state.node_log, state.usage_log, state.ports_log
         self.node_position = self.usage_position = self.ports_position = -1
+
+    def _take_traits(self) -> None:
+        self.incremental, self._reads_usage, self._reads_ports = _traits(self._reads())
         self.static = self.incremental and not self._reads_usage and not self._reads_ports
         self.loose = self.incremental and not self.static and self.scalar and self._is_final()
+
+    def with_spec(self, spec: Any) -> Self:
+        """Return a part of the same rule for another spec, of which nothing has been evaluated yet."""
+        other = self.__class__.__new__(self.__class__)
+        other.plugin, other.name, other.spec, other.scalar = self.plugin, self.name, spec, self.scalar
+        other._take_traits()
+        other._node_log, other._usage_log, other._ports_log = self._node_log, self._usage_log, self._ports_log
+        other.params = other.values = None
+        other.epoch = 0
+        other.node_position = other.usage_position = other.ports_position = -1
+        return other
 
     def _reads(self) -> Reads:
         return self.plugin.reads

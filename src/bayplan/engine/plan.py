@@ -99,7 +99,7 @@ class Plan(PlanScores):
         other._begin_with(changed)
         numbered = list(enumerate(self._filter_parts))
         other._filter_parts = [
-            FilterPart(part.plugin, changed[part.name], state) if part.name in changed else part for _, part in numbered
+            part.with_spec(changed[part.name]) if part.name in changed else part for _, part in numbered
         ]
         other.dynamic_filters = [(number, part) for number, part in enumerate(other._filter_parts) if not part.static]
         other._row_filters = other.dynamic_filters

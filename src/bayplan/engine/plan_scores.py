@@ -47,6 +47,8 @@ class PlanScores(PlanProgress):
         self._pre_score_seen: PreScoreOutcome | None = None
         self._scores_skipped: set[str] | None = None
         self._score_parts: list[ScorePart] = []
+        # The parts among which it was last chosen who is asked about rows.
+        self._chosen_from: list[ScorePart] | None = None
         self.scales: list[Params | None] = []
         # By number the weighted scores of those dynamic parts that have a NormalizeScore; meaningful in feasible rows.
         self._weighted: dict[int, Ints] = {}
@@ -68,9 +70,9 @@ class PlanScores(PlanProgress):
         self._weighted = {}
         numbered = list(enumerate(self._score_parts))
         self._score_parts = [
-            ScorePart(part.plugin, changed[part.name], self.state) if part.name in changed else part
-            for _, part in numbered
+            part.with_spec(changed[part.name]) if part.name in changed else part for _, part in numbered
         ]
+        self._chosen_from = self._score_parts
         self.dynamic_scores = [(number, part) for number, part in enumerate(self._score_parts) if not part.static]
         self._score_epochs = [-1 if part.name in changed else self._score_epochs[number] for number, part in numbered]
 
@@ -162,8 +164,11 @@ class PlanScores(PlanProgress):
                 return before.fits
             return self._fits_beside(beside) if beside else self.feasible.copy()
 
-        # Numbers that may leave int64 are for the full way.
         possible = self._filters_have_columns or self._scores_have_columns
+        if not possible and before is None and self._chosen_from is self._score_parts:
+            return
+        self._chosen_from = self._score_parts
+        # Numbers that may leave int64 are for the full way.
         if possible and self.state.small and not self._has_custom_scores and not self._has_errors:
             self.board = choose_board(
                 self.state,
