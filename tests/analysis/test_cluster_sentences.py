@@ -1,3 +1,5 @@
+"""The sentences that pages about clusters, nodes, queues and comparisons begin with."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Reasons in messages of schedulers: taken apart, shortened, counted."""
+
 from __future__ import annotations
 
 import pytest

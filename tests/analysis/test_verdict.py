@@ -1,3 +1,5 @@
+"""The verdict about a pod, and decisions in one line."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,0 +1,1 @@
+"""Our own API, in process."""

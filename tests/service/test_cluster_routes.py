@@ -1,3 +1,5 @@
+"""Overview, nodes, decisions, queue: what our API says of the cluster is what the engine says."""
+
 from __future__ import annotations
 
 import asyncio

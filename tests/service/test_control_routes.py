@@ -1,3 +1,5 @@
+"""Clock, configuration, plugins, snapshots, queue: what is changed through our API holds."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Texts applied, clusters exported and imported, nodes drained."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Forks and comparisons."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""A running server as what explanations read: columns against time lines."""
+
 from __future__ import annotations
 
 from bayplan.analysis.free_amounts import requested_by_time_lines

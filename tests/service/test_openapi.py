@@ -1,3 +1,5 @@
+"""The OpenAPI document, and whether answers keep to it."""
+
 from __future__ import annotations
 
 import asyncio

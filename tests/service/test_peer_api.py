@@ -1,3 +1,5 @@
+"""The operations of kube-scheduler-simulator: recorded requests get answers of the same shape."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""Pods, matrices, explanations, remedies: what our API says is what the decision records say."""
+
 from __future__ import annotations
 
 import asyncio

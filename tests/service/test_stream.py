@@ -1,3 +1,5 @@
+"""The stream: frames, changes, slow readers, access."""
+
 from __future__ import annotations
 
 import asyncio
