@@ -219,10 +219,11 @@ class Connection:
 class Load:
     """Connections to a server."""
 
-    def __init__(self, port: int, watchers: list[str], *, token: str = "") -> None:
+    def __init__(self, port: int, watchers: list[str], *, token: str = "", connections: int = CONNECTIONS) -> None:
         self._selector = selectors.DefaultSelector()
         self._port = port
         self._token = token
+        self._connections = connections
         self.latencies: list[float] = []
         self.watching = [self._watch(query) for query in watchers]
 
@@ -254,7 +255,7 @@ class Load:
     def run(self, requests: list[bytes]) -> float:
         """Send requests over all connections, one under way on each; return the seconds that it took."""
         waiting = iter(requests)
-        clients = [self._connect(watches=False) for _ in range(CONNECTIONS)]
+        clients = [self._connect(watches=False) for _ in range(self._connections)]
         wanted = sum(1 for _ in requests)
         start = time.perf_counter()
         for client in clients:
