@@ -268,3 +268,29 @@ def test_requests_need_the_token_where_there_is_one() -> None:
         service.close()
 
     run(test)
+
+
+def test_a_write_is_answered_when_it_is_durable() -> None:
+    async def test(lab: Lab) -> None:
+        asked: list[int] = []
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def settled(revision: int) -> asyncio.Future[None]:
+            asked.append(revision)
+            return durable
+
+        service = Service(lab.server, settled=settled)
+        transport = httpx.ASGITransport(app=service)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            assert (await client.get("/bayplan/v1/clock")).status_code == 200
+            assert asked == []
+            text = {"text": '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}'}
+            writing = asyncio.ensure_future(client.post("/bayplan/v1/apply", json=text))
+            await asyncio.wait((writing,), timeout=0.2)
+            assert not writing.done()
+            assert asked == [lab.server.backend.store.revision]
+            durable.set_result(None)
+            assert (await writing).json()["created"] == 1
+        service.close()
+
+    run(test)

@@ -31,7 +31,7 @@ class Service:
         self.server = server
         self.simulator = simulator
         self.loaded = loaded
-        self.own_api = OwnApi(simulator, token=server.options.token)
+        self.own_api = OwnApi(simulator, token=server.options.token, settled=server.settled)
         server.mount(Page())
         server.mount(self.own_api, on_end=self.own_api.end_streams)
 

@@ -42,11 +42,15 @@ class Service:
 
     Args:
         subject: the server. token: what clients must show; empty lets everybody on this machine in.
+        settled: returns what to await until a revision of the store is durable, or None; a write is not answered before.
     """
 
-    def __init__(self, subject: Subject, *, token: str = "") -> None:
+    def __init__(
+        self, subject: Subject, *, token: str = "", settled: Callable[[int], Awaitable[None] | None] | None = None
+    ) -> None:
         self.observation = Observation(subject)
         self._access = Access(token)
+        self._settled = settled
         self._requests = count(1)
         self._stream: Stream | None = None
         self._peer = PeerApi(self.observation, self._access)
@@ -84,12 +88,22 @@ class Service:
             scope = {**scope, "path": f"{ROOT}/"}
         request = Request(scope, receive, send)
         if not scope["path"].startswith(ROOT):
-            await (await self._peer.answer(request))(scope, receive, send)
+            response = await self._peer.answer(request)
+            await self._settle(request)
+            await response(scope, receive, send)
             return
         request_id = f"{self.observation.subject.instance}-{next(self._requests)}"
         response = await self._answer(request, request_id)
+        await self._settle(request)
         response.headers["x-request-id"] = request_id
         await response(scope, receive, send)
+
+    async def _settle(self, request: Request) -> None:
+        """Wait until what a request wrote is durable."""
+        if self._settled is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
+            waiting = self._settled(self.observation.subject.backend.store.revision)
+            if waiting is not None:
+                await waiting
 
     async def _websocket(self, socket: WebSocket) -> None:
         stream = self._stream

@@ -262,6 +262,9 @@ class PodTable:
             if row >= len(self._used):
                 self._grow()
         metadata, spec = pod.metadata, pod.spec
+        created_ns = parse_instant(metadata.creation_timestamp) or now_ns
+        # The scheduler may have decided about a pod before it is seen here, but not about two of one name at once.
+        before_ns = max((life.ended_ns or 0 for life in self.deleted.get(key, ())), default=0)
         self._rows[key] = row
         self._keys_version += 1
         self._used[row] = True
@@ -271,12 +274,12 @@ class PodTable:
             workload=workload,
             priority=spec.priority or 0,
             scheduler_name=spec.scheduler_name,
-            arrived_ns=now_ns,
+            arrived_ns=min(now_ns, max(created_ns, before_ns + 1)),
             imported=bool(spec.node_name),
         )
         columns = self._columns
         columns["namespace"][row] = self._namespaces.code(metadata.namespace)
-        columns["created_ns"][row] = parse_instant(metadata.creation_timestamp) or now_ns
+        columns["created_ns"][row] = created_ns
         columns["attempts"][row] = columns["message"][row] = 0
         return row
 

@@ -118,6 +118,10 @@ class ApiServer:
         if on_end is not None:
             self._application.on_end.append(on_end)
 
+    def settled(self, revision: int) -> asyncio.Future[None] | None:
+        """Return what to await until a revision may be acknowledged; None where that is so already. For who writes in process."""
+        return None if self._recorder is None else self._recorder.settled(revision)
+
     def _url(self) -> str:
         host, port = self._socket.getsockname()[:2]
         shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, host)
