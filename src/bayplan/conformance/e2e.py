@@ -70,16 +70,25 @@ def answer_e2e_case(case: JsonObject) -> JsonObject:
     return {"id": case["id"], "observed": run.observed()}
 
 
-class _ToldQueue(SchedulingQueue):
-    """A queue that remembers which pod it gave out last."""
+def following(case: JsonObject) -> tuple[Pick, type[SchedulingQueue]]:
+    """Return what picks the recorded node of a pod where it is among the best, and the queue that has to be used with it."""
+    bound = _recorded_bindings(case)
+    popped = [""]
 
-    popped = ""
+    class ToldQueue(SchedulingQueue):
+        """A queue that tells which pod it gave out last."""
 
-    def pop(self) -> QueuedPod | None:
-        """Return the next pod; see `SchedulingQueue.pop`."""
-        queued = super().pop()
-        self.popped = queued.key if queued is not None else ""
-        return queued
+        def pop(self) -> QueuedPod | None:
+            """Return the next pod; see `SchedulingQueue.pop`."""
+            queued = super().pop()
+            popped[0] = queued.key if queued is not None else ""
+            return queued
+
+    def pick(state: ClusterState, ties: BestRows) -> int:
+        row = state.nodes.row_of.get(bound.get(popped[0], ""), -1)
+        return row if row in np.asarray(ties).tolist() else first_by_name(state, ties)
+
+    return pick, ToldQueue
 
 
 class E2eRun:
@@ -190,21 +199,14 @@ class E2eRun:
     def _start_scheduler(self) -> None:
         config = cast("JsonObject", self._case.get("config") or {})
         configuration = load_configuration_mapping({**_HEADER, **config})
-        bound = _recorded_bindings(self._case)
-
-        def pick(state: ClusterState, ties: BestRows) -> int:
-            queue = cast("_ToldQueue", scheduler.queue)
-            row = state.nodes.row_of.get(bound.get(queue.popped, ""), -1)
-            return row if row in np.asarray(ties).tolist() else first_by_name(state, ties)
-
-        follow: Pick = pick
+        pick, queue_type = following(self._case)
         scheduler = assemble_scheduler(
             configuration,
             in_tree_registry(),
             feature_gates=FeatureGates(),
             start_ns=self.now,
-            pick=follow,
-            queue_type=_ToldQueue,
+            pick=pick,
+            queue_type=queue_type,
         )
         self._go_on(self._lead(scheduler))
 
@@ -323,15 +325,17 @@ class E2eRun:
 
     def observed(self) -> JsonObject:
         """Return calls, events and pods in the recorded format."""
-        events = [_event(item) for item in self._list("/apis/events.k8s.io/v1/events")]
-        pods: JsonObject = {}
-        for item in self._list("/api/v1/pods"):
-            pods[str(cast("JsonObject", item["metadata"])["name"])] = _pod(item)
-        return {"calls": self.calls, "events": cast("Json", events), "pods": pods}
+        return observed(self.calls, self._list("/apis/events.k8s.io/v1/events"), self._list("/api/v1/pods"))
 
     def _list(self, path: str) -> list[JsonObject]:
         response = self._handle(ApiRequest("GET", path), "conformance/1.0")
         return cast("list[JsonObject]", msgspec.json.decode(response.body)["items"])
+
+
+def observed(calls: list[Json], events: Sequence[JsonObject], pods: Sequence[JsonObject]) -> JsonObject:
+    """Return calls, and what lists of events and pods say, in the recorded format."""
+    named = {str(cast("JsonObject", item["metadata"])["name"]): _pod(item) for item in pods}
+    return {"calls": calls, "events": [_event(item) for item in events], "pods": cast("Json", named)}
 
 
 def _event(item: JsonObject) -> JsonObject:
