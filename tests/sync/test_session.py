@@ -168,3 +168,11 @@ def test_a_session_follows_until_it_is_cancelled_and_goes_on_where_it_was() -> N
     found = here.get("pods", "late")
     assert found is not None
     assert not part(found, "spec").get("nodeName")
+
+
+def test_namespaces_that_a_dump_does_not_hold_are_made() -> None:
+    here = Here()
+    lonely: Document = {**pod("lonely"), "metadata": {"name": "lonely", "namespace": "team", "uid": "u"}}
+    status = run_once(here, DocumentFeed([lonely]))
+    assert (status.created, status.problems) == (2, [])
+    assert here.get("pods", "lonely", "team") is not None

@@ -1,0 +1,70 @@
+"""The tutorial about a cluster's waiting pod: every command is run as it stands there, and says what stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.apiserver.serving import ask, wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "tutorial-import.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"```(sh|text)\n(.*?)```", re.DOTALL)
+
+
+def sections() -> list[tuple[str, list[str]]]:
+    """Return each block of commands with the lines that its output has to hold."""
+    found: list[tuple[str, list[str]]] = []
+    for kind, content in BLOCK.findall(PAGE):
+        if kind == "sh":
+            found.append((content, []))
+        else:
+            found[-1][1].extend(line for line in content.splitlines() if line)
+    return found
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the commands of the tutorial need curl")
+def test_the_commands_of_the_tutorial_say_what_stands_there(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"localhost:{free.getsockname()[1]}"
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    (first, _), *rest = sections()
+    words = first.replace("&", f"--port {address.rpartition(':')[2]}").split()
+    with (tmp_path / "up.log").open("wb") as log:
+        server = subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=log, stderr=log)
+    try:
+        wait_until(lambda: server.poll() is not None or _answers(address))
+        # One shell for all of them: later commands use what earlier ones have set.
+        script = "echo '#'\n".join(commands for commands, _ in rest).replace("localhost:6443", address)
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+    finally:
+        server.terminate()
+        server.wait(30)
+    said = (done.stdout, done.stderr, (tmp_path / "up.log").read_text())
+    assert done.returncode == 0, said
+    outputs = done.stdout.split("#\n")
+    assert len(outputs) == len(rest)
+    for (commands, wanted), output in zip(rest, outputs, strict=True):
+        assert [line for line in wanted if line not in output] == [], (commands, output)
+
+
+def _answers(address: str) -> bool:
+    try:
+        return ask(f"http://{address}/readyz")[0] == 200
+    except OSError:
+        return False
