@@ -215,7 +215,7 @@ def test_time_is_stopped_and_stepped(server: Running, visit: Visit) -> None:
     visitor.test("step").click()
     expect(visitor.page.locator(".facts-line")).to_contain_text("placed")
     assert server.get("/overview")["decisions"] != before
-    visitor.page.keyboard.press(" ")
+    visitor.test("pause").click()
     expect(visitor.test("pause")).to_have_attribute("aria-pressed", "false")
 
 
@@ -236,12 +236,6 @@ def test_an_edit_that_comes_too_late_loses_nothing(server: Running, visit: Visit
 
 
 def test_preemption_is_told_with_its_victims(tmp_path: Path, visit: Visit) -> None:
-    urgent = {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": "urgent"},
-        "value": 1000,
-    }
     with running(tmp_path, [node("only", "a", cpu="4"), pod("old", cpu="3")]) as server:
         visitor = visit(server.url)
         visitor.go("/ui/new?template=urgent")
