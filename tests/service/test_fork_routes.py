@@ -104,3 +104,30 @@ def test_differences(a: dict[str, str], b: dict[str, str], want: list[str]) -> N
     found, both = differences(Side(name="a", nodes=a), Side(name="b", nodes=b))
     assert [f"{each.pod} {each.kind}" for each in found] == want
     assert both == len(a.keys() & b.keys())
+
+
+def test_a_fork_is_read_like_the_server() -> None:
+    async def test(lab: Lab) -> None:
+        fork = await _fork(lab, objects=[node("big", cpu="64")], name="one more node")
+        run_id = fork["id"]
+        listed = await lab.get("/pods", run=run_id, facets=1)
+        assert listed["total"] == 3
+        nodes = {item["name"]: item["node"] for item in listed["items"]}
+        assert nodes["huge"] == "big"
+        items = {item["name"]: item for item in (await lab.get("/nodes", run=run_id))["items"]}
+        assert items["big"]["requested"]["cpu"] == 40_000
+        assert sum(item["pods"] for item in items.values()) == 3
+        cells = await lab.get("/nodes/cells", run=run_id, by="none")
+        assert len(cells["groups"][0]["nodes"]) == 5
+        page = await lab.get("/pods/default/huge", run=run_id)
+        assert page["sentence"].startswith("default/huge is on big")
+        assert page["manifest"]["spec"]["nodeName"] == "big"
+        matrix = await lab.get("/pods/default/huge/attempts/latest/matrix", run=run_id)
+        assert matrix["winner"] == "big"
+        explained = await lab.get("/pods/default/huge/explanation", run=run_id)
+        assert explained["verdict"] == page["sentence"]
+        assert [item["name"] for item in (await lab.get("/decisions", run=run_id))["items"]] == ["huge"]
+        assert (await lab.get("/pods", want=404, run="nobody"))["error"]["what"] == "fork"
+        assert (await lab.get("/pods/default/a", run=run_id))["sentence"].endswith("no decision was taken about it")
+
+    run(test, *NODES, pod("a"), pod("b"), pod("huge", cpu="40"))

@@ -79,12 +79,13 @@ def _node_filter(query: Query) -> NodeFilter:
 async def nodes(observation: Observation, request: Request, query: Query) -> Response:
     """List nodes."""
     wanted, (offset, limit) = _node_filter(query), query.page()
-    columns = await observation.view.node_columns()
+    reading = await observation.reading(query.text("run"))
+    columns = reading.nodes
     sort = query.sort((*SORTS, *metrics_of(columns)), "name")
     blocks = query.switch("blocks")
     if blocks and limit > MOST_NODES_WITH_BLOCKS:
         raise Refusal(400, "limit", got=str(limit), wanted=f"at most {MOST_NODES_WITH_BLOCKS} with blocks")
-    pods = await observation.view.pod_columns() if blocks else None
+    pods = reading.pods if blocks else None
 
     def make() -> Response:
         rows = find_nodes(columns, wanted, sort)
@@ -123,7 +124,7 @@ def _add_blocks(items: list[Plain], pods: PodColumns) -> None:
 async def cells(observation: Observation, request: Request, query: Query) -> Response:
     """Return the heat map of all nodes in one answer."""
     wanted = _node_filter(query)
-    columns = await observation.view.node_columns()
+    columns = (await observation.reading(query.text("run"))).nodes
     metric = query.one_of("metric", metrics_of(columns), "cpu")
     by = query.text("by", "zone")
 
@@ -239,10 +240,10 @@ async def decisions(observation: Observation, request: Request, query: Query) ->
     limit = query.number("limit", 50, least=1, most=MOST_ROWS)
     after, before = query.maybe_number("after"), query.maybe_number("before")
     outcome, pod, node_name = query.one_of("outcome", _OUTCOMES), query.text("pod"), query.text("node")
-    await observation.view.catch_up()
+    reading = await observation.reading(query.text("run"))
 
     def make() -> Response:
-        records = observation.subject.decisions
+        records = reading.decisions
         low = max(records.oldest, 0 if after is None else after + 1)
         high = len(records) if before is None else min(before, len(records))
         numbers = [each for each in records.numbers_of(pod) if low <= each < high] if pod else range(low, high)
@@ -266,7 +267,7 @@ async def decisions(observation: Observation, request: Request, query: Query) ->
                 break
         page = {
             "version": len(records),
-            "items": observation.summaries.of(sorted(found), deadline),
+            "items": reading.summaries.of(sorted(found), deadline),
             "total": len(records) - records.oldest if not (pod or outcome or node_name) else len(found),
             "total_is_exact": exact and not (outcome or node_name),
             "oldest": records.oldest_full,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from threading import Event
+from threading import Event, Lock
 
 import msgspec
 
@@ -35,6 +35,7 @@ from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import KINDS, decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
+from bayplan.service.readings import ForkReading
 from bayplan.service.refusal import Refusal
 from bayplan.sim.operations import Apply
 from bayplan.sim.result import SimulationResult
@@ -103,18 +104,21 @@ class Fork:
     Attributes:
         id: its name in addresses. name, origin: as asked for. created_ns: when, by the server's clock.
         state: ``running``, ``done`` or ``failed``. message: why it failed.
-        progress: how far it is. result, facts: its outcome.
+        progress: how far it is. result, facts: its outcome. reading: of it, once somebody has read in it.
+        feature_gates: it runs with.
     """
 
     id: str
     name: str
     origin: str
     created_ns: int
+    feature_gates: FeatureGates
     state: str = "running"
     message: str = ""
     progress: Progress | None = None
     result: SimulationResult | None = None
     facts: RunFacts | None = None
+    reading: ForkReading | None = None
     cancelled: Event = field(default_factory=Event)
 
 
@@ -127,6 +131,7 @@ class Forks:
 
     def __init__(self) -> None:
         self._forks: dict[str, Fork] = {}
+        self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bayplan-fork")
 
     def all(self) -> Sequence[Fork]:
@@ -158,6 +163,18 @@ class Forks:
             )
         return fork.result
 
+    def reading_of(self, fork_id: str) -> ForkReading:
+        """Return what lists and pages about a fork are made from. On a worker thread.
+
+        Raises:
+            Refusal: there is none of that name, or it has no outcome.
+        """
+        fork, result = self.get(fork_id), self.finished(fork_id)
+        with self._lock:
+            if fork.reading is None:
+                fork.reading = ForkReading(result, fork.feature_gates)
+            return fork.reading
+
     def begin(self, request: ForkRequest, setup: ForkSetup, created_ns: int) -> Fork:
         """Begin a fork.
 
@@ -166,7 +183,7 @@ class Forks:
         """
         if len(self._forks) >= MOST_FORKS:
             raise Refusal(HTTPStatus.CONFLICT, "forks", got=f"{MOST_FORKS} already", hint="delete one")
-        fork = Fork(uuid.uuid4().hex[:8], request.name, request.origin, created_ns)
+        fork = Fork(uuid.uuid4().hex[:8], request.name, request.origin, created_ns, setup.feature_gates)
         self._forks[fork.id] = fork
         self._thread.submit(_run, fork, setup)
         return fork

@@ -17,6 +17,7 @@ from bayplan.service.live_source import LiveSource
 from bayplan.service.overview import UtilisationHistory, overview_document
 from bayplan.service.pod_rows import PodRows
 from bayplan.service.queue_view import QueueCopy, QueueView
+from bayplan.service.readings import Reading
 from bayplan.service.subject import Subject
 
 THREADS = 2
@@ -64,6 +65,21 @@ class Observation:
         nodes = await self.view.node_columns()
         events = self.events.of_pod(key)
         return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, events)
+
+    async def reading(self, run: str) -> Reading:
+        """Return what lists are made from.
+
+        Args:
+            run: the id of a fork; "" for the server itself.
+
+        Raises:
+            Refusal: there is no such fork, or it is not done.
+        """
+        if run:
+            return (await self.off_loop(lambda: self.forks.reading_of(run))).reading
+        pods = await self.view.pod_columns()
+        nodes = await self.view.node_columns()
+        return Reading(pods, nodes, self.subject.decisions, self.summaries, self.rows)
 
     def queue_or_none(self) -> QueueCopy | None:
         """Return a copy of the queue, or None where the engine does not answer. On a worker thread."""

@@ -77,11 +77,13 @@ def _content(operation: Operation) -> Plain:
 
 def _responses(operation: Operation) -> Plain:
     refusals = ["400", "403", "503"]
-    if _IN_PATH.search(operation.path) or operation.handler.__name__ in ("compare", "begin_fork"):
+    name = operation.handler.__name__
+    reads_forks = "run" in operation.query or name == "compare"
+    if _IN_PATH.search(operation.path) or reads_forks or name == "begin_fork":
         refusals.append("404")
     if operation.body is not None:
         refusals += ["413", "422"]
-    if operation.handler.__name__ in ("take_snapshot", "begin_fork", "compare"):
+    if reads_forks or name in ("take_snapshot", "begin_fork"):
         refusals.append("409")
     told: Plain = {str(operation.status): {"description": "done", "content": {"application/json": {"schema": {}}}}}
     told |= {status: {"description": "refused", "content": _REFUSED} for status in sorted(refusals)}

@@ -66,6 +66,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "q": Parameter("string", "words that must all occur in the name (of pods: namespace/name)"),
     "reason": Parameter("string", "one of the reasons of pods that wait"),
     "replace": Parameter("boolean", "whether everything else goes first"),
+    "run": Parameter("string", "the id of a fork, to read in it instead of the server"),
     "sort": Parameter("string", "what to sort by; '-' before it: the largest first"),
     "state": Parameter("string", "cordoned or not_ready"),
     "status": Parameter("string", "waiting, gated, placed, terminating or finished"),
@@ -99,10 +100,10 @@ class Operation:
 
 
 _PAGE = ("offset", "limit")
-_NODES = ("q", "zone", "pool", "label", "state")
+_NODES = ("q", "zone", "pool", "label", "state", "run")
 _POD = "/pods/{namespace}/{name}"
-_MATRIX = ("sort", "only", "q", *_PAGE, "form", "exhaustive")
-_PODS = ("q", "status", "reason", "namespace", "node", "priority", "workload", "sort", *_PAGE, "facets")
+_MATRIX = ("sort", "only", "q", *_PAGE, "form", "exhaustive", "run")
+_PODS = ("q", "status", "reason", "namespace", "node", "priority", "workload", "sort", *_PAGE, "facets", "run")
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/", cluster_routes.root),
@@ -112,14 +113,16 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/nodes/{name}", cluster_routes.node, _PAGE),
     Operation("POST", "/nodes/{name}/drain", document_routes.drain),
     Operation("GET", "/pods", pod_routes.pods, _PODS),
-    Operation("GET", _POD, pod_routes.pod),
-    Operation("GET", f"{_POD}/attempts", pod_routes.attempts, _PAGE),
+    Operation("GET", _POD, pod_routes.pod, ("run",)),
+    Operation("GET", f"{_POD}/attempts", pod_routes.attempts, (*_PAGE, "run")),
     Operation("GET", f"{_POD}/attempts/{{attempt}}/matrix", pod_routes.matrix, _MATRIX),
-    Operation("GET", f"{_POD}/attempts/{{attempt}}/preemption", pod_routes.preemption),
-    Operation("GET", f"{_POD}/explanation", pod_routes.explanation, ("attempt", "node", "best")),
+    Operation("GET", f"{_POD}/attempts/{{attempt}}/preemption", pod_routes.preemption, ("run",)),
+    Operation("GET", f"{_POD}/explanation", pod_routes.explanation, ("attempt", "node", "best", "run")),
     Operation("GET", f"{_POD}/remedies", pod_routes.remedies),
     Operation("POST", f"{_POD}/retry", control_routes.retry_pod),
-    Operation("GET", "/decisions", cluster_routes.decisions, ("after", "before", "pod", "outcome", "node", "limit")),
+    Operation(
+        "GET", "/decisions", cluster_routes.decisions, ("after", "before", "pod", "outcome", "node", "limit", "run")
+    ),
     Operation("GET", "/decisions/density", cluster_routes.density, ("from", "to", "from_at", "to_at", "bins")),
     Operation("GET", "/queue", cluster_routes.queue, ("tier", *_PAGE)),
     Operation("POST", "/queue/flush", control_routes.flush_queue),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Protocol
 
 import yaml
 
 from bayplan.analysis.explain import BEST_NODES, attempts_of, explain
 from bayplan.analysis.explanation import Attempt, Explanation
 from bayplan.analysis.preemption_detail import preemption_report
+from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.verdict import attempt_difference, pod_verdict
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Decision
@@ -17,7 +19,6 @@ from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
 from bayplan.service.decision_summaries import DecisionSummaries
 from bayplan.service.instants import format_instant
-from bayplan.service.live_source import LiveSource
 from bayplan.service.pod_table import PodStatus, status_of
 from bayplan.service.query import Deadline
 from bayplan.service.queue_view import QueueCopy, queue_row
@@ -27,7 +28,15 @@ from bayplan.sim.result import PodTimeline, SimulatedEvent
 Plain = dict[str, object]
 
 
-def lives_of(source: LiveSource, key: str) -> list[PodTimeline]:
+class PodSource(RunSource, Protocol):
+    """A run that finds the time lines of a pod quickly."""
+
+    def lives_of(self, key: str) -> list[PodTimeline]:
+        """Return the time lines of all pods that had a key, the newest last."""
+        ...
+
+
+def lives_of(source: PodSource, key: str) -> list[PodTimeline]:
     """Return the time lines of a pod.
 
     Raises:
@@ -64,7 +73,7 @@ class PodPage:
         Refusal: there is no such pod.
     """
 
-    def __init__(self, source: LiveSource, key: str, summaries: DecisionSummaries) -> None:
+    def __init__(self, source: PodSource, key: str, summaries: DecisionSummaries) -> None:
         self.source, self.key = source, key
         self._summaries = summaries
         self.lives = lives_of(source, key)
@@ -196,7 +205,7 @@ def _status(life: PodTimeline) -> str:
     return status_of(life.pod).text if life.pod is not None else PodStatus.WAITING.text
 
 
-def _facts(source: LiveSource, life: PodTimeline) -> Plain:
+def _facts(source: PodSource, life: PodTimeline) -> Plain:
     pod = life.pod if life.pod is not None else Pod()
     requests = source.requests_of(life)
     return {

@@ -25,7 +25,8 @@ from bayplan.service.pod_query import SORTS as POD_SORTS
 from bayplan.service.pod_query import PodFilter, find_pods
 from bayplan.service.pod_table import STATUS_NAMES
 from bayplan.service.query import DEADLINE_SECONDS, Deadline, Query
-from bayplan.service.verified_remedies import Surroundings, remedies_document
+from bayplan.service.verified_remedies import Surroundings, document_of_object, remedies_document
+from bayplan.sim.result import PodFate
 
 MARGIN_SECONDS = 0.06
 """So long a page of pods may look at full records for margins."""
@@ -46,14 +47,15 @@ async def pods(observation: Observation, request: Request, query: Query) -> Resp
         workload=query.text("workload"),
     )
     sort, (offset, limit), facets = query.sort(POD_SORTS, "name"), query.page(), query.switch("facets")
-    columns = await observation.view.pod_columns()
+    reading = await observation.reading(query.text("run"))
+    columns = reading.pods
 
     def make() -> Response:
         deadline = Deadline(DEADLINE_SECONDS - MARGIN_SECONDS)
         found = find_pods(columns, wanted, sort=sort, offset=offset, limit=limit, facets=facets, deadline=deadline)
         page: Plain = {
             "version": columns.version,
-            "items": observation.rows.rows(columns, found.rows, Deadline(MARGIN_SECONDS)),
+            "items": reading.rows.rows(columns, found.rows, Deadline(MARGIN_SECONDS)),
             "total": found.total,
             "total_is_exact": found.is_exact,
             "offset": offset,
@@ -73,20 +75,37 @@ def _key(request: Request) -> str:
     return f"{request.path_params['namespace']}/{request.path_params['name']}"
 
 
-async def _with_page(observation: Observation, request: Request, make: Callable[[PodPage], object]) -> Response:
+async def _with_page(
+    observation: Observation, request: Request, query: Query, make: Callable[[PodPage], object]
+) -> Response:
     """Answer with what a function makes of a pod's page, on a worker thread."""
-    key = _key(request)
-    source = await observation.source_of(key)
-    return await observation.off_loop(lambda: json_answer(request, make(PodPage(source, key, observation.summaries))))
+    key, run = _key(request), query.text("run")
+    source = None if run else await observation.source_of(key)
+
+    def answer() -> Response:
+        if source is not None:
+            return json_answer(request, make(PodPage(source, key, observation.summaries)))
+        fork = observation.forks.reading_of(run)
+        return json_answer(request, make(PodPage(fork.source, key, fork.reading.summaries)))
+
+    return await observation.off_loop(answer)
 
 
 async def pod(observation: Observation, request: Request, query: Query) -> Response:
     """Tell all about one pod."""
-    item = observation.subject.backend.store.get(
-        "pods", (request.path_params["namespace"], request.path_params["name"])
-    )
-    manifest = None if item is None else {"apiVersion": "v1", "kind": "Pod", **decode_item(item)}
-    return await _with_page(observation, request, lambda page: page.document(observation.queue_or_none(), manifest))
+    manifest = None
+    key = request.path_params["namespace"], request.path_params["name"]
+    item = observation.subject.backend.store.get("pods", key)
+    if item is not None and not query.text("run"):
+        manifest = {"apiVersion": "v1", "kind": "Pod", **decode_item(item)}
+
+    def make(page: PodPage) -> Plain:
+        if not query.text("run"):
+            return page.document(observation.queue_or_none(), manifest)
+        there = page.life.pod if page.life.fate is not PodFate.DELETED else None
+        return page.document(None, None if there is None else document_of_object(there))
+
+    return await _with_page(observation, request, query, make)
 
 
 async def attempts(observation: Observation, request: Request, query: Query) -> Response:
@@ -98,7 +117,7 @@ async def attempts(observation: Observation, request: Request, query: Query) -> 
         items = found[offset : offset + limit]
         return {"items": items, "total": len(found), "total_is_exact": True, "offset": offset, "limit": limit}
 
-    return await _with_page(observation, request, make)
+    return await _with_page(observation, request, query, make)
 
 
 async def matrix(observation: Observation, request: Request, query: Query) -> Response:
@@ -137,7 +156,7 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
         document["points"] = _points(decision)
         return document
 
-    return await _with_page(observation, request, make)
+    return await _with_page(observation, request, query, make)
 
 
 def _why_nothing(page: PodPage, number: int) -> str:
@@ -176,13 +195,13 @@ def _points(decision: Decision) -> Plain:
 
 async def preemption(observation: Observation, request: Request, query: Query) -> Response:
     """Tell how the search for pods to preempt went; null where there was none."""
-    return await _with_page(observation, request, lambda page: page.preemption(request.path_params["attempt"]))
+    return await _with_page(observation, request, query, lambda page: page.preemption(request.path_params["attempt"]))
 
 
 async def explanation(observation: Observation, request: Request, query: Query) -> Response:
     """Return what ``bayplan explain --json`` prints about the pod."""
     attempt, node, best = query.maybe_number("attempt"), query.text("node"), query.number("best", 5, least=1, most=200)
-    return await _with_page(observation, request, lambda page: page.explanation(attempt, node, best).as_dict())
+    return await _with_page(observation, request, query, lambda page: page.explanation(attempt, node, best).as_dict())
 
 
 async def remedies(observation: Observation, request: Request, query: Query) -> Response:
@@ -209,4 +228,4 @@ async def remedies(observation: Observation, request: Request, query: Query) -> 
         around = Surroundings(settings, others, nodes, pods_on, now_ns)
         return remedies_document(page.source, page.attempts[-1].number, decision, page.life, around)
 
-    return await _with_page(observation, request, make)
+    return await _with_page(observation, request, query, make)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.remedies import CORDON, CORDON_TAINT, FIT, REJECTING_EFFECTS, TAINTS, Remedy, remedies
+from bayplan.analysis.run_source import RunSource
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
@@ -24,7 +25,6 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.objects.selectors import tolerates
-from bayplan.service.live_source import LiveSource
 from bayplan.service.subject import Settings
 from bayplan.sim.result import PodTimeline
 from bayplan.state.resource_table import PODS
@@ -52,7 +52,7 @@ class Surroundings(NamedTuple):
 
 
 def remedies_document(
-    source: LiveSource, number: int, decision: Decision, life: PodTimeline, around: Surroundings
+    source: RunSource, number: int, decision: Decision, life: PodTimeline, around: Surroundings
 ) -> Plain:
     """Return the remedies of a decision that found no node.
 
@@ -74,11 +74,12 @@ def _item(remedy: Remedy, pod: Pod, around: Surroundings, *, tried: bool) -> Pla
     if change is None or node is None:
         return told
     told["verified"] = fits(change, pod, node, around)
-    told["objects"] = [_document(item) for item in change]
+    told["objects"] = [document_of_object(item) for item in change]
     return told
 
 
-def _document(item: KubernetesObject) -> Plain:
+def document_of_object(item: KubernetesObject) -> Plain:
+    """Return a typed object as a document, with what the typed form has of it."""
     kind = kind_of(type(item))
     document: Plain = {"apiVersion": kind.api_versions[0], "kind": kind.kind}
     plain = msgspec.to_builtins(item)
