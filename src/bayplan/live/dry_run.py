@@ -1,4 +1,4 @@
-"""Decide beside the scheduler of a cluster, without a word to the cluster: what would we have done, pod by pod?
+"""Decide beside the scheduler of a cluster, without a word to the cluster, and compare pod by pod.
 
 A pod that waits is kept from our scheduler until the cluster's has spoken: bound it, or said why not. Then ours decides on the
 cluster as it was, and what the cluster really did is what it knows from then on; so one difference does not lead to others. Where
