@@ -21,6 +21,7 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.live.decision_store import DecisionStore
 from bayplan.live.engine_host import EngineHost
+from bayplan.live.noting_queue import NotingQueue
 from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.objects.meta import KubernetesObject
@@ -108,7 +109,12 @@ class Cluster:
         configuration = load_configuration_mapping(HEADER, extension_points_of=points)
         configuration = configuration.with_plugins([(plugin.name, 1) for plugin in self.plugins], points)
         return assemble_scheduler(
-            configuration, registry, feature_gates=FeatureGates(), pick=first_by_name, start_ns=self.clock.now_ns()
+            configuration,
+            registry,
+            feature_gates=FeatureGates(),
+            pick=first_by_name,
+            start_ns=self.clock.now_ns(),
+            queue_type=NotingQueue,
         )
 
     def add(self, *items: KubernetesObject) -> None:

@@ -16,6 +16,7 @@ from bayplan.extender.tls_check import check_extender_tls
 from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
+from bayplan.live.noting_queue import NotingQueue
 from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.plugins.registry import in_tree_registry
@@ -90,6 +91,7 @@ class SchedulerSettings:
                 feature_gates=self.feature_gates,
                 seed=self.seed,
                 start_ns=clock.now_ns(),
+                queue_type=NotingQueue,
                 extenders=self.connections.extenders,
             )
 

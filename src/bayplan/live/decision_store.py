@@ -6,7 +6,7 @@ limit goes oldest first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from types import MappingProxyType
@@ -18,9 +18,11 @@ from bayplan.engine.decision import Decision, Frame, KeyframeValues, Outcome, Re
 from bayplan.engine.keyframe import Keyframe
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_history import PlanHistory
+from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import DIGEST_BLOCK, RecordLevel, Records
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Status
+from bayplan.live.noting_queue import NotingQueue, Origin
 
 SUMMARY_BYTES = 450
 """About what a summary takes, its message and its place among those of its pod included."""
@@ -109,6 +111,8 @@ class DecisionStore(Records):
         self._keyframes: dict[int, list[int]] = {}
         self._full_bytes = 0
         self._points: dict[int, tuple[Profile, LatePoints]] = {}
+        self._origins: dict[int, Origin] = {}
+        self._origin_of: Callable[[str], Origin | None] = lambda key: None
         self._digest = blake2b(digest_size=8)
         self._unhashed: list[str] = []
 
@@ -168,6 +172,10 @@ class DecisionStore(Records):
         """Return what plugins said after a decision, on the way to the binding, beside plain success; oldest first."""
         return self._said.get(number, ())
 
+    def origin(self, number: int) -> Origin | None:
+        """Return what made the pod of a decision ready to be tried; None where that is not known, or not kept."""
+        return self._origins.get(number)
+
     @property
     def nbytes(self) -> int:
         """Return about how many bytes all records take."""
@@ -192,6 +200,11 @@ class DecisionStore(Records):
         return found.hexdigest()
 
     # --- writing, by the engine ---------------------------------------------------------------------------------------
+
+    def follow(self, queue: SchedulingQueue) -> None:
+        """Ask a queue from now on where attempts come from, if it is one that notes it."""
+        if isinstance(queue, NotingQueue):
+            self._origin_of = queue.origin_of
 
     def add(
         self,
@@ -220,6 +233,9 @@ class DecisionStore(Records):
             told = (message, nominated_node, victims, frame)
             self._kept[number] = Record(time_ns, pod, attempt, outcome, node, *counts, *told)
             self._by_pod[pod] = (*self._by_pod.get(pod, ()), number)
+            origin = self._origin_of(pod)
+            if origin is not None:
+                self._origins[number] = origin
         else:
             self.oldest = number + 1
         self._count = number + 1
@@ -292,6 +308,7 @@ class DecisionStore(Records):
         if number in self._full:
             self._drop_full(number)
         self._said.pop(number, None)
+        self._origins.pop(number, None)
         left = self._by_pod[record.pod][1:]
         if left:
             self._by_pod[record.pod] = left

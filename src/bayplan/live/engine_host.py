@@ -24,7 +24,7 @@ from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
-from bayplan.live.engine_recovery import EngineRecovery, refill
+from bayplan.live.engine_recovery import EngineRecovery, prepare, refill
 from bayplan.live.engine_status import CycleMeter, EngineStatus, status_of
 from bayplan.live.object_mirror import Change, ObjectMirror
 from bayplan.live.plugin_runner import PluginRunner
@@ -75,7 +75,7 @@ class EngineHost:
         self.generation = 0
         self.on_cycle: Callable[[Scheduler, CycleReport, float], None] | None = None
         self._scheduler = scheduler
-        scheduler.survives_plugins = True
+        prepare(scheduler)
         self._on_actions = on_actions
         self._remake = remake
         self._runner = runner
@@ -449,8 +449,8 @@ class EngineHost:
 
     def _load(self, scheduler: Scheduler, before: Scheduler) -> None:
         """Make a scheduler the one that runs: tell it of all objects, and of the attempts that pods have behind them."""
-        scheduler.survives_plugins = True
         scheduler.records = before.records
+        prepare(scheduler)
         self._scheduler = scheduler
         self.generation += 1
         refill(scheduler, before, self._mirror, self._quarantine, self.clock.now_ns(), self._actions)

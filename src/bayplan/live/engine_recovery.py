@@ -8,6 +8,7 @@ from collections import deque
 
 from bayplan.engine.actions import Action
 from bayplan.engine.scheduler import Scheduler
+from bayplan.live.decision_store import DecisionStore
 from bayplan.live.engine_status import EngineFailure
 from bayplan.live.object_mirror import ObjectMirror
 from bayplan.live.quarantine import Quarantine
@@ -60,6 +61,13 @@ class EngineRecovery:
     def seconds_left(self) -> float:
         """Return how long it still rests."""
         return max(self._until - time.monotonic(), 0.0)
+
+
+def prepare(scheduler: Scheduler) -> None:
+    """Make a scheduler ready for a host: plugins that fail don't end it, and its records know where attempts come from."""
+    scheduler.survives_plugins = True
+    if isinstance(scheduler.records, DecisionStore):
+        scheduler.records.follow(scheduler.queue)
 
 
 def refill(
