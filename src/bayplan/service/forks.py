@@ -65,7 +65,8 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
         config: another configuration; None for that of the server.
         objects: documents that come, or take the place of those of their names. delete: objects that go.
         seed: of the choice among equals; None for that of the server.
-        until: when to end, in seconds of virtual time; None: when everything has come to rest.
+        until: when to end, in seconds of virtual time: enough for graceful evictions, and few pods finish; null: when everything
+            has come to rest.
         name: what it is called, for people.
     """
 
@@ -74,7 +75,7 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
     objects: list[dict[str, object]] = []
     delete: list[Reference] = []
     seed: int | None = None
-    until: float | None = None
+    until: float | None = 60.0
     name: str = ""
 
 
