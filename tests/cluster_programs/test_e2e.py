@@ -133,7 +133,8 @@ class Steps:
             for step in steps:
                 await self._do(connection, step)
             if last:
-                await asyncio.sleep(1.5)
+                # Events are still on their way; but what would be tried again a second later was not recorded.
+                await asyncio.sleep(0.6)
                 events = await self._list(connection, "/apis/events.k8s.io/v1/events")
                 self.outcome = events, await self._list(connection, "/api/v1/pods")
 
