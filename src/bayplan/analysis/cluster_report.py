@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
-from bayplan.analysis.reasons import pods_by_reason
+from bayplan.analysis.reasons import reasons_of
 from bayplan.analysis.units import format_amount, format_count, format_list, format_share
 from bayplan.engine.scheduler import Scheduler
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
@@ -19,6 +19,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 EXAMPLES = 3
 SHOWN_MESSAGES = 8
 ALWAYS_SHOWN = ("cpu", "memory")
+NOT_TRIED = "not tried yet"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
     told: dict[str, list[str]] = {}
     latest = {record.pod: record.message for record in records if record.message}
     for queued in waiting:
-        told.setdefault(latest.get(queued.key, "not tried yet"), []).append(queued.key)
+        told.setdefault(latest.get(queued.key, NOT_TRIED), []).append(queued.key)
     messages = sorted(told.items(), key=lambda each: (-len(each[1]), each[0]))
     zones = {node.metadata.labels.get("topology.kubernetes.io/zone") for node in state.nodes.nodes if node is not None}
     return ClusterFacts(
@@ -95,7 +96,7 @@ def _resources(scheduler: Scheduler) -> list[ResourceUse]:
 
 def render_cluster_report(facts: ClusterFacts) -> list[RenderableType]:
     """Return the report, part by part, for `bayplan.analysis.report.print_parts`."""
-    reasons = pods_by_reason((message, len(pods)) for message, pods in facts.messages if message != "not tried yet")
+    reasons = _main_reasons(facts.messages)
     gaps = [Gap(use.resource, use.largest_gap, use.allocatable - use.requested) for use in facts.resources]
     pods = facts.placed + facts.waiting + facts.gated
     sentence = cluster_sentence(
@@ -109,6 +110,16 @@ def render_cluster_report(facts: ClusterFacts) -> list[RenderableType]:
         heading = "Utilisation: requested of what nodes offer"
         parts += [Text(), Text(heading, style="bold"), Padding(_utilisation(facts.resources), (0, 0, 0, 2))]
     return [*parts, Text()]
+
+
+def _main_reasons(messages: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, int]]:
+    """Return for how many pods which reason is that of the most nodes, the most frequent first."""
+    found: dict[str, int] = {}
+    for message, pods in messages:
+        reasons = reasons_of(message) if message != NOT_TRIED else ()
+        if reasons:
+            found[reasons[0].text] = found.get(reasons[0].text, 0) + len(pods)
+    return sorted(found.items(), key=lambda each: (-each[1], each[0]))
 
 
 def _overview(facts: ClusterFacts, pods: int) -> Table:
