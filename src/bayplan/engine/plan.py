@@ -272,11 +272,11 @@ class Plan(PlanScores):
             self._choose_filters()
             whole = True
         self._pre_seen = pre
-        same_nodes = same_answers and self._node_position == self.state.node_log.end
+        same_nodes = self._node_position == self.state.node_log.end
         for number, part in self._row_filters if only_dynamic else enumerate(self._filter_parts):
             if not whole and self._is_classed_filter(number):
                 continue
-            same = same_answers and part.epoch == self._filter_epochs[number]
+            same = part.epoch == self._filter_epochs[number] and (same_answers or self._has_its_params(part))
             if same and same_nodes and part.static:
                 continue
             if same and changes is not None:
@@ -289,6 +289,11 @@ class Plan(PlanScores):
                 self._filter_epochs[number] = part.epoch
                 whole = True
         return whole
+
+    def _has_its_params(self, part: FilterPart) -> bool:
+        """Return whether a filter gets the params that its part was evaluated with."""
+        params = self.filter_params(part)
+        return params is not None and params == part.params
 
     def _choose_filters(self) -> None:
         """Take the parts of the filters that PreFilter left in."""

@@ -103,7 +103,8 @@ class SupposedPods:
                 counted = self._counted[counter] = self._kinds.counted(self._present, counter)
             change -= (counted * self.gone).sum(axis=0)
         if self._more is not None:
-            change += [sum(count_of(info, counter) for info in infos) for infos in self._more]
+            added = [sum(count_of(info, counter) for info in infos) for infos in self._more]
+            change += np.array(added, dtype=np.int64)
         return change
 
     def host_port_conflicts(self, wanted: HostPort) -> Bools:
@@ -116,7 +117,8 @@ class SupposedPods:
         else:
             conflicts = self._state.host_ports.column(wanted, self._state.nodes.capacity)[self._index]
         if self._more is not None:
-            conflicts = conflicts | [any(collides(info, wanted) for info in infos) for infos in self._more]
+            more = [any(collides(info, wanted) for info in infos) for infos in self._more]
+            conflicts = conflicts | np.array(more, dtype=np.bool_)
         return conflicts
 
     def at(self, places: Index, more: Sequence[Sequence[PodInfo]] | None) -> SupposedPods:
