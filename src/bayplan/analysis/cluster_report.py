@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
-from bayplan.analysis.reasons import reasons_of
+from bayplan.analysis.reasons import pods_by_reason
 from bayplan.analysis.units import format_amount, format_count, format_list, format_share
 from bayplan.engine.scheduler import Scheduler
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
@@ -96,7 +96,7 @@ def _resources(scheduler: Scheduler) -> list[ResourceUse]:
 
 def render_cluster_report(facts: ClusterFacts) -> list[RenderableType]:
     """Return the report, part by part, for `bayplan.analysis.report.print_parts`."""
-    reasons = _main_reasons(facts.messages)
+    reasons = pods_by_reason((message, len(pods)) for message, pods in facts.messages if message != NOT_TRIED)
     gaps = [Gap(use.resource, use.largest_gap, use.allocatable - use.requested) for use in facts.resources]
     pods = facts.placed + facts.waiting + facts.gated
     sentence = cluster_sentence(
@@ -110,16 +110,6 @@ def render_cluster_report(facts: ClusterFacts) -> list[RenderableType]:
         heading = "Utilisation: requested of what nodes offer"
         parts += [Text(), Text(heading, style="bold"), Padding(_utilisation(facts.resources), (0, 0, 0, 2))]
     return [*parts, Text()]
-
-
-def _main_reasons(messages: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, int]]:
-    """Return for how many pods which reason is that of the most nodes, the most frequent first."""
-    found: dict[str, int] = {}
-    for message, pods in messages:
-        reasons = reasons_of(message) if message != NOT_TRIED else ()
-        if reasons:
-            found[reasons[0].text] = found.get(reasons[0].text, 0) + len(pods)
-    return sorted(found.items(), key=lambda each: (-each[1], each[0]))
 
 
 def _overview(facts: ClusterFacts, pods: int) -> Table:

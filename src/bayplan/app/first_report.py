@@ -31,8 +31,15 @@ def begin_report(service: Service, then: Callable[[], None]) -> None:
 
 
 async def _report(service: Service, then: Callable[[], None]) -> None:
+    try:
+        await _come_to_rest(service)
+        await _print(service)
+    finally:
+        then()
+
+
+async def _print(service: Service) -> None:
     simulator = service.simulator
-    await _come_to_rest(service)
     status = simulator.engine.status()
     decisions = {
         "scheduled": status.scheduled,
@@ -47,7 +54,6 @@ async def _report(service: Service, then: Callable[[], None]) -> None:
         print("the scheduler is busy: no report")
     else:
         print_parts(report_console(), render_cluster_report(facts))
-    then()
 
 
 async def _come_to_rest(service: Service) -> None:
