@@ -107,7 +107,7 @@ def test_a_fork_with_another_configuration_is_compared(server: Running, visit: V
     expect(visitor.page.locator("h1")).to_contain_text(re.compile("differ|moved|same|wait"))
     visitor.page.wait_for_selector("[data-test=metrics]")
     visitor.still()
-    visitor.shoot("real-compare-10")
+    visitor.shoot("real-fork-compared-10")
     expect(visitor.test("compare-table")).to_contain_text("homesick")
 
 

@@ -1,10 +1,10 @@
 // Overview: is anything wrong, and what? The sentence first, four figures, then the evidence.
 
-import { atMost, draw, h } from "../dom.js";
+import { draw, h } from "../dom.js";
 import { amount, count, percent, resource, span, time } from "../format.js";
 import { go, nodeAddress, to } from "../address.js";
 import { get } from "../service.js";
-import { now, onReturn, subscribe } from "../stream.js";
+import { now, onReturn, subscribe, subscribeCalmly } from "../stream.js";
 import { filled, empty } from "../states.js";
 import { badge, copyMenu, meter, nodeLink, podLink, sparkline, tile } from "../parts.js";
 import { say } from "../notices.js";
@@ -14,8 +14,6 @@ import { title } from "../shell.js";
 
 /** Below this many nodes the cluster itself is drawn: each node a card with its pods. */
 export const MOST_CARDS = 60;
-/** Figures change at most twice a second, so that one can read them. */
-const CALM = 500;
 
 /** @param {import("../main.js").Page} page */
 export function open({ root, signal }) {
@@ -45,12 +43,12 @@ export function open({ root, signal }) {
     void load();
   };
   void load();
-  subscribe(
+  subscribeCalmly(
     "overview",
-    atMost(CALM, (data) => {
+    (data) => {
       newest = data;
       void load();
-    }),
+    },
     signal,
   );
   onReturn(reload, signal);

@@ -4,7 +4,7 @@ import { draw, h, later } from "../dom.js";
 import { age, amount, bounded, count, counted, cut } from "../format.js";
 import { change, podAddress, to } from "../address.js";
 import { get, objectPath, send } from "../service.js";
-import { now, onReturn, subscribe } from "../stream.js";
+import { now, onReturn, subscribeCalmly } from "../stream.js";
 import { ask, badge, chip, choice, copyMenu, nodeLink, perform, podOf, select } from "../parts.js";
 import { empty } from "../states.js";
 import { Grid } from "../grid.js";
@@ -162,7 +162,7 @@ export function open({ place, root, signal }) {
   drawHead();
   drawTools();
   void loadCounts();
-  subscribe(
+  subscribeCalmly(
     "pods",
     (data) => {
       counts = data.counts ?? counts;
@@ -181,6 +181,11 @@ export function open({ place, root, signal }) {
     drawHead();
     drawTools();
   };
+}
+
+/** How many letters of a name fit its column: a cut in the middle should be the only one. */
+function longest() {
+  return Math.max(26, Math.floor(innerWidth / 46));
 }
 
 /** @param {Set<string>} selected @param {() => void} changed @returns {import("../grid.js").Column[]} */
@@ -209,7 +214,7 @@ function columns(selected, changed) {
       title: "Pod",
       width: "minmax(190px, 1.7fr)",
       sort: "name",
-      render: (row) => h("a", { class: "name", href: podAddress(row), title: row.name }, cut(row.name, 38)),
+      render: (row) => h("a", { class: "name", href: podAddress(row), title: row.name }, cut(row.name, longest())),
     },
     {
       key: "namespace",

@@ -1,0 +1,36 @@
+"""The budgets of the page at 5,000 nodes, 50,000 pods and 500 changes a second: sizes are checked, times are reported.
+
+The figures stand in build/page-budgets.json. How long things take depends on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import json
+
+from playwright.sync_api import Browser
+
+from tests.ui.browsing import SCREENSHOTS
+from tests.ui.fake_cluster import FakeCluster
+from tests.ui.fake_service import FakeService, served
+from tests.ui.measuring import measure
+
+MOST_ELEMENTS = {"overview": 600, "nodes": 1000, "pods": 1200, "pod": 1500, "config": 800, "timeline": 1500}
+MOST_HEAP_MEGABYTES = 50
+
+
+def test_pages_keep_to_their_sizes(browser: Browser) -> None:
+    cluster = FakeCluster(5_000, 50_000)
+    pod = next(each for each in cluster.pods if each.status == "placed")
+    with served(FakeService(cluster, changes=500)) as url:
+        found = measure(browser, url, f"{pod.namespace}/{pod.name}", "trainer", seconds=6)
+    SCREENSHOTS.parent.mkdir(exist_ok=True)
+    (SCREENSHOTS.parent / "page-budgets.json").write_text(json.dumps(found, indent=1))
+    over = {
+        name: figures
+        for name, figures in found.items()
+        if figures.get("elements", 0) > MOST_ELEMENTS.get(name, 1500)
+        or figures.get("heap_megabytes", 0) > MOST_HEAP_MEGABYTES
+    }
+    assert over == {}
+    assert found["nodes"]["updates"] > 0
+    assert found["pods"]["updates"] > 0
