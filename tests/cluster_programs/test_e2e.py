@@ -32,6 +32,8 @@ from bayplan.conformance.comparer import differ
 from bayplan.conformance.e2e import following, observed
 from bayplan.conformance.e2e_runs import comparable_run_parts, objects_with_uids
 from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.queue import SchedulingQueue
+from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.kinds import KINDS
 from tests.cluster_programs.programs import program
 from tests.cluster_programs.real_cluster import RealCluster
@@ -227,13 +229,13 @@ def test_a_recorded_run_is_lived_again(
 
     monkeypatch.setattr(ApiConnection, "send", noted)
     monkeypatch.setattr(socket, "gethostname", lambda: "host")
-    # Where nodes are equally good the recorded one is taken.
-    pick, queue_type = following(case)
-    monkeypatch.setattr(
-        scheduler_settings,
-        "assemble_scheduler",
-        lambda *arguments, **more: assemble_scheduler(*arguments, **more, pick=pick, queue_type=queue_type),
-    )
+
+    def assembled(*arguments: Any, queue_type: type[SchedulingQueue] = SchedulingQueue, **more: Any) -> Scheduler:
+        # Where nodes are equally good the recorded one is taken.
+        pick, told = following(case, queue_type)
+        return assemble_scheduler(*arguments, **more, pick=pick, queue_type=told)
+
+    monkeypatch.setattr(scheduler_settings, "assemble_scheduler", assembled)
     config = tmp_path / "config.yaml"
     header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     config.write_text(yaml.safe_dump({**header, **cast("JsonObject", case["config"] or {})}))

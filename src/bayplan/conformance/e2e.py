@@ -70,17 +70,19 @@ def answer_e2e_case(case: JsonObject) -> JsonObject:
     return {"id": case["id"], "observed": run.observed()}
 
 
-def following(case: JsonObject) -> tuple[Pick, type[SchedulingQueue]]:
+def following(
+    case: JsonObject, queue_type: type[SchedulingQueue] = SchedulingQueue
+) -> tuple[Pick, type[SchedulingQueue]]:
     """Return what picks the recorded node of a pod where it is among the best, and the queue that has to be used with it."""
     bound = _recorded_bindings(case)
     popped = [""]
 
-    class ToldQueue(SchedulingQueue):
+    class ToldQueue(queue_type):  # type: ignore[misc, valid-type]  # A class as an argument is none to mypy.
         """A queue that tells which pod it gave out last."""
 
         def pop(self) -> QueuedPod | None:
             """Return the next pod; see `SchedulingQueue.pop`."""
-            queued = super().pop()
+            queued: QueuedPod | None = super().pop()
             popped[0] = queued.key if queued is not None else ""
             return queued
 
