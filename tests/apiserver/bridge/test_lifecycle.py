@@ -61,6 +61,22 @@ def test_a_dependent_with_another_owner_only_loses_the_reference() -> None:
     assert maps(world) == []
 
 
+def test_many_dependents_that_are_held_back_keep_nobody_busy() -> None:
+    world = World()
+    uid = world.post(MAPS, {"metadata": {"name": "owner"}}).at("metadata.uid")
+    for number in range(40):
+        held = owned_map(f"m{number:02}", "owner", uid)
+        held["metadata"] = {**held["metadata"], "finalizers": ["example.com/held"]}  # type: ignore[dict-item]
+        world.post(MAPS, held)
+    world.delete(f"{MAPS}/owner", {"propagationPolicy": "Background"})
+    world.run(10)
+    assert len(maps(world)) == 40
+    for name in maps(world):
+        world.patch(f"{MAPS}/{name}", {"metadata": {"finalizers": None}})
+    world.run()
+    assert maps(world) == []
+
+
 def test_objects_whose_owner_was_never_here_are_left_alone() -> None:
     world = World()
     world.post(MAPS, owned_map("child", "elsewhere", "7"))

@@ -157,6 +157,7 @@ class Bridge:
     def _begin(self) -> None:
         if self._controllers is not None:
             self._controllers.begin(self.now_ns())
+        self._leases.begin(self.now_ns())
         self._expiry.begin()
 
     def _work_has_come(self) -> None:
@@ -238,8 +239,8 @@ class Bridge:
     # --- telling ------------------------------------------------------------------------------------------------------
 
     def failures(self) -> dict[str, InputError]:
-        """Return what controllers and kubelet could not do, by object: what the API refuses, and what can't be read."""
-        failures = dict(self.problems)
+        """Return what can't be done, by object: what the API refuses, and what can't be read."""
+        failures = self.store.undecodable | self.problems
         if self._controllers is not None:
             failures |= self._controllers.manager.failures
         return failures

@@ -119,13 +119,12 @@ class ApiGarbageCollector(DocumentController):
             return self._serve(place, owner, now_ns)
         if self.documents.get(GONE, ("", key)) is None:
             return None
-        dependents = list(self._dependents.get(key, ()))
-        for dependent in dependents[: self.burst]:
+        left = [each for each in self._dependents.get(key, ()) if not self._is_going(each)]
+        for dependent in left[: self.burst]:
             self._lose_owner(dependent, key)
-        if len(dependents) > self.burst:
+        if len(left) > self.burst:
             return now_ns
-        if not any(not self._is_going(each) for each in self._dependents.get(key, ())):
-            self._forget(key)
+        self._forget(key)
         return None
 
     def _serve(self, place: _Place, owner: Item, now_ns: int) -> int | None:
@@ -154,11 +153,10 @@ class ApiGarbageCollector(DocumentController):
         self.writer.drop_finalizer(table, (namespace, name), finalizer)
 
     def _lose_owner(self, dependent: _Place, uid: str) -> None:
-        ties = self._ties.get(dependent, Ties())
-        others = [owner for owner in ties.owner_references if owner.uid != uid]
+        others = [owner for owner in self._ties.get(dependent, Ties()).owner_references if owner.uid != uid]
         if any(self.documents.get(GONE, ("", owner.uid)) is None for owner in others):
             self._drop_reference(dependent, uid)
-        elif ties.deletion_timestamp is None:
+        else:
             self._delete(dependent, foreground=False)
 
     def _delete(self, place: _Place, *, foreground: bool) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from bayplan.apiserver.bridge.node_agent import NodeAgent
 from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter, WriteRefused
-from bayplan.apiserver.kinds.strategy import Document
+from bayplan.apiserver.kinds.strategy import Document, part
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.item import DELETED, MODIFIED, Write
 from bayplan.apiserver.store.store import Store
@@ -46,6 +46,17 @@ class Leases:
         self._writer = writer
         self._agent = agent
         self._due: dict[str, int] = {}
+
+    def begin(self, now_ns: int) -> None:
+        """Find the nodes whose lease somebody else has renewed lately."""
+        self._agent.foreign.clear()
+        for item in self._documents.between(LEASES, LEASE_NAMESPACE):
+            spec = part(decode_item(item), "spec")
+            renewed, seconds = spec.get("renewTime"), spec.get("leaseDurationSeconds")
+            if OWN_MARK.encode() in item.raw or not isinstance(renewed, str) or not isinstance(seconds, int):
+                continue
+            if parse_time_ns(renewed) + seconds * SECOND_NS > now_ns:
+                self._agent.foreign[item.name] = None
 
     def follow(self, write: Write) -> None:
         """Look at who renews leases."""

@@ -74,11 +74,11 @@ class PacedManager(ControllerManager):
             return False
         work = self._queue.popleft()
         self._queued.discard(work)
-        self._narrator.actor = work[0].kind.__name__
+        self._narrator.actor = work[0]
         try:
             self._reconcile(work, now_ns)
         finally:
-            self._narrator.actor = ""
+            self._narrator.actor = None
             self._observe_journal()
             self._due_ns = now_ns if self._queue else None
         return True

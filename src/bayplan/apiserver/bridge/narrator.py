@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from bayplan.apiserver.bridge.event_recorder import WARNING, EventRecorder
 from bayplan.apiserver.bridge.object_writer import WriteRefused
+from bayplan.cluster.controllers.controller import Controller
 from bayplan.cluster.controllers.job_status import COMPLETE, FAILED, SUSPENDED, find_condition, finish_condition
+from bayplan.cluster.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.cluster.store import ObjectStore
 from bayplan.cluster.volume_controller import PROVISIONED_BY
 from bayplan.objects.kinds import find_kind
@@ -38,13 +40,13 @@ class Narrator:
         recorder: of events.
 
     Attributes:
-        actor: the kind whose controller is at work, or "" for nobody who is told of.
+        actor: the controller that is at work, or None.
     """
 
     def __init__(self, store: ObjectStore, recorder: EventRecorder) -> None:
         self._store = store
         self._recorder = recorder
-        self.actor = ""
+        self.actor: Controller | None = None
 
     def added(self, item: KubernetesObject) -> None:
         """Tell of an object that a controller made."""
@@ -71,7 +73,7 @@ class Narrator:
     def _tell_set(self, claim: PersistentVolumeClaim) -> None:
         """Tell the StatefulSet of a claim that was made for one of its pods."""
         namespace, name = claim.metadata.namespace, claim.metadata.name
-        for owner in self._store.all(StatefulSet) if self.actor == StatefulSet.__name__ else ():
+        for owner in self._store.all(StatefulSet) if self._is(StatefulSet) else ():
             for template in owner.spec.volume_claim_templates:
                 prefix = f"{template.metadata.name}-{owner.metadata.name}-"
                 if owner.metadata.namespace == namespace and name.startswith(prefix):
@@ -150,17 +152,21 @@ class Narrator:
     def deleted(self, item: KubernetesObject) -> None:
         """Tell of an object that a controller deleted."""
         owner, name = self._owner(item), item.metadata.name
-        if isinstance(item, Pod) and self.actor == Node.__name__:
+        if isinstance(item, Pod) and isinstance(self.actor, NodeLifecycleController):
             self._recorder.record(item, "TaintManagerEviction", f"Marking for deletion Pod {item.key}", _TAINTS)
-        elif isinstance(item, Pod) and owner is not None and type(owner).__name__ == self.actor:
-            component = _COMPONENTS.get(self.actor)
+        elif isinstance(item, Pod) and owner is not None and self._is(type(owner)):
+            component = _COMPONENTS.get(type(owner).__name__)
             if isinstance(owner, StatefulSet):
                 text = f"delete Pod {name} in StatefulSet {owner.metadata.name} successful"
                 self._recorder.record(owner, "SuccessfulDelete", text, _STATEFUL)
             elif component is not None:
                 self._recorder.record(owner, "SuccessfulDelete", f"Deleted pod: {name}", component)
-        elif isinstance(item, Job) and owner is not None and self.actor == CronJob.__name__:
+        elif isinstance(item, Job) and owner is not None and self._is(CronJob):
             self._recorder.record(owner, "SuccessfulDelete", f"Deleted job {name}", _CRON_JOBS)
+
+    def _is(self, kind: type[KubernetesObject]) -> bool:
+        """Say whether the controller of a kind of workload is at work."""
+        return self.actor is not None and self.actor.kind is kind
 
     def registered(self, node: Node) -> None:
         """Tell that controllers know of a node."""

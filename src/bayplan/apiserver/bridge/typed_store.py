@@ -6,6 +6,7 @@ holds, and `check` says so. Kinds that have no typed form are not in it.
 
 from __future__ import annotations
 
+import logging
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -20,6 +21,8 @@ from bayplan.objects.kinds import KINDS
 from bayplan.objects.meta import KubernetesObject
 
 T = TypeVar("T", bound=KubernetesObject)
+
+_log = logging.getLogger("bayplan.bridge")
 
 KIND_OF_TABLE: dict[str, Kind] = {
     f"{kind.group}/{kind.plural}" if kind.group else kind.plural: kind.struct for kind in KINDS
@@ -85,6 +88,7 @@ class TypedStore(ObjectStore):
             new = self._decoder.decode(item.raw, kind)
         except InputError as problem:
             self.undecodable[f"{table} {key}"] = problem
+            _log.warning("%s %s is left alone: %s", table, key, problem)
             if self.get(kind, key) is not None:
                 self._remove_typed(kind, key, revision)
             return

@@ -78,6 +78,7 @@ class NodeLifecycleController(Controller):
             return None
         self.evicting.setdefault(key, {})
         again_ns: int | None = None
+        left = self.burst
         for pod in self.store.pods_on(key):
             if not is_active(pod):
                 continue
@@ -85,6 +86,9 @@ class NodeLifecycleController(Controller):
             if leave_ns is None:
                 continue
             if leave_ns <= now_ns:
+                if not left:
+                    return now_ns
+                left -= 1
                 self._evict(pod, now_ns)
             else:
                 again_ns = leave_ns if again_ns is None else min(again_ns, leave_ns)

@@ -69,12 +69,13 @@ class PodGarbageCollector(Controller):
             message="PodGC: node no longer exists",
             last_transition_time=format_time(now_ns),
         )
-        for pod in self.store.pods_on(key):
+        pods = [pod for pod in self.store.pods_on(key) if not _is_removed(pod)]
+        for pod in pods[: self.burst]:
             if not is_finished(pod):
                 status = with_condition(replace(pod.status, phase="Failed"), condition)
                 pod = self.store.update(replace(pod, status=status))
             self.deletion.delete(pod, now_ns, grace_seconds=0)
-        return None
+        return now_ns if len(pods) > self.burst else None
 
     def _trim(self, now_ns: int) -> int | None:
         """Remove the oldest finished pods past the threshold, looking every 20 seconds as upstream does."""
@@ -88,6 +89,12 @@ class PodGarbageCollector(Controller):
         for pod in sorted(pods, key=_removal_order)[:surplus]:
             self.deletion.delete(pod, now_ns, grace_seconds=0)
         return None
+
+
+def _is_removed(pod: Pod) -> bool:
+    """Say whether only finalizers keep a pod."""
+    metadata = pod.metadata
+    return metadata.deletion_timestamp is not None and metadata.deletion_grace_period_seconds == 0 and is_finished(pod)
 
 
 def _removal_order(pod: Pod) -> tuple[bool, int, str]:
