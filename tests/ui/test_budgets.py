@@ -22,7 +22,7 @@ def test_pages_keep_to_their_sizes(browser: Browser) -> None:
     cluster = FakeCluster(5_000, 50_000)
     pod = next(each for each in cluster.pods if each.status == "placed")
     with served(FakeService(cluster, changes=500)) as url:
-        found = measure(browser, url, f"{pod.namespace}/{pod.name}", "trainer", seconds=6)
+        found = measure(browser, url, f"{pod.namespace}/{pod.name}", "trainer", seconds=5)
     SCREENSHOTS.parent.mkdir(exist_ok=True)
     (SCREENSHOTS.parent / "page-budgets.json").write_text(json.dumps(found, indent=1))
     over = {

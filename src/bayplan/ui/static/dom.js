@@ -193,23 +193,3 @@ export function stamp(name, detail) {
   performance.clearMarks(name);
   performance.mark(name, { detail });
 }
-
-/**
- * Return a function that runs `task` at once, and again only after a while, with the newest of what came meanwhile.
- * @template {unknown[]} A
- * @param {number} delay @param {(...parts: A) => void} task @returns {(...parts: A) => void}
- */
-export function atMost(delay, task) {
-  let last = 0;
-  let timer = 0;
-  return (...parts) => {
-    const left = last + delay - Date.now();
-    clearTimeout(timer);
-    const run = () => {
-      last = Date.now();
-      task(...parts);
-    };
-    if (left <= 0) run();
-    else timer = window.setTimeout(run, left);
-  };
-}

@@ -4,7 +4,7 @@ import { draw, h } from "./dom.js";
 import { amount, count, counted, cut, percent, resource } from "./format.js";
 import { go, nodeAddress, podAddress, to } from "./address.js";
 import { get, single } from "./service.js";
-import { subscribeCalmly } from "./stream.js";
+import { subscribe } from "./stream.js";
 import { loading, failure, empty } from "./states.js";
 import { meter } from "./parts.js";
 
@@ -47,7 +47,7 @@ export function nodeCards(root, how) {
     }
   });
   void again();
-  subscribeCalmly("pods", () => void again(), how.signal);
+  subscribe("pods", () => void again(), how.signal);
   return again;
 }
 

@@ -1,7 +1,7 @@
 // One WebSocket a tab. Pages say which topics they show; frames come at most four times a second, newest wins. When the
 // connection is lost the page stays as it is, says from when its data is, and comes back by itself.
 
-import { atMost, stamp } from "./dom.js";
+import { stamp } from "./dom.js";
 import { API, token } from "./service.js";
 
 /** @typedef {{ seq: number, instance: string, at: string, topic: string, data: any }} Frame */
@@ -9,7 +9,6 @@ import { API, token } from "./service.js";
 
 const FIRST_RETRY = 250;
 const LAST_RETRY = 5000;
-const CALM = 500;
 
 /** @type {Map<string, Set<(data: any, frame: Frame) => void>>} */
 const listeners = new Map();
@@ -53,17 +52,6 @@ export function subscribe(topic, hear, signal) {
     if (!set.size) listeners.delete(topic);
     tell();
   });
-}
-
-/**
- * The same, at most twice a second: for figures and rows, which people read. The newest frame is never lost.
- * @param {string} topic @param {(data: any) => void} hear @param {AbortSignal} signal
- */
-export function subscribeCalmly(topic, hear, signal) {
-  const calm = atMost(CALM, (/** @type {any} */ data) => {
-    if (!signal.aborted) hear(data);
-  });
-  subscribe(topic, (data) => calm(data), signal);
 }
 
 /** Hear about the connection itself. @param {(state: State, since: string) => void} hear @param {AbortSignal} [signal] */

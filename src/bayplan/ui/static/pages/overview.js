@@ -4,7 +4,7 @@ import { draw, h } from "../dom.js";
 import { amount, count, percent, resource, span, time } from "../format.js";
 import { go, nodeAddress, to } from "../address.js";
 import { get } from "../service.js";
-import { now, onReturn, subscribe, subscribeCalmly } from "../stream.js";
+import { now, onReturn, subscribe } from "../stream.js";
 import { filled, empty } from "../states.js";
 import { badge, copyMenu, meter, nodeLink, podLink, sparkline, tile } from "../parts.js";
 import { say } from "../notices.js";
@@ -43,7 +43,7 @@ export function open({ root, signal }) {
     void load();
   };
   void load();
-  subscribeCalmly(
+  subscribe(
     "overview",
     (data) => {
       newest = data;

@@ -4,7 +4,7 @@ import { draw, h, later } from "../dom.js";
 import { age, amount, bounded, count, counted, cut } from "../format.js";
 import { change, podAddress, to } from "../address.js";
 import { get, objectPath, send } from "../service.js";
-import { now, onReturn, subscribeCalmly } from "../stream.js";
+import { now, onReturn, subscribe } from "../stream.js";
 import { ask, badge, chip, choice, copyMenu, nodeLink, perform, podOf, select } from "../parts.js";
 import { empty } from "../states.js";
 import { Grid } from "../grid.js";
@@ -162,7 +162,7 @@ export function open({ place, root, signal }) {
   drawHead();
   drawTools();
   void loadCounts();
-  subscribeCalmly(
+  subscribe(
     "pods",
     (data) => {
       counts = data.counts ?? counts;

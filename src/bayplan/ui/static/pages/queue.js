@@ -4,7 +4,7 @@ import { draw, h } from "../dom.js";
 import { age, count, counted, cut, span } from "../format.js";
 import { change, podAddress } from "../address.js";
 import { get, put } from "../service.js";
-import { now, onReturn, subscribeCalmly } from "../stream.js";
+import { now, onReturn, subscribe } from "../stream.js";
 import { copyMenu, perform } from "../parts.js";
 import { failure } from "../states.js";
 import { Grid } from "../grid.js";
@@ -121,7 +121,7 @@ export function open({ place, root, signal }) {
   };
   if (tier) choose(tier);
   void load();
-  subscribeCalmly(
+  subscribe(
     "queue",
     () => {
       void load();

@@ -4,7 +4,7 @@ import { draw, h } from "../dom.js";
 import { count, counted, time } from "../format.js";
 import { change, go, podAddress } from "../address.js";
 import { get, single } from "../service.js";
-import { onReturn, subscribe, subscribeCalmly } from "../stream.js";
+import { onReturn, subscribe } from "../stream.js";
 import { badge, choice, copyMenu, nodeLink, podLink } from "../parts.js";
 import { empty, failure } from "../states.js";
 import { bind } from "../keyboard.js";
@@ -49,7 +49,7 @@ class Timeline {
       this.below,
     );
     this.load = single(() => this.fetchAll());
-    subscribeCalmly(
+    subscribe(
       "decisions",
       () => {
         if (this.isLive) void this.load();
