@@ -84,13 +84,46 @@ def test_objects_whose_owner_was_never_here_are_left_alone() -> None:
     assert maps(world) == ["child"]
 
 
-def test_orphans_of_a_deployment_are_adopted_by_nobody_and_live_on() -> None:
+def test_orphans_of_a_deployment_live_on_and_are_taken_over_by_the_next() -> None:
     world = World(nodes=1)
     world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 2}))
     world.run()
     world.delete(f"{APPS}/deployments/web", {"propagationPolicy": "Orphan"})
+    world.run(5)
+    (replica_set,), pods = world.names("apps/replicasets"), world.names("pods")
+    assert len(pods) == 2
+    assert world.get(f"{APPS}/replicasets/{replica_set}").at("metadata.ownerReferences") is None
+    world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 3}))
     world.run()
-    assert len(world.names("apps/replicasets")) == 1
+    assert world.names("apps/replicasets") == [replica_set]
+    assert set(pods) < set(world.names("pods"))
+    assert world.get(f"{APPS}/deployments/web").at("status.readyReplicas") == 3
+
+
+def test_orphans_of_a_replica_set_are_taken_over_by_the_next() -> None:
+    world = World(nodes=1)
+    world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 2}))
+    world.run()
+    pods = world.names("pods")
+    world.delete(f"{APPS}/replicasets/web", {"propagationPolicy": "Orphan"})
+    world.run()
+    world.post(f"{APPS}/replicasets", workload("ReplicaSet", "again", {"replicas": 2}))
+    world.run()
+    assert world.names("pods") == pods
+
+
+def test_a_pod_that_loses_its_label_lives_by_itself_and_is_taken_back_with_it() -> None:
+    world = World(nodes=1)
+    world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 2}))
+    world.run()
+    first, _ = world.names("pods")
+    world.patch(f"{PODS}/{first}", {"metadata": {"labels": {"app": "looked-at"}}})
+    world.run()
+    assert len(world.names("pods")) == 3
+    assert world.get(f"{PODS}/{first}").at("metadata.ownerReferences") is None
+    assert world.get(f"{APPS}/replicasets/web").at("status.replicas") == 2
+    world.patch(f"{PODS}/{first}", {"metadata": {"labels": {"app": "x"}}})
+    world.run()
     assert len(world.names("pods")) == 2
 
 

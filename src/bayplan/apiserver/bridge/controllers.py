@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bayplan.apiserver.bridge.adoption import AdoptingDeployments, AdoptingReplicaSets, PodOwnership
 from bayplan.apiserver.bridge.controlled_store import ControlledStore
 from bayplan.apiserver.bridge.deletion import ApiDeletion
 from bayplan.apiserver.bridge.deployment_progress import DeploymentProgress
@@ -27,6 +28,8 @@ from bayplan.cluster.controllers.pod_claims import PodClaimController
 from bayplan.cluster.controllers.resource_claims import ResourceClaimController
 from bayplan.cluster.naming import NameGenerator
 from bayplan.cluster.pod_maker import PodMaker
+from bayplan.cluster.store import Kind
+from bayplan.objects.workloads import Deployment, ReplicaSet
 
 BURST = 16
 """How many objects one turn of a controller creates or deletes: a few milliseconds of writes."""
@@ -87,12 +90,15 @@ def make_controllers(
 
     documents = backend.store
     collector = ApiGarbageCollector(tools, documents, writer, ask)
+    replica_sets = AdoptingReplicaSets(tools)
+    adopting: dict[Kind, Controller] = {Deployment: AdoptingDeployments(tools), ReplicaSet: replica_sets}
     manager = PacedManager(
         store,
-        workload_controllers(tools),
+        [adopting.get(each.kind, each) for each in workload_controllers(tools)],
         others=(
             node_lifecycle,
             pod_gc,
+            PodOwnership(tools, replica_sets, ask),
             DeploymentProgress(tools),
             DisruptionController(tools),
             PodClaimController(tools, names),
