@@ -6,12 +6,17 @@ instant is not seen, and an instant costs as much as came and went in it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bayplan.sim.result import ResourceUsage
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT, Footprint
 from bayplan.state.resource_table import PODS
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
+
+MOST_FOOTPRINTS = 4096
+"""Times are kept by footprint for so many of them; then they are added to the moments."""
 
 
 class _Totals:
@@ -30,6 +35,7 @@ class _Totals:
         "peak_ns",
         "requested",
         "requested_moment",
+        "times_ns",
     )
 
     def __init__(self) -> None:
@@ -41,6 +47,8 @@ class _Totals:
         self.peak: list[int] = []
         self.peak_ns: list[int] = []
         self.peak_allocatable: list[int] = []
+        # By footprint the times at which such pods came, less those at which they left: not in the moments yet.
+        self.times_ns: dict[Footprint, int] = {}
 
     def fit(self, count: int) -> None:
         """Make room for this many resources."""
@@ -49,9 +57,10 @@ class _Totals:
             if isinstance(values, list):
                 values.extend([0] * (count - len(values)))
 
-    def note_peaks(self, time_ns: int) -> None:
-        """Compare the sums with the largest so far."""
-        for number, amount in enumerate(self.requested):
+    def note_peaks(self, time_ns: int, numbers: Iterable[int]) -> None:
+        """Compare the sums of some resources with the largest so far."""
+        for number in numbers:
+            amount = self.requested[number]
             if amount > self.peak[number]:
                 self.peak[number] = amount
                 self.peak_ns[number] = time_ns
@@ -81,36 +90,46 @@ class UsageMeter:
     def settle(self, now_ns: int) -> None:
         """Take in what changed since the last call; to be called when everything of an instant has happened."""
         state, time_ns = self._state, now_ns - self._start_ns
-        touched: dict[int, _Totals] = {}
+        grown: list[tuple[_Totals, Footprint]] = []
         if state.placements:
             placements, state.placements = state.placements, []
-            self._fit(len(state.usage))
+            if len(state.usage) > self._width:
+                self._fit(len(state.usage))
             for row, footprint, sign in placements:
                 zone = self._zone_of.get(row)
                 if zone is not None:
                     self._take_placement(zone, footprint, sign, time_ns)
                     if sign > 0:
-                        touched[id(zone)] = zone
-                        touched[id(self._cluster)] = self._cluster
+                        grown.append((zone, footprint))
+        touched: dict[int, _Totals] = {}
         if self._node_position != state.node_log.end:
             rows = state.node_log.since(self._node_position)
             self._node_position = state.node_log.end
             for row in dict.fromkeys(rows) if rows is not None else range(state.nodes.count):
                 self._take_node(row, time_ns, touched)
+        for zone, footprint in grown:
+            zone.note_peaks(now_ns, footprint.numbers)
+            self._cluster.note_peaks(now_ns, footprint.numbers)
         for totals in touched.values():
-            totals.note_peaks(now_ns)
+            totals.note_peaks(now_ns, range(self._width))
 
     def _take_placement(self, zone: _Totals, footprint: Footprint, sign: int, time_ns: int) -> None:
         """Take in what a pod takes of a zone, or gives back to it."""
-        requested, moments = zone.requested, zone.requested_moment
-        cluster, cluster_moments = self._cluster.requested, self._cluster.requested_moment
-        for number, amount in footprint.amounts:
-            change = sign * amount
-            moment = change * time_ns
-            requested[number] += change
-            moments[number] += moment
-            cluster[number] += change
-            cluster_moments[number] += moment
+        requested, cluster, times_ns = zone.requested, self._cluster.requested, zone.times_ns
+        for number, amount in footprint.amounts if sign > 0 else footprint.returned:
+            requested[number] += amount
+            cluster[number] += amount
+        times_ns[footprint] = times_ns.get(footprint, 0) + sign * time_ns
+        if len(times_ns) > MOST_FOOTPRINTS:
+            self._add_to_moments(zone)
+
+    def _add_to_moments(self, zone: _Totals) -> None:
+        """Add to the moments what was kept by footprint."""
+        for footprint, time_ns in zone.times_ns.items():
+            for number, amount in footprint.amounts:
+                zone.requested_moment[number] += amount * time_ns
+                self._cluster.requested_moment[number] += amount * time_ns
+        zone.times_ns.clear()
 
     def _take_node(self, row: int, time_ns: int, touched: dict[int, _Totals]) -> None:
         """Take in a row whose node came, changed or went: it is taken out of its zone and put into its zone of now.
@@ -155,6 +174,8 @@ class UsageMeter:
 
         The whole cluster comes first, then the zones by name.
         """
+        for zone in self._zones.values():
+            self._add_to_moments(zone)
         duration_ns = end_ns - self._start_ns
         resources = self._state.nodes.resources.names
         names = {POD_COUNT: PODS} | {FIRST_RESOURCE + number: name for number, name in enumerate(resources)}
@@ -170,12 +191,12 @@ class UsageMeter:
             )
         ]
         usages = []
-        for zone, totals in ((None, cluster), *sorted(self._zones.items())):
+        for name, totals in ((None, cluster), *sorted(self._zones.items())):
             for number in seen:
                 offered, used = totals.allocatable[number], totals.requested[number]
                 usage = ResourceUsage(
                     resource=names[number],
-                    zone=zone,
+                    zone=name,
                     nodes=totals.nodes,
                     allocatable=offered,
                     requested=used,

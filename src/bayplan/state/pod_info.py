@@ -24,16 +24,19 @@ class Footprint:
     Attributes:
         vector: int64[3 + resources], one column of the usage matrix (`POD_COUNT` and following).
         host_ports: ports of the node.
-        amounts: the rows of `vector` that are not 0, with their amounts.
+        amounts: the rows of `vector` that are not 0, with their amounts. returned: the same with the amounts negated.
+        numbers: these rows.
         largest: the largest amount in `vector` (see `largest_amount`); bounds what sums can reach.
     """
 
-    __slots__ = ("amounts", "host_ports", "largest", "vector")
+    __slots__ = ("amounts", "host_ports", "largest", "numbers", "returned", "vector")
 
     def __init__(self, vector: Ints, host_ports: tuple[HostPort, ...]) -> None:
         amounts = vector.tolist()
         self.vector = vector
         self.amounts: tuple[tuple[int, int], ...] = tuple((it, amount) for it, amount in enumerate(amounts) if amount)
+        self.returned = tuple((number, -amount) for number, amount in self.amounts)
+        self.numbers = tuple(number for number, _ in self.amounts)
         self.host_ports = host_ports
         self.largest: int = max(amounts) if min(amounts) >= 0 else largest_amount(vector)
 
