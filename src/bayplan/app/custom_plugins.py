@@ -10,13 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from bayplan.base.errors import BayplanError, PluginError
-from bayplan.contrib import CONTRIB
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 
@@ -78,6 +76,8 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
 
 def _with_contrib(registry: Registry, options: Sequence[str]) -> Registry:
     """Return a registry with the plugins that come along, but for those whose names are taken or are about to be."""
+    from bayplan.contrib import CONTRIB  # Most runs have no plugins but those in the tree.
+
     classes = {_split_weight(option)[0].rpartition(":")[2] for option in options if ":" in option}
     return registry.with_plugins(
         *(plugin for plugin in CONTRIB if plugin.name not in registry and plugin.name not in classes)
@@ -146,6 +146,8 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
 
 
 def _installed_plugins() -> list[type[Plugin[Any]]]:
+    from importlib.metadata import entry_points  # Likewise.
+
     found: list[type[Plugin[Any]]] = []
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
         where = f"entry point {point.name} = {point.value}"

@@ -166,7 +166,10 @@ def _assembly(options: SimulationOptions) -> _Assembly:
         raise InputError("--algorithm-provider", got=f"'{options.algorithm_provider}'", hint="--mode classic with it")
     # Plugins first, because the configuration may name them.
     gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
-    registry, custom_plugins = load_custom_plugins(options.plugins, in_tree_registry())
+    registry, custom_plugins = in_tree_registry(), list[CustomPlugin]()
+    if options.plugins or options.config is not None:
+        # Nobody else can enable one; looking through all installed packages takes its time.
+        registry, custom_plugins = load_custom_plugins(options.plugins, registry)
     configuration = read_configuration(options.config, gates, registry).with_plugins(
         [(custom.plugin.name, custom.weight) for custom in custom_plugins], registry.extension_points_for_configuration
     )

@@ -6,7 +6,6 @@ Certificates themselves are not parsed as deeply as Go does it: what OpenSSL rea
 import base64
 import binascii
 import re
-import ssl
 from pathlib import Path
 
 from bayplan.framework.configuration.document import ExtenderTLSConfig
@@ -51,6 +50,8 @@ def _blocks(pem: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _is_certificate(der: bytes) -> bool:
+    import ssl  # Few runs have extenders, and fewer have certificates to be looked at.
+
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=der)
     except (ssl.SSLError, ValueError):

@@ -1,18 +1,22 @@
 """What a load of manifests gives: typed objects with their documents and places, and all that was noticed on the way."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from bayplan.formats.documents import Source
 from bayplan.objects.kinds import ResourceKind
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from bayplan.formats.documents import Source
 
 Item = TypeVar("Item", bound=KubernetesObject)
 

@@ -8,19 +8,20 @@ documents that are no objects of Kubernetes. Notes, never refused: kinds without
 kinds told from an object's shape or from the list it was in, generated names.
 """
 
+from __future__ import annotations
+
 import difflib
 import gc
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
 from bayplan.formats import schema, shapes
-from bayplan.formats.documents import Document, read_documents
 from bayplan.formats.files import InputFile, find_files, read_bytes
 from bayplan.formats.manifest import LoadedObject, LoadWarning, Manifest, UnusedObject, WarningKind
 from bayplan.objects import kinds
@@ -28,6 +29,9 @@ from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import KINDS, ResourceKind, describe
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from bayplan.formats.documents import Document
 
 Progress = Callable[[str, int], None]
 """Called with the file at hand and the number of documents read so far: every 1,000 and at the end of each file."""
@@ -76,6 +80,11 @@ def load_files(
 ) -> Manifest:
     """Load files that were found already; else as `load`."""
     loader = _Loader(strict=strict)
+    if not files:
+        return loader.finish(known_nodes)
+    # Traces are read without YAML.
+    from bayplan.formats.documents import read_documents
+
     with _collector_paused():
         for file in files:
             loader.manifest.files.append(file.name)

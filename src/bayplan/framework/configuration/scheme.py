@@ -21,7 +21,6 @@ from bayplan.framework.configuration.go_text import json_text
 from bayplan.framework.configuration.json_tree import JsonNode, JsonObject, JsonSyntaxError, parse_json, plain_value
 from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES, PluginArguments, argument_type_of
 from bayplan.framework.configuration.schema import Struct
-from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.selectors import quote
 
@@ -85,6 +84,9 @@ def _tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
     """Parse JSON where the text begins with a brace, otherwise YAML; give the tree and the complaint about repeated keys."""
     decoded = text.decode("utf-8", "replace")
     if not decoded.lstrip().startswith("{"):
+        # Most runs have no configuration of their own, and need no YAML.
+        from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
+
         try:
             document = read_yaml(text)
         except YamlError as error:
