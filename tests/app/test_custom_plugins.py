@@ -195,7 +195,7 @@ def test_a_plugin_of_an_installed_package_is_known_by_its_name(folder: Path, mon
     (folder / "rack_package.py").write_text(PLUGIN)
     monkeypatch.syspath_prepend(str(folder))
     points = [EntryPoint("racks", "rack_package:LowRack", custom_plugins.ENTRY_POINT_GROUP)]
-    monkeypatch.setattr(custom_plugins, "entry_points", lambda group: points)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
     assert placed(folder, "Low") == "a"
     _, enabled = load_custom_plugins([], in_tree_registry())
     assert enabled == []
@@ -206,9 +206,10 @@ def test_an_entry_point_that_can_not_be_used_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     points = [EntryPoint("racks", value, custom_plugins.ENTRY_POINT_GROUP)]
-    monkeypatch.setattr(custom_plugins, "entry_points", lambda group: points)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
     with pytest.raises(PluginError, match=f"entry point racks = {value}"):
-        placed(folder)
+        load_custom_plugins([], in_tree_registry())
+    assert placed(folder), "where neither options nor a configuration may name it, nobody looks for it"
 
 
 def test_a_missing_configuration_is_refused(folder: Path) -> None:

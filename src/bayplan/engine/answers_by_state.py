@@ -5,7 +5,7 @@ A plan that comes again after many others finds many changed rows, and most of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class AnswersByState:
         "_state",
         "_states",
         "_strikes",
+        "_totals_of",
         "_verdicts",
         "_worths",
         "alone",
@@ -70,6 +71,8 @@ class AnswersByState:
         # The states in which rows were when the plan last looked, and how far the log of usage went then.
         self._seen: StateNumbers = states.numbers
         self._seen_at = -1
+        # The generation and the states of rows to which totals were brought up to date.
+        self._totals_of = (-1, self._seen)
         # By the number of a state; -1 where it is not known.
         self._verdicts = self._worths = NOTHING
         self.filters = self.scores = self.alone = False
@@ -124,6 +127,19 @@ class AnswersByState:
                 moved.append(row)
         return moved
 
+    def note_totals(self) -> None:
+        """Note that totals of all rows are those of the states in which they are now."""
+        if self.serve and self.follow():
+            self._totals_of = (self._generation, self._states.numbers.copy())
+
+    def rows_beside_totals(self) -> list[int] | None:
+        """Return the rows that are in other states than when totals were noted last; None where that is not known."""
+        generation, numbers = self._totals_of
+        if not self.follow() or generation != self._generation:
+            return None
+        rows: list[int] = (self._states.numbers != numbers).nonzero()[0].tolist()
+        return rows
+
     def follow(self) -> bool:
         """Bring the states of rows up to date, before anything is asked about them; return False where nothing can be asked."""
         states = self._states
@@ -165,9 +181,15 @@ class AnswersByState:
             self._worths[number] = worth
         return worth
 
+    def verdicts_of_few(self, rows: Collection[int]) -> list[int]:
+        """Return `verdict_of` for some rows."""
+        state_of, known = self._states.codes.item, self._verdicts.item
+        verdicts = [known(state_of(row)) for row in rows]
+        return [self.verdict_of(row) for row in rows] if UNKNOWN in verdicts else verdicts
+
     def verdicts_of(self, index: Index) -> Ints:
         """Return `verdict_of` for rows (intp)."""
-        states = self._states.numbers.take(index)
+        states = self._states.codes.take(index)
         verdicts = self._verdicts.take(states)
         unknown = (verdicts < 0).nonzero()[0]
         if len(unknown) > FEW_STATES:
@@ -183,8 +205,11 @@ class AnswersByState:
 
     def worths_of(self, index: Index) -> Ints:
         """Return `worth_of` for rows (intp)."""
-        states = self._states.numbers.take(index)
+        states = self._states.codes.take(index)
         worths = self._worths.take(states)
+        if not len(worths) or worths.item(worths.argmin()) >= 0:
+            self._strikes = 0
+            return worths
         unknown = (worths < 0).nonzero()[0]
         if len(unknown) > FEW_STATES:
             self._strikes += 1

@@ -23,7 +23,7 @@ from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
 from bayplan.framework.status import ERROR_BIT, Code, Status, unresolvable, verdict_code
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Codes, Index
+from bayplan.state.arrays import Bools, Codes, Index, Ints
 
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 NO_CODES: Codes = np.zeros(0, dtype=np.uint16)
@@ -371,17 +371,18 @@ def score_sample(plan: Plan, feasible: Bools, sample: Index, result: ScheduleRes
 
     The totals that the plan keeps hold for a sample where nothing depends on which other nodes are feasible.
     """
+    if feasible is plan.feasible and result.extended is None:
+        worths = plan.worths_of(sample)
+        if worths is not None:
+            _take_best(sample, worths, result)
+            return
     sampled: Bools | None = None
     if (feasible is plan.feasible or result.board is not None) and not _is_bare(result):
         plan.refresh_scores()
         if plan.failure is None and not plan.totals_ignore_others:
             sampled = mask_of(sample, len(feasible))
         if plan.failure is None and (sampled is None or plan.totals_hold_for(sampled)):
-            worths = plan.total.take(sample)
-            result.total = worths.item(worths.argmax())
-            ties = sample.take((worths == result.total).nonzero()[0])
-            ties.sort()
-            result.ties = ties
+            _take_best(sample, plan.total.take(sample), result)
             return
     if sampled is None:
         sampled = mask_of(sample, len(feasible))
@@ -389,6 +390,13 @@ def score_sample(plan: Plan, feasible: Bools, sample: Index, result: ScheduleRes
     result.failure = table.failure
     if result.failure is None:
         result.total, result.ties = tie_set(table.total, plan.state.nodes.count)
+
+
+def _take_best(rows: Index, totals: Ints, result: ScheduleResult) -> None:
+    result.total = totals.item(totals.argmax())
+    ties = rows.take((totals == result.total).nonzero()[0])
+    ties.sort()
+    result.ties = ties
 
 
 def mask_of(rows: Index, capacity: int) -> Bools:

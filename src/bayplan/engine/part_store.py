@@ -10,13 +10,18 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from bayplan.engine.convoy import Convoys
+from bayplan.engine.node_sampling import Visits
 from bayplan.engine.part import FilterPart, ScorePart
 from bayplan.engine.row_states import RowStates
 from bayplan.framework.plugin import FilterPlugin, ScorePlugin
+from bayplan.state.arrays import Bools, Index
 from bayplan.state.cluster_state import ClusterState
 
 SHARED_ARRAYS = 16
 """So many arrays are held ready to be shared."""
+
+SHARED_VISITS = 64
+"""So many orders of feasible rows."""
 
 
 class PartStore:
@@ -32,6 +37,7 @@ class PartStore:
         self.convoys = Convoys(state)
         self.row_states = RowStates(state)
         self._arrays: deque[Any] = deque(maxlen=SHARED_ARRAYS)
+        self._visits: dict[tuple[int, bytes], Visits] = {}
         self._filters: WeakValueDictionary[tuple[int, Hashable], FilterPart] = WeakValueDictionary()
         self._scores: WeakValueDictionary[tuple[int, Hashable], ScorePart] = WeakValueDictionary()
 
@@ -42,6 +48,16 @@ class PartStore:
                 return known
         self._arrays.appendleft(array)
         return array
+
+    def visits(self, order: Index, feasible: Bools) -> Visits:
+        """Return the rows of an order (intp) that are feasible (bool[capacity]); plans that agree in both share them."""
+        key = (id(order), feasible.tobytes())
+        known = self._visits.get(key)
+        if known is None or known.order is not order:
+            if len(self._visits) >= SHARED_VISITS:
+                self._visits.clear()
+            known = self._visits[key] = Visits(order, feasible)
+        return known
 
     def filter_part(self, plugin: FilterPlugin[Any], spec: Any) -> FilterPart:
         """Return the part of a filter for a spec."""

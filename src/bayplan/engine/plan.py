@@ -8,7 +8,8 @@ cluster as it is now: which nodes are feasible (`feasible`), what each is worth 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,8 @@ class Plan(PlanScores):
         """Bring `feasible` up to date with the cluster; PreFilter must have been run and must not have rejected."""
         state = self.state
         self.failure = None
+        if self._answers.serve and self._follow_states():
+            return
         self._follow_convoy()
         rows = self._changed_rows()
         if self.pre.node_names != self._narrowed_to:
@@ -217,6 +220,33 @@ class Plan(PlanScores):
         if self._has_errors:
             self._find_filter_error()
 
+    def _follow_states(self) -> bool:
+        """Bring `feasible` up to date where verdicts follow from the states of rows; return False where more may have changed.
+
+        The way of plans that come again and again while pods of others come and go.
+        """
+        state, node_end = self.state, self.state.node_log.end
+        if self.pre is not self._pre_seen or self._node_position != node_end or self.convoy is not None:
+            return False
+        # Parts that are kept follow the log: they have not seen what this plan has.
+        failing = self._has_errors
+        if self._asked or self._keeping_for or failing:
+            return False
+        for number, part in self.dynamic_filters:
+            if part.epoch != self._filter_epochs[number]:
+                return False
+        rows = self._answers.moved_rows(self.usage_position)
+        if rows is None:
+            return False
+        self._keeping = False
+        self._changes = changes = Changes(state, rows, self.usage_position, self._ports_position)
+        if changes.rows:
+            self._take_rows(changes, opened=False)
+        self.usage_position, self._ports_position = state.usage_log.end, state.ports_log.end
+        if self._has_errors:
+            self._find_filter_error()
+        return True
+
     def _follow_classes(self, board: ClassBoard, changes: Changes, *, asked: bool) -> bool | None:
         """Bring classes and their filters up to date; see `ClassBoard.follow`."""
         opened = board.follow(changes.rows, self.filter_params, asked=asked) if self.state.small else None
@@ -241,16 +271,11 @@ class Plan(PlanScores):
         elif self._stale_rows is not None:
             self._stale_rows = united(self._stale_rows, changes.rows) if self._stale_rows else changes.rows
 
-    def _changed_rows(self) -> list[int] | Index | None:
+    def _changed_rows(self) -> list[int] | None:
         """Return the rows that changed since the last refresh, each once, or None for all."""
         state = self.state
         if self._node_position != state.node_log.end:
             return None
-        # Parts that are kept follow the log: they have not seen what this plan has.
-        if self.convoy is None and not self._asked and not self._keeping_for:
-            moved = self._answers.moved_rows(self.usage_position)
-            if moved is not None:
-                return moved
         rows = state.usage_log.since(self.usage_position)
         if self._ports_position != state.ports_log.end:
             ports = state.ports_log.since(self._ports_position)
@@ -363,14 +388,14 @@ class Plan(PlanScores):
         """Fuse just these rows; return whether any became or stopped being feasible."""
         feasible, static, keeping = self.feasible, self.static_feasible, self._keeping
         row_view, board, answers = self._row_view, self.board, self._answers
-        by_state = board is None and answers.filters and not keeping and answers.follow()
+        by_state = (board is None or not board.filters) and answers.filters and not keeping and answers.follow()
         if not changes.few or not self.state.small:
             return self._fuse_many_filter_rows(changes, by_state=by_state)
         flipped = False
-        for row in changes.rows:
+        verdicts: Iterable[int] = answers.verdicts_of_few(changes.rows) if by_state else repeat(-1)
+        for row, verdict in zip(changes.rows, verdicts, strict=False):
             now = static.item(row)
-            if now and by_state:
-                verdict = answers.verdict_of(row)
+            if now and verdict >= 0:
                 now = not verdict
                 self._has_errors |= verdict >= ERROR_BIT
             elif now:

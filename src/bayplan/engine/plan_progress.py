@@ -67,8 +67,10 @@ class PlanProgress:
         self._changes: Changes | None = None
         # What parts have missed that were read last; several mostly have missed the same.
         self._missed: Changes | None = None
-        # Rows whose totals are not up to date, and rows that records have not seen; None stands for all.
+        # Rows whose totals are not up to date, and rows that records have not seen; None stands for all. Whether samples have been
+        # scored without totals: then more rows are not up to date.
         self._stale_rows: list[int] | None = None
+        self._totals_wait = False
         self._recorded_rows: list[int] | None = None
         self.usage_position = -1
         self.convoy: Convoy | None = None
@@ -96,7 +98,7 @@ class PlanProgress:
         """Return the feasible rows in an order of visits (intp)."""
         visits = self._visits
         if visits is None or visits.order is not order:
-            visits = self._visits = Visits(order, self.feasible)
+            visits = self._visits = self._parts.visits(order, self.feasible)
         return visits
 
     def _scales_hold(self) -> bool:

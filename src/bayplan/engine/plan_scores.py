@@ -13,7 +13,7 @@ import numpy as np
 from bayplan.engine.class_board import choose_board, some_score_has_columns
 from bayplan.engine.part import FEW_ROWS, ScorePart
 from bayplan.engine.part_store import PartStore
-from bayplan.engine.plan_progress import KEPT_CYCLES, PlanProgress
+from bayplan.engine.plan_progress import KEPT_CYCLES, PlanProgress, united
 from bayplan.engine.pre_scores import NOBODY, PreScoreOutcome, PreScores
 from bayplan.engine.tie_set import BestRows
 from bayplan.framework.plugin import (
@@ -26,7 +26,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Ints
+from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import GatheredRows, Rows
 
@@ -54,6 +54,9 @@ class PlanScores(PlanProgress):
         self._weighted: dict[int, Ints] = {}
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
         self._static_score_stamp: object = None
+        # What static scores come to where that is the same for all nodes; whether any nodes normalise all scores alike.
+        self._static_level: int | None = None
+        self._all_uniform = False
         self._has_custom_scores = self._scores_have_columns = False
         self._dynamic_scales: list[int] = []
         self._score_epochs: list[int] = []
@@ -88,6 +91,9 @@ class PlanScores(PlanProgress):
         """Bring `total` up to date; filters must be, and some node must be feasible."""
         state = self.state
         rows, self._stale_rows = self._stale_rows, []
+        if self._totals_wait:
+            self._totals_wait, waiting = False, self._answers.rows_beside_totals()
+            rows = None if rows is None or waiting is None else united(waiting, rows)
         outcome = self._pre_scores.run(self.feasible[: state.nodes.count])
         self.failure = outcome.failure
         # What PreScore has renewed since this plan was last scored; None: who is asked may be others, too.
@@ -126,8 +132,32 @@ class PlanScores(PlanProgress):
                 self._join_convoy()
         if renewed:
             self._recorded_rows = None
+        self._answers.note_totals()
         if self._has_custom_scores or not state.small:
             self._check_scores()
+
+    def worths_of(self, sample: Index) -> Ints | None:
+        """Return the totals of some feasible rows (intp) without bringing those of all rows up to date.
+
+        To be called instead of `refresh_scores`. None where that must be called, because totals follow from more than what pods
+        take of each node.
+        """
+        answers = self._answers
+        if not answers.serve or self._stale_rows is None or self._recorded_rows is not None or self._keeping:
+            return None
+        if self.convoy is not None or self._has_custom_scores or not answers.follow():
+            return None
+        outcome = self._pre_scores.run(self.feasible[: self.state.nodes.count])
+        if outcome is not self._pre_score_seen or outcome.failure is not None or not self.totals_ignore_others:
+            return None
+        for number, part in self.dynamic_scores:
+            if part.epoch != self._score_epochs[number]:
+                return None
+        self.failure = None
+        self._stale_rows, self._totals_wait = [], True
+        worths = answers.worths_of(sample)
+        worths += self._static_level if self._static_level is not None else self.static_sum.take(sample)
+        return worths
 
     def _refresh_score_parts(self, answered: frozenset[str] | None, *, whole: bool) -> list[int]:
         """Bring the parts that are kept up to date; return the numbers of all parts that must be fused anew over all rows.
@@ -267,9 +297,7 @@ class PlanScores(PlanProgress):
     @property
     def totals_ignore_others(self) -> bool:
         """Return whether the total of a feasible node would be the same whatever others are feasible."""
-        if self.board is not None or not self._pre_scores.ignore_feasible:
-            return False
-        return all(scale is None or self._is_uniform(number) for number, scale in enumerate(self.scales))
+        return self.board is None and self._all_uniform and self._pre_scores.ignore_feasible
 
     def totals_hold_for(self, sample: Bools) -> bool:
         """Return whether totals of some feasible nodes (bool[capacity]) would be the same if only these were feasible."""
@@ -325,6 +353,11 @@ class PlanScores(PlanProgress):
         for number in numbers:
             sums[: self.state.nodes.count] += self.weights[number] * self.normalized(number, self.scales[number])
         self.static_sum = self._parts.interned(sums)
+        levels = sums[self.state.nodes.alive]
+        self._static_level = int(levels[0]) if len(levels) and (levels == levels[0]).all() else None
+        self._all_uniform = not self._dynamic_scales and all(
+            scale is None or self._is_uniform(number) for number, scale in enumerate(self.scales)
+        )
 
     def _rescale(self, number: int) -> bool:
         """Find what a part is normalised by over the nodes that are feasible now; return whether that moved."""

@@ -62,6 +62,9 @@ class PreScores:
         self._answers: list[Params | Status | None] = [None] * len(self._plugins)
         self._outcome: PreScoreOutcome | None = None
         self._node_position = -1
+        # Whether answers ignore who is feasible, and the outcome for which that was found.
+        self._ignore_feasible = False
+        self._ignoring: PreScoreOutcome | None = None
         self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
@@ -121,10 +124,13 @@ class PreScores:
     @property
     def ignore_feasible(self) -> bool:
         """Return whether the answers of the last run do not depend on which nodes are feasible."""
-        return all(
-            self._answers[number] is SKIP and self._plugins[number][0].skips_whatever_is_feasible
-            for number in self._dynamic
-        )
+        if self._ignoring is not self._outcome:
+            self._ignoring = self._outcome
+            self._ignore_feasible = all(
+                self._answers[number] is SKIP and self._plugins[number][0].skips_whatever_is_feasible
+                for number in self._dynamic
+            )
+        return self._ignore_feasible
 
     def would_answer_alike(self, feasible: Bools) -> bool:
         """Return whether every plugin would answer as in the last run if these nodes were the feasible ones."""

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
 
 StateNumbers: TypeAlias = npt.NDArray[np.uint16]
@@ -35,6 +36,7 @@ class RowStates:
 
     Attributes:
         numbers: uint16[capacity], the state of each row; meaningful after `follow` has said so.
+        codes: intp[capacity], the same, to gather by.
         generation: moves when numbering begins anew. size: how many states have a number.
     """
 
@@ -48,6 +50,7 @@ class RowStates:
         "_rest_until",
         "_state",
         "_usage_position",
+        "codes",
         "generation",
         "numbers",
     )
@@ -65,6 +68,7 @@ class RowStates:
         self._rest_until = -1
         self.generation = 0
         self.numbers: StateNumbers = np.zeros(0, dtype=np.uint16)
+        self.codes: Index = np.zeros(0, dtype=np.intp)
 
     @property
     def size(self) -> int:
@@ -111,13 +115,14 @@ class RowStates:
         if number is None:
             number = self._known[key] = len(self._known)
             self._fresh += 1
-        self.numbers[row] = number
+        self.numbers[row] = self.codes[row] = number
 
     def _begin(self) -> None:
         """Number all rows anew."""
         state, nodes = self._state, self._state.nodes
         self.generation += 1
         self.numbers = np.zeros(nodes.capacity, dtype=np.uint16)
+        self.codes = np.zeros(nodes.capacity, dtype=np.intp)
         self._known.clear()
         self._offers_known.clear()
         self._offers = [0] * nodes.capacity

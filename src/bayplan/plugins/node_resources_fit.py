@@ -204,9 +204,9 @@ class NodeResourcesFit(
         self, spec: NodeResourcesFitSpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
         """Return as params the numbers of the resources for which a device class stands: nodes without them may pass."""
-        if not spec.delegable or self._device_classes is None:
-            return PROCEED
         classes = self._device_classes
+        if not spec.delegable or not classes:
+            return PROCEED
         return PreFilterResult(tuple(item.number for item in spec.delegable if classes.get(item.name) is not None))
 
     def filter(self, spec: NodeResourcesFitSpec, params: Params | None, rows: Rows) -> Codes:

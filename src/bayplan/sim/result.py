@@ -7,7 +7,7 @@ nanoseconds since 1970; subtract `SimulationResult.start_ns` to get time since t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -226,7 +226,7 @@ class SimulationResult:
         pods: time lines, in the order of arrival. nodes: lifetimes, in the order of arrival.
         usage: of every resource that some node has or some pod asks for: the whole cluster first, then zones by name.
         counters: how much happened.
-        events: Kubernetes events about pods, in the order in which they came first.
+        tell_events: returns the Kubernetes events about pods, in the order in which they came first.
         moves: each pod's way through the scheduling queue, where it was noted.
         failures: what controllers could not do, by ``Kind key``.
         input: what was read.
@@ -244,11 +244,16 @@ class SimulationResult:
     nodes: list[NodeLifetime]
     usage: list[ResourceUsage]
     counters: Counters
-    events: list[SimulatedEvent]
+    tell_events: Callable[[], list[SimulatedEvent]]
     failures: dict[str, str]
     moves: list[QueueMove] | None = None
     input: InputSummary = field(default_factory=InputSummary)
     wall: WallClock = field(default_factory=WallClock)
+
+    @property
+    def events(self) -> list[SimulatedEvent]:
+        """Return the Kubernetes events about pods, in the order in which they came first."""
+        return self.tell_events()
 
     @property
     def records(self) -> Records:

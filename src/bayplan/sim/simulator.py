@@ -174,7 +174,7 @@ class Simulator:
             nodes=self._timelines.nodes,
             usage=self._usage.usages(self.now_ns),
             counters=self.counters,
-            events=self._events.all(),
+            tell_events=self._events.all,
             moves=scheduler.queue.moves if isinstance(scheduler.queue, TracedQueue) else None,
             failures=failures,
             input=given or InputSummary(),

@@ -18,13 +18,20 @@ class DeviceClassResolver:
         self._version = -1
         self._classes: dict[str, DeviceClass] = {}
 
+    def __bool__(self) -> bool:
+        """Return whether any class stands behind any resource."""
+        return bool(self._now())
+
     def get(self, resource: str) -> DeviceClass | None:
         """Return the class that stands behind a resource, or None."""
+        return self._now().get(resource)
+
+    def _now(self) -> dict[str, DeviceClass]:
         version = self._catalog.version(DeviceClass)
         if version != self._version:
             self._version = version
             self._classes = _by_resource(self._catalog)
-        return self._classes.get(resource)
+        return self._classes
 
 
 def _by_resource(catalog: ObjectCatalog) -> dict[str, DeviceClass]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.base.errors import InvariantError
+from bayplan.objects.meta import ResourceList
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.requests import node_amounts
 from bayplan.state.arrays import Bools, Floats, Index, Ints
@@ -16,6 +17,24 @@ from bayplan.state.node_tree import NodeTree
 from bayplan.state.resource_table import CPU, MEMORY, PODS, ResourceTable
 
 FIRST_CAPACITY = 64
+
+REMEMBERED_OFFERS = 256
+"""What so many different nodes offer is remembered, for those that offer the same."""
+
+
+class _Offer(NamedTuple):
+    """What a node offers, as columns.
+
+    Attributes:
+        allocatable: what its status says. amounts, divisors: int64 and float64[resources], as in the table.
+        incomplete: whether it is without CPU or without memory.
+    """
+
+    allocatable: ResourceList
+    amounts: Ints
+    divisors: Floats
+    allowed_pods: int
+    incomplete: bool
 
 
 class Coverage(NamedTuple):
@@ -70,6 +89,8 @@ class NodeTable:
         self._coverage: dict[str, tuple[int, Coverage]] = {}
         self.images = ImageStates()
         self.tree = NodeTree()
+        # By the identity of what a node's status says, which the entry holds.
+        self._offers: dict[int, _Offer] = {}
 
     def __len__(self) -> int:
         return len(self.row_of)
@@ -112,7 +133,8 @@ class NodeTable:
         self.nodes[row] = None
         self.alive[row] = False
         self.allocatable[:, row] = 0
-        self._divide_by(row, incomplete=False)
+        self.divisors[:, row] = 1
+        self._note_incomplete(row, False)
         self.allowed_pods[row] = 0
         self.unschedulable[row] = False
         self.taint_codes[row] = 0
@@ -154,15 +176,11 @@ class NodeTable:
 
     def _fill(self, row: int, node: Node) -> None:
         self.nodes[row] = node
-        self.allocatable[:, row] = 0
-        self.allowed_pods[row] = 0
-        for name, amount in node_amounts(node.status.allocatable).items():
-            if name == PODS:
-                self.allowed_pods[row] = amount
-            else:
-                number = self.register_resource(name)
-                self.allocatable[number, row] = amount
-        self._divide_by(row, incomplete=bool((self.allocatable[[CPU, MEMORY], row] <= 0).any()))
+        offer = self._offer(node.status.allocatable)
+        self.allocatable[:, row] = offer.amounts
+        self.divisors[:, row] = offer.divisors
+        self.allowed_pods[row] = offer.allowed_pods
+        self._note_incomplete(row, offer.incomplete)
         self.unschedulable[row] = node.spec.unschedulable
         taints = node.spec.taints
         code = self._taint_index.get(taints)
@@ -175,11 +193,26 @@ class NodeTable:
             column.set(row, labels.get(key))
         self.images.add_node(row, node)
 
-    def _divide_by(self, row: int, *, incomplete: bool) -> None:
-        """Bring the columns that follow from `allocatable` up to date."""
-        amounts = self.allocatable[:, row]
-        self.divisors[:, row] = np.where(amounts != 0, amounts, 1)
-        self.incomplete_count += int(incomplete) - int(self.incomplete[row])
+    def _offer(self, allocatable: ResourceList) -> _Offer:
+        """Return what a node with these amounts offers; nodes of a kind often share them."""
+        known = self._offers.get(id(allocatable))
+        if known is not None and len(known.amounts) == len(self.allocatable):
+            return known
+        named = node_amounts(allocatable)
+        allowed_pods = named.pop(PODS, 0)
+        numbered = {self.register_resource(name): amount for name, amount in named.items()}
+        amounts: Ints = np.zeros(len(self.allocatable), dtype=np.int64)
+        for number, amount in numbered.items():
+            amounts[number] = amount
+        incomplete = bool((amounts[[CPU, MEMORY]] <= 0).any())
+        divisors = np.where(amounts != 0, amounts, 1).astype(np.float64)
+        if len(self._offers) >= REMEMBERED_OFFERS:
+            self._offers.clear()
+        offer = self._offers[id(allocatable)] = _Offer(allocatable, amounts, divisors, allowed_pods, incomplete)
+        return offer
+
+    def _note_incomplete(self, row: int, incomplete: bool) -> None:
+        self.incomplete_count += incomplete - self.incomplete.item(row)
         self.incomplete[row] = incomplete
 
     def _grow(self, capacity: int) -> None:

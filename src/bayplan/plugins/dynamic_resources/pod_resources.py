@@ -25,7 +25,7 @@ class PodResources:
         """Return whether some device class stands behind a resource that the pod asks for."""
         classes = self._classes
         spec = pod.spec
-        if classes is None or not _asks_for_more(spec):
+        if not classes or not _asks_for_more(spec):
             return False
         entry = self._names.get(id(spec))
         if entry is None:
