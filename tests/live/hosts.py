@@ -11,7 +11,7 @@ from msgspec import structs
 
 from bayplan.base.clock import Clock
 from bayplan.cluster.store import ADDED, DELETED, MODIFIED, ChangeEvent
-from bayplan.engine.actions import Action, Bind
+from bayplan.engine.actions import Action, Bind, Evict
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -139,6 +139,8 @@ class Cluster:
             self._done += 1
             if isinstance(action, Bind):
                 self._bind(action)
+            elif isinstance(action, Evict) and f"Pod {action.pod.key}" in self.objects:
+                self.delete(action.pod)
             self.host.at_this_instant()
 
     def _bind(self, action: Bind) -> None:
