@@ -111,7 +111,7 @@ def test_events_have_a_way_of_their_own_that_is_not_endless(monkeypatch: pytest.
     dispatched(told, check)
 
 
-def test_what_can_not_be_finished_in_time_is_left() -> None:
+def test_what_can_not_be_finished_in_time_is_left_and_nothing_is_begun_after_that() -> None:
     async def run() -> float:
         server = Server()
         connection = cast("ApiConnection", server)
@@ -120,6 +120,9 @@ def test_what_can_not_be_finished_in_time_is_left() -> None:
         await asyncio.sleep(0.05)
         began = asyncio.get_running_loop().time()
         await dispatcher.drain(0.2)
+        dispatcher.take([Bind(pod("b"), "n1")])
+        await asyncio.sleep(0.05)
+        assert server.asked == ["POST pods/a/binding"]
         return asyncio.get_running_loop().time() - began
 
     assert asyncio.run(run()) < 2

@@ -219,6 +219,9 @@ class LiveScheduler:
         try:
             await asyncio.Event().wait()
         finally:
+            if self._lease_lost:
+                # Another decides now: not a word more.
+                await dispatcher.drain(0.0)
             # Decide no more, then let what was decided reach the cluster.
             await asyncio.to_thread(engine.stop)
             await dispatcher.drain(DRAIN_SECONDS)

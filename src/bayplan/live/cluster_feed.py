@@ -20,6 +20,9 @@ from bayplan.objects.kinds import KINDS
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
+UNFINISHED = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+"""Which pods count: the server does not even tell of those that have ended, and says that one is gone when it ends."""
+
 T = TypeVar("T", bound=KubernetesObject)
 ObjectChange = Change[KubernetesObject]
 
@@ -50,7 +53,8 @@ class ClusterFeed:
         kinds = [kind.struct for kind in KINDS if kind.struct in WATCHED_KINDS and kind.struct is not Pod]
         for struct, path in (await served_paths(self._connection, [*kinds, Pod])).items():
             decode = partial(self._decode, struct)
-            self._reflectors[struct] = Reflector(self._connection, path, decode, self._take)
+            selector = UNFINISHED if struct is Pod else ""
+            self._reflectors[struct] = Reflector(self._connection, path, decode, self._take, selector=selector)
         self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors.values()]
 
     def _decode(self, struct: type[KubernetesObject], raw: bytes) -> KubernetesObject:

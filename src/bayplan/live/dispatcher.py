@@ -84,6 +84,7 @@ class Dispatcher:
         self._waiting: dict[str, deque[Exchange]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._pending_events = 0
+        self._is_closed = False
         self._ticker = self._loop.create_task(self._tick())
         self.dropped_events = 0
 
@@ -92,6 +93,8 @@ class Dispatcher:
         self._loop.call_soon_threadsafe(self._carry_out, actions)
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
+        if self._is_closed:
+            return
         for exchange in exchanges_of(actions, self):
             key = exchange.pod.key
             behind = self._waiting.get(key)
@@ -119,10 +122,11 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self, seconds: float) -> None:
-        """Wait for what was begun, but no longer than that."""
+        """Wait for what was begun, but no longer than that; then nothing is sent any more."""
         self._ticker.cancel()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=seconds)
+        self._is_closed = True
         for task in list(self._tasks):
             task.cancel()
 
