@@ -1,7 +1,9 @@
 """The verb ``replay``: a recording, with its timestamps, into a running Bayplan."""
 
 import asyncio
+import contextlib
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,15 +79,18 @@ def _speed(text: str) -> float:
 async def _steer(pace: "Pace") -> None:
     """Carry out commands from standard input until it ends."""
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    try:
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    except (OSError, ValueError):
-        # A file, or no standard input at all: nobody steers.
-        return
-    while line := await reader.readline():
+    lines: asyncio.Queue[str] = asyncio.Queue()
+
+    def read() -> None:
+        # A thread, because standard input may be a terminal, a pipe or a file, and not all of them can be waited for.
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            for line in sys.stdin:
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
         try:
-            _command(pace, line.decode(errors="replace").split())
+            _command(pace, (await lines.get()).split())
         except InputError as problem:
             print(f"bayplan: {problem}", file=sys.stderr)
 

@@ -1,0 +1,64 @@
+"""Tests of the verbs that follow: what they refuse, and a replay that is steered while it runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bayplan.apiserver.http.server import write_kubeconfig
+from bayplan.cli.main import main
+from tests.apiserver.serving import call, serving, wait_until
+from tests.sync.world import node, pod
+
+REFUSED = [
+    (["import", "--to", "none.kubeconfig", "x.yaml"], "--to: expected a kubeconfig of a Bayplan, got no file"),
+    (["import", "a.yaml", "--context", "c"], "source: expected one of them, got files and a cluster"),
+    (["sync", "--to", "none.kubeconfig"], "--to: expected a kubeconfig of a Bayplan, got no file"),
+    (["record", "a.jsonl", "--duration", "soon"], "--duration: expected a duration with units, got 'soon'"),
+    (["replay", "a.jsonl", "--to", "none.kubeconfig"], "--to: expected a kubeconfig of a Bayplan, got no file"),
+]
+
+
+@pytest.mark.parametrize(("words", "want"), REFUSED, ids=[" ".join(row[0]) for row in REFUSED])
+def test_options_that_can_not_be_used_are_refused(
+    words: list[str], want: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    assert want in capsys.readouterr().err
+
+
+def test_a_recording_is_replayed_with_its_times_and_steered_from_standard_input(tmp_path: Path) -> None:
+    lines: list[dict[str, object]] = [
+        {"bayplan_recording": 1, "started_ns": 1, "kinds": ["nodes", "pods"]},
+        {"ns": 0, "list": "nodes", "items": [node("n1")]},
+        {"ns": 0, "list": "pods", "items": []},
+        {"ns": 1_000_000_000, "put": "pods", "object": pod("soon")},
+        {"ns": 3600_000_000_000, "put": "pods", "object": pod("in-an-hour")},
+    ]
+    tape = tmp_path / "tape.jsonl"
+    tape.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    with serving() as server:
+
+        def pods() -> list[str]:
+            return [each["metadata"]["name"] for each in call(server, "GET", "/api/v1/pods")["items"]]
+
+        kubeconfig = tmp_path / "here.kubeconfig"
+        write_kubeconfig(kubeconfig, server.kubeconfig())
+        command = [sys.executable, "-m", "bayplan", "replay", str(tape), "--to", str(kubeconfig)]
+        began = time.monotonic()
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None
+            wait_until(lambda: pods() == ["soon"])
+            assert time.monotonic() - began >= 1
+            process.stdin.write("nonsense\npause\nseek 1h\nresume\n")
+            process.stdin.flush()
+            out, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert out.startswith("3 created, 0 updated, 0 deleted")
+        assert pods() == ["in-an-hour", "soon"]
