@@ -253,6 +253,31 @@ def test_a_restart_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
     recorder.close()
 
 
+def test_a_restart_knows_the_older_template_of_a_set_that_is_updated_in_part() -> None:
+    store = Store()
+    world = World(nodes=1, store=store)
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    world.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", {"replicas": 2, "updateStrategy": strategy}))
+    world.run()
+    container = "/spec/template/spec/containers/0"
+    changes = [
+        {"op": "replace", "path": f"{container}/image", "value": "app:2"},
+        {"op": "remove", "path": f"{container}/env"},
+    ]
+    world.patch(f"{APPS}/statefulsets/db", changes, "application/json-patch+json")
+    world.run()
+    images = ["app:1", "app:2"]
+    assert [world.get(f"{PODS}/db-{n}").at("spec.containers.0.image") for n in range(2)] == images
+    again = World(store=store)
+    again.delete(f"{PODS}/db-0")
+    again.run()
+    assert [again.get(f"{PODS}/db-{n}").at("spec.containers.0.image") for n in range(2)] == images
+    # What typed templates do not hold comes back, too.
+    environments = [again.get(f"{PODS}/db-{n}").at("spec.containers.0.env") for n in range(2)]
+    assert environments == [[{"name": "GREETING", "value": "hello"}], None]
+    assert len(again.names("apps/controllerrevisions")) == 2
+
+
 def test_a_restored_snapshot_is_worked_on_from_where_it_was() -> None:
     world = World(nodes=1)
     world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 3}))

@@ -16,6 +16,7 @@ from bayplan.apiserver.bridge.node_agent import NodeAgent
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.patience import NoAdmission, PatientNodeLifecycle, PatientPodGarbageCollector
 from bayplan.apiserver.bridge.protection import ClaimProtection, VolumeProtection
+from bayplan.apiserver.bridge.remembering_sets import RememberingDaemonSets, RememberingStatefulSets
 from bayplan.apiserver.bridge.revision_keeper import RevisionKeeper
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Write
@@ -29,7 +30,7 @@ from bayplan.cluster.controllers.resource_claims import ResourceClaimController
 from bayplan.cluster.naming import NameGenerator
 from bayplan.cluster.pod_maker import PodMaker
 from bayplan.cluster.store import Kind
-from bayplan.objects.workloads import Deployment, ReplicaSet
+from bayplan.objects.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 
 BURST = 16
 """How many objects one turn of a controller creates or deletes: a few milliseconds of writes."""
@@ -91,10 +92,15 @@ def make_controllers(
     documents = backend.store
     collector = ApiGarbageCollector(tools, documents, writer, ask)
     replica_sets = AdoptingReplicaSets(tools)
-    adopting: dict[Kind, Controller] = {Deployment: AdoptingDeployments(tools), ReplicaSet: replica_sets}
+    own: dict[Kind, Controller] = {
+        Deployment: AdoptingDeployments(tools),
+        ReplicaSet: replica_sets,
+        StatefulSet: RememberingStatefulSets(tools, documents),
+        DaemonSet: RememberingDaemonSets(tools, documents),
+    }
     manager = PacedManager(
         store,
-        [adopting.get(each.kind, each) for each in workload_controllers(tools)],
+        [own.get(each.kind, each) for each in workload_controllers(tools)],
         others=(
             node_lifecycle,
             pod_gc,

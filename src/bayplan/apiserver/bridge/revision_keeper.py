@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
+from bayplan.apiserver.bridge.revision_documents import REVISIONS, SETS
 from bayplan.apiserver.bridge.templates import plain
 from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND
 from bayplan.apiserver.kinds.strategy import Document, part
@@ -23,10 +24,7 @@ from bayplan.cluster.pod_maker import controller_reference
 from bayplan.cluster.store import ChangeEvent
 from bayplan.objects.workloads import DaemonSet, StatefulSet
 
-REVISIONS = "apps/controllerrevisions"
-
 _DEFAULT_LIMIT = 10
-_KINDS: dict[str, type[StatefulSet | DaemonSet]] = {"StatefulSet": StatefulSet, "DaemonSet": DaemonSet}
 
 
 class RevisionKeeper(Controller):
@@ -68,7 +66,7 @@ class RevisionKeeper(Controller):
             WriteRefused: the API refuses it.
         """
         kind, _, place = key.partition(" ")
-        item = self.store.get(_KINDS[kind], place)
+        item = self.store.get(SETS[kind], place)
         if item is None or item.metadata.deletion_timestamp is not None:
             return None
         digest = template_hash(item.spec.template, 0)

@@ -12,10 +12,12 @@ from typing import cast
 import msgspec
 
 from bayplan.apiserver.bridge.merging import merged
+from bayplan.apiserver.bridge.revision_documents import REVISIONS, SETS, template_of, typed_template
 from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND, TypedStore
 from bayplan.apiserver.kinds.strategy import Document, part, parts
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
+from bayplan.cluster.controllers.revisions import REVISION_LABEL
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim, ResourceClaimTemplate
@@ -82,13 +84,34 @@ class Templates:
     # --- from the template of the owner -------------------------------------------------------------------------------
 
     def _spec_of_pod(self, pod: Pod) -> object:
-        source = self._template_of_owner(pod)
+        source = self._older_template(pod) or self._template_of_owner(pod)
         if source is None:
             return plain(pod.spec)
         document, typed, before = source
         if pod.spec is typed:
             return document
         return merged(document, before, plain(pod.spec))
+
+    def _older_template(self, pod: Pod) -> tuple[Document, object, object] | None:
+        """Return the template of the revision that a pod of a StatefulSet or DaemonSet is made from, where it is stored."""
+        reference, label = pod.metadata.controller(), pod.metadata.labels.get(REVISION_LABEL)
+        kind = SETS.get(reference.kind) if reference is not None else None
+        if reference is None or kind is None or not label:
+            return None
+        prefix = f"{reference.name}-"
+        name = label if label.startswith(prefix) else prefix + label
+        stored = self._documents.get(REVISIONS, (pod.metadata.namespace, name))
+        if stored is None or reference.uid.encode() not in stored.raw:
+            return None
+        key = (stored.uid, str(stored.revision))
+        if key not in self._sources:
+            revision = decode_item(stored)
+            typed = typed_template(revision, kind)
+            if typed is None:
+                return None
+            document = part(template_of(revision), "spec")
+            self._sources[key] = (document, typed.spec, plain(typed.spec))
+        return self._sources[key]
 
     def _fill_template(self, document: Document, item: ReplicaSet) -> None:
         source = self._template_of_owner(item)

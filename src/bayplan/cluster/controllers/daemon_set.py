@@ -16,7 +16,7 @@ from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.daemon_memory import DaemonMemory, NodeTally
 from bayplan.cluster.controllers.daemon_nodes import daemon_template, pinned_spec
 from bayplan.cluster.controllers.daemon_rollout import DaemonRollout
-from bayplan.cluster.controllers.revisions import REVISION_LABEL, Revision
+from bayplan.cluster.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory
 from bayplan.cluster.controllers.rollout_arithmetic import scaled_value
 from bayplan.cluster.owned_pods import condition_time, is_finished, is_ready
 from bayplan.cluster.pod_maker import PreparedTemplate
@@ -70,6 +70,10 @@ class DaemonSetController(Controller):
         if memory is None:
             memory = self._memories[uid] = DaemonMemory()
         return memory
+
+    def history_of(self, uid: str) -> RevisionHistory:
+        """Return the versions that a set has had, for hosts that know older ones."""
+        return self._memory(uid).history
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Create and delete pods on the nodes that changed, go on with a rolling update, then write the status."""

@@ -88,6 +88,10 @@ class StatefulSetController(Controller):
             if uid not in stored and not self.store.owned_pods(uid):
                 del self._memories[uid]
 
+    def history_of(self, uid: str) -> RevisionHistory:
+        """Return the versions that a set has had, for hosts that know older ones."""
+        return self._memories.setdefault(uid, _Memory()).history
+
     # --- revisions ----------------------------------------------------------------------------------------------------
 
     def _revision(self, item: StatefulSet, memory: _Memory) -> Revision:

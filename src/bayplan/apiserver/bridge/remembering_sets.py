@@ -1,0 +1,88 @@
+"""StatefulSets and DaemonSets that know their older templates after a restart: from the ControllerRevisions that are stored."""
+
+from __future__ import annotations
+
+from bayplan.apiserver.bridge.revision_documents import REVISIONS, typed_template
+from bayplan.apiserver.rest.backend import decode_item
+from bayplan.apiserver.store.store import Store
+from bayplan.cluster.controllers.controller import ControllerTools
+from bayplan.cluster.controllers.daemon_set import DaemonSetController
+from bayplan.cluster.controllers.revisions import Revision, RevisionHistory
+from bayplan.cluster.controllers.stateful_set import StatefulSetController
+from bayplan.objects.workloads import DaemonSet, StatefulSet
+
+
+class _Memory:
+    """The stored revisions of sets, read once for each.
+
+    Args:
+        documents: the API's store.
+    """
+
+    def __init__(self, documents: Store) -> None:
+        self._documents = documents
+        self._met: dict[str, None] = {}
+
+    def is_new(self, uid: str) -> bool:
+        """Say whether a set is seen for the first time, and note that it has been."""
+        if uid in self._met:
+            return False
+        self._met[uid] = None
+        return True
+
+    def fill(self, history: RevisionHistory, item: StatefulSet | DaemonSet) -> None:
+        """Fill an empty history with the stored revisions of a set."""
+        if history.revisions:
+            return
+        prefix = f"{item.metadata.name}-"
+        found: list[tuple[int, Revision]] = []
+        for each in self._documents.between(REVISIONS, item.metadata.namespace):
+            if item.metadata.uid.encode() not in each.raw or not each.name.startswith(prefix):
+                continue
+            document = decode_item(each)
+            template = typed_template(document, type(item))
+            number = document.get("revision")
+            if template is not None:
+                revision = Revision(each.name.removeprefix(prefix), template)
+                found.append((number if isinstance(number, int) else 0, revision))
+        history.revisions = [revision for _, revision in sorted(found, key=lambda entry: entry[0])]
+
+
+class RememberingStatefulSets(StatefulSetController):
+    """Reconcile StatefulSets.
+
+    Args:
+        tools: see `ControllerTools`.
+        documents: the API's store.
+    """
+
+    def __init__(self, tools: ControllerTools, documents: Store) -> None:
+        super().__init__(tools)
+        self._stored = _Memory(documents)
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Remember, then take the steps that the order of the set allows; see `StatefulSetController.reconcile`."""
+        item = self.store.get(StatefulSet, key)
+        if item is not None and self._stored.is_new(item.metadata.uid):
+            self._stored.fill(self.history_of(item.metadata.uid), item)
+        return super().reconcile(key, now_ns)
+
+
+class RememberingDaemonSets(DaemonSetController):
+    """Reconcile DaemonSets.
+
+    Args:
+        tools: see `ControllerTools`.
+        documents: the API's store.
+    """
+
+    def __init__(self, tools: ControllerTools, documents: Store) -> None:
+        super().__init__(tools)
+        self._stored = _Memory(documents)
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Remember, then create and delete pods on the nodes that changed; see `DaemonSetController.reconcile`."""
+        item = self.store.get(DaemonSet, key)
+        if item is not None and self._stored.is_new(item.metadata.uid):
+            self._stored.fill(self.history_of(item.metadata.uid), item)
+        return super().reconcile(key, now_ns)

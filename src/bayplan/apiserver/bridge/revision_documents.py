@@ -1,0 +1,31 @@
+"""ControllerRevisions as documents: a template that a StatefulSet or DaemonSet has had, whole, and what is typed of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.base.errors import InputError
+from bayplan.formats.object_decoder import ObjectDecoder
+from bayplan.objects.workloads import DaemonSet, PodTemplateSpec, StatefulSet
+
+REVISIONS = "apps/controllerrevisions"
+
+SETS: dict[str, type[StatefulSet | DaemonSet]] = {"StatefulSet": StatefulSet, "DaemonSet": DaemonSet}
+"""The kinds whose templates are kept, by their names."""
+
+_decoder = ObjectDecoder()
+
+
+def template_of(revision: Document) -> Document:
+    """Return the template in a ControllerRevision."""
+    return part(revision, "data", "spec", "template")
+
+
+def typed_template(revision: Document, kind: type[StatefulSet | DaemonSet]) -> PodTemplateSpec | None:
+    """Return what is typed of the template in a ControllerRevision, None where it can't be read."""
+    whole: Document = {"metadata": {"name": "set"}, "spec": {"template": template_of(revision)}}
+    try:
+        return _decoder.decode(msgspec.json.encode(whole), kind).spec.template
+    except InputError:
+        return None
