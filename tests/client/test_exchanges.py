@@ -7,16 +7,20 @@ from typing import TypeVar, cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from bayplan.client.event_recorder import PodEvent
 from bayplan.client.exchanges import Exchange, exchanges_of
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse, path_of
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
-from bayplan.objects.meta import KubernetesObject, ObjectMeta, ObjectReference
+from bayplan.objects.meta import Condition, KubernetesObject, ObjectMeta, ObjectReference
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.resource import (
+    AllocatedDeviceStatus,
     AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
@@ -306,6 +310,57 @@ def test_a_conflict_about_a_resource_claim_is_tried_again() -> None:
     log = host.carry_out(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
     assert log.count(f"PUT {CLAIM_PATH}") == 2
     assert log[-1] == f"POST {POD_PATH}/p/binding"
+
+
+RESULT = DeviceRequestAllocationResult(
+    request="r",
+    driver="d",
+    pool="p",
+    device="gpu",
+    binding_conditions=("Attached",),
+    binding_failure_conditions=("Broken",),
+)
+
+
+def attached(*conditions: Condition, timestamp: str = "2027-01-15T08:00:00Z") -> ResourceClaim:
+    """Return the claim with a device that has to be attached first, as its driver tells of it."""
+    allocation = AllocationResult(devices=DeviceAllocationResult(results=(RESULT,)), allocation_timestamp=timestamp)
+    device = AllocatedDeviceStatus(driver="d", pool="p", device="gpu", conditions=conditions)
+    return replace(DEVICES, status=replace(DEVICES.status, allocation=allocation, devices=(device,)))
+
+
+READY, BROKEN = (
+    Condition(type="Attached", status="True"),
+    Condition(type="Broken", status="True", reason="R", message="m"),
+)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "want", "pauses"),
+    [
+        pytest.param(attached(READY), attached(READY), f"POST {POD_PATH}/p/binding", 0, id="it is there already"),
+        pytest.param(attached(), attached(READY), f"POST {POD_PATH}/p/binding", 1, id="it comes"),
+        pytest.param(
+            attached(), attached(BROKEN),
+            "PreBind of n/p failed in DynamicResources: device binding failed: claim=d, reason=R, message=\"m\"", 1,
+            id="it is broken",
+        ),
+        pytest.param(
+            attached(timestamp="2027-01-15T07:00:00Z"), attached(),
+            "PreBind of n/p failed in DynamicResources: device binding timeout: claim=d", 0, id="it took too long",
+        ),
+        pytest.param(
+            None, attached(), 'PreBind of n/p failed in DynamicResources: could not find v1.ResourceClaim "n/d"', 0,
+            id="the claim has gone",
+        ),
+    ],
+)  # fmt: skip
+def test_devices_are_waited_for(now: ResourceClaim | None, then: ResourceClaim, want: str, pauses: int) -> None:
+    host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [FOUND]}, () if now is None else (now,))
+    host.on_pause = lambda: host.objects.update({(ResourceClaim, DEVICES.key): then})
+    log = host.carry_out(Update(pod(), "n1", attached()), Bind(pod(), "n1"))
+    assert "event BindingConditionsPending of p by default-scheduler" in log
+    assert (log[-1], host.pauses) == (want, pauses)
 
 
 def test_claims_of_extended_resources_are_made() -> None:

@@ -1,20 +1,36 @@
-"""What DynamicResources' PreBind writes: the finalizer and the allocation of a claim, and the pod as its user.
+"""What DynamicResources' PreBind writes and waits for: allocated claims with the pod as a user, and devices that are ready.
 
-A generator that knows no sockets; see `bayplan.client.exchanges`.
+Generators that know no sockets; see `bayplan.client.exchanges`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import msgspec
 
 from bayplan.client.requests import ApiResponse, create_request, get_request, update_request
-from bayplan.client.volume_writes import Document, Steps, member
+from bayplan.client.volume_writes import Document, Objects, Steps, member
 from bayplan.objects.kinds import encode
 from bayplan.objects.resource import ResourceClaim
+from bayplan.objects.selectors import quote
+from bayplan.plugins.dynamic_resources.binding_conditions import (
+    binding_deadline_ns,
+    binding_failed,
+    failed_condition,
+)
 
 CONFLICT = 409
 MOST_TRIES = 5
 RETRY_SECONDS = 0.01
+
+SECOND_NS = 1_000_000_000
+FIRST_LOOK_SECONDS = 0.25
+LONGEST_LOOK_SECONDS = 5.0
+"""How long devices are left alone between two looks: ever longer, up to upstream's five seconds."""
+
+BINDING_TIMEOUT_NS = 600 * SECOND_NS
+"""The plugin's default `bindingTimeout`."""
 
 
 def write_claim(claim: ResourceClaim) -> Steps:
@@ -65,6 +81,35 @@ def write_claim(claim: ResourceClaim) -> Steps:
         if response.status != CONFLICT:
             return problem
     return problem
+
+
+def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: Callable[[], int]) -> Steps:
+    """Wait until the devices of claims meet the conditions that their slices ask for (KEP-5007)."""
+    pause, begun_ns = FIRST_LOOK_SECONDS, now_ns()
+    while True:
+        awaited = False
+        for written in claims:
+            claim = objects.find(ResourceClaim, written.key)
+            if claim is None:
+                return f'could not find v1.ResourceClaim "{written.key}"'
+            state = binding_failed(claim)
+            if state:
+                failed = failed_condition(claim)
+                reason, message = (failed.reason, failed.message) if failed is not None else ("", "")
+                told = f"claim={claim.metadata.name}, reason={reason}, message={quote(message)}"
+                return f"device binding failed: {told}"
+            if state is None:
+                awaited = True
+                deadline_ns = binding_deadline_ns(claim, BINDING_TIMEOUT_NS)
+                if deadline_ns is not None and deadline_ns < now_ns():
+                    return f"device binding timeout: claim={claim.metadata.name}"
+                break
+        if not awaited:
+            return ""
+        if now_ns() - begun_ns > BINDING_TIMEOUT_NS:
+            return "device binding timeout: context deadline exceeded"
+        yield pause
+        pause = min(2 * pause, LONGEST_LOOK_SECONDS)
 
 
 def _decoded(response: ApiResponse) -> Document:

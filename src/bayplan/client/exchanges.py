@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from bayplan.client.claim_writes import write_claim
+from bayplan.client.claim_writes import wait_for_devices, write_claim
 from bayplan.client.event_recorder import EventRecording, PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
 from bayplan.client.requests import (
@@ -28,6 +28,7 @@ from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondi
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.storage import PersistentVolume
+from bayplan.plugins.dynamic_resources.binding_conditions import is_awaited
 
 Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
 
@@ -152,29 +153,25 @@ def _pod_event(emitted: Emit, controller: str) -> PodEvent:
 
 
 def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
-    """Nominate where that is asked for, write what the pod needs, wait for its volumes, and bind it."""
+    """Nominate where that is asked for, write what the pod needs, wait for it, and bind the pod."""
     pod, key = bind.pod, bind.pod.key
     volumes: list[WrittenItem] = []
+    claims: list[ResourceClaim] = []
     for action in group:
         if isinstance(action, Nominate):
             # Upstream binds the pod all the same where this fails.
             yield from _nominate(action, host)
         elif isinstance(action, Update) and isinstance(action.item, ResourceClaim):
-            problem = yield from write_claim(action.item)
-            if problem:
-                host.binding_failed(key, problem, plugin="DynamicResources", point="PreBind")
-                return
+            claims.append(action.item)
         elif isinstance(action, Update):
             volumes.append(WrittenItem(action.item))
-    # Volumes before claims, which is also the order in which they are looked at afterwards.
-    volumes.sort(key=lambda written: not isinstance(written.item, PersistentVolume))
-    problem = ""
-    for written in volumes:
-        problem = problem or (yield from write_item(written, host))
-    if volumes and not problem:
-        problem = yield from wait_for_claims(pod, bind.node_name, volumes, host)
+    problem = yield from _bind_volumes(bind, volumes, host)
     if problem:
         host.binding_failed(key, problem, plugin="VolumeBinding", point="PreBind")
+        return
+    problem = yield from _bind_claims(bind, claims, host)
+    if problem:
+        host.binding_failed(key, problem, plugin="DynamicResources", point="PreBind")
         return
     if bind.extender:
         # It has bound the pod already.
@@ -182,6 +179,33 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
     response = yield binding_request(pod, bind.node_name)
     if not response.ok:
         host.binding_failed(key, response.message, plugin="DefaultBinder", point="Bind")
+
+
+def _bind_volumes(
+    bind: Bind, volumes: list[WrittenItem], host: ExchangeHost
+) -> Generator[ApiRequest | float, ApiResponse, str]:
+    # Volumes before claims, which is also the order in which they are looked at afterwards.
+    volumes.sort(key=lambda written: not isinstance(written.item, PersistentVolume))
+    for written in volumes:
+        problem = yield from write_item(written, host)
+        if problem:
+            return problem
+    return (yield from wait_for_claims(bind.pod, bind.node_name, volumes, host)) if volumes else ""
+
+
+def _bind_claims(
+    bind: Bind, claims: Sequence[ResourceClaim], host: ExchangeHost
+) -> Generator[ApiRequest | float, ApiResponse, str]:
+    for claim in claims:
+        problem = yield from write_claim(claim)
+        if problem:
+            return problem
+    if not any(map(is_awaited, claims)):
+        return ""
+    note = f"waiting for binding conditions for device on node {bind.node_name}"
+    pod = bind.pod
+    host.happened(PodEvent(pod, "Normal", "BindingConditionsPending", "Scheduling", note, pod.spec.scheduler_name))
+    return (yield from wait_for_devices(claims, host, host.now_ns))
 
 
 def _tell(action: SetCondition, nominated: str | None, host: ExchangeHost) -> Steps:

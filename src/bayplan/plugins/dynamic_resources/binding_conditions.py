@@ -26,12 +26,29 @@ def binding_failed(claim: ResourceClaim) -> bool | None:
     return False
 
 
+def failed_condition(claim: ResourceClaim) -> Condition | None:
+    """Return the condition that says that a device of a claim has failed, or None."""
+    allocation = claim.status.allocation
+    for result in allocation.devices.results if allocation is not None else ():
+        status = _status_of(claim, result)
+        for condition in status.conditions if status is not None else ():
+            if condition.type in result.binding_failure_conditions and condition.status == "True":
+                return condition
+    return None
+
+
+def is_awaited(claim: ResourceClaim) -> bool:
+    """Return whether a claim's devices have conditions to meet before its pod is bound."""
+    allocation = claim.status.allocation
+    return allocation is not None and any(result.binding_conditions for result in allocation.devices.results)
+
+
 def binding_deadline_ns(claim: ResourceClaim, timeout_ns: int | None) -> int | None:
     """Return by when the devices of a claim must be ready; None where there is no limit."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None or timeout_ns is None:
         return None
-    if not any(result.binding_conditions for result in allocation.devices.results):
+    if not is_awaited(claim):
         return None
     return parse_time_ns(allocation.allocation_timestamp) + timeout_ns
 
