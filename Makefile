@@ -27,8 +27,9 @@ test: lint ## do all that continuous integration does
 
 test-cluster: $(VENV)/.ready-dev ## run a stock kube-scheduler, kubectl and client-go against the API, and follow a real cluster (needs Go)
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }
-	@BIN="$(CURDIR)/tests/cluster_programs/BIN" bash oracle/current/realcluster/build.sh
-	@cd tests/cluster_programs && go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1.36.3" -o BIN/ k8s.io/kubernetes/cmd/kubectl ./informers
+	@BIN="$(CURDIR)/build/cluster-programs" bash oracle/current/realcluster/build.sh
+	@cd tests/cluster_programs && go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1.36.3" \
+		-o ../../build/cluster-programs/ k8s.io/kubernetes/cmd/kubectl ./informers
 	@BAYPLAN_CLUSTER_PROGRAMS=build/cluster-programs $(BIN)/python -m pytest tests/cluster_programs $(ARGS)
 
 test-crash: $(VENV)/.ready-dev ## kill -9 a durable server 200 times under load: make test-crash ARGS="--kills 20 --seed 2"
