@@ -24,10 +24,13 @@ from bayplan.framework.profile import Profile
 from bayplan.framework.status import Status
 from bayplan.live.noting_queue import NotingQueue, Origin
 
-SUMMARY_BYTES = 450
+SUMMARY_BYTES = 600
 """About what a summary takes, its message and its place among those of its pod included."""
 
 FRAME_BYTES = 650
+ARRAY_BYTES = 112
+TIE_BYTES = 36
+"""What a frame takes, what an array takes beside its numbers, and a row of a tie set that is kept."""
 
 MOST_CHANGES = 16_384
 """A plan's keyframe is followed by so many changed rows; then its next record begins a new one, so that old ones can go."""
@@ -81,6 +84,17 @@ class LatePoints:
     post_bind: tuple[str, ...]
 
 
+class _KeyframeUse:
+    """How many kept records a keyframe has, and about how many bytes it takes: at first, and as counted last."""
+
+    __slots__ = ("counted", "frames", "whole")
+
+    def __init__(self, whole: int) -> None:
+        self.frames = 0
+        self.whole = whole
+        self.counted = 0
+
+
 class _Full(NamedTuple):
     frame: Frame
     points: LatePoints
@@ -108,7 +122,7 @@ class DecisionStore(Records):
         self._full: dict[int, _Full] = {}
         self._said: dict[int, tuple[PointSaid, ...]] = {}
         self._by_pod: dict[str, tuple[int, ...]] = {}
-        self._keyframes: dict[int, list[int]] = {}
+        self._keyframes: dict[int, _KeyframeUse] = {}
         self._full_bytes = 0
         self._points: dict[int, tuple[Profile, LatePoints]] = {}
         self._origins: dict[int, Origin] = {}
@@ -279,21 +293,21 @@ class DecisionStore(Records):
         self._full[number] = _Full(frame, self._late_points(profile))
         keyframe = frame.keyframe
         known = self._keyframes.get(id(keyframe))
-        size = _size(keyframe)
         if known is None:
-            # Number of frames, and bytes. The frames hold the keyframe, so that its address stays its own.
-            known = self._keyframes[id(keyframe)] = [0, 0]
-        self._full_bytes += FRAME_BYTES + size - known[1]
-        known[0] += 1
-        known[1] = size
+            # Frames hold their keyframe, so that its address stays its own.
+            known = self._keyframes[id(keyframe)] = _KeyframeUse(_whole_size(keyframe))
+        size = known.whole + _size_of_changes(keyframe)
+        self._full_bytes += _frame_size(frame) + size - known.counted
+        known.frames += 1
+        known.counted = size
 
     def _drop_full(self, number: int) -> None:
         full = self._full.pop(number)
         known = self._keyframes[id(full.frame.keyframe)]
-        known[0] -= 1
-        self._full_bytes -= FRAME_BYTES
-        if not known[0]:
-            self._full_bytes -= known[1]
+        known.frames -= 1
+        self._full_bytes -= _frame_size(full.frame)
+        if not known.frames:
+            self._full_bytes -= known.counted
             del self._keyframes[id(full.frame.keyframe)]
         number += 1
         while number < self._count and number not in self._full:
@@ -332,8 +346,16 @@ class DecisionStore(Records):
         return known[1]
 
 
-def _size(keyframe: KeyframeValues) -> int:
-    """Return about how many bytes a keyframe takes; arrays that several share count for each."""
+def _frame_size(frame: Frame) -> int:
+    return FRAME_BYTES + TIE_BYTES * (len(frame.ties or ()) + len(frame.overrides))
+
+
+def _whole_size(keyframe: KeyframeValues) -> int:
+    """Return about how many bytes a keyframe takes by itself; arrays that several share count for each."""
     if not isinstance(keyframe, Keyframe):
         return 0
-    return keyframe.whole_nbytes + 8 * (len(keyframe.rows) + len(keyframe.values))
+    return keyframe.whole_nbytes + ARRAY_BYTES * len(keyframe.arrays)
+
+
+def _size_of_changes(keyframe: KeyframeValues) -> int:
+    return 8 * (len(keyframe.rows) + len(keyframe.values)) if isinstance(keyframe, Keyframe) else 0
