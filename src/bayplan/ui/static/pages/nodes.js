@@ -53,6 +53,9 @@ class View {
     this.typed = later(120, (/** @type {string} */ text) => change({ q: text }));
     this.grid = this.makeGrid();
     parts.table.append(this.grid.element);
+    // The map's room is kept free until it comes, so that the table does not jump.
+    const room = `${Math.max(160, Math.min(430, innerHeight - 420))}px`;
+    parts.map.append(h("div", { "data-test": "loading", class: "ghost", style: { height: room } }));
     /** @type {AbortController | null} */
     this.topic = null;
     const refresh = () => {
