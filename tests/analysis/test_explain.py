@@ -115,7 +115,8 @@ def test_a_waiting_pod_is_explained_by_plugin_and_reason_in_upstreams_words() ->
     nodes = [node(f"n{number}", cpu="1").obj() for number in range(3)]
     nodes += [node("t").taint("dedicated", "gpu").obj(), node("c").unschedulable().obj()]
     found = told(run(*nodes, pod("p", cpu="3").obj()), "p")
-    assert found.verdict.startswith("default/p waits: 0/5 nodes are available: 1 node(s) had untolerated taint(s), ")
+    assert found.verdict == "default/p waits: none of 5 nodes fits; nearest is t (node(s) had untolerated taint(s))"
+    assert found.message.startswith("0/5 nodes are available: 1 node(s) had untolerated taint(s), ")
     assert found.detail is not None
     groups = [(each.plugin, each.reasons, len(each.nodes), each.code) for each in found.detail.rejections]
     assert groups == [

@@ -9,8 +9,12 @@ from bayplan.analysis.explanation import Attempt
 from bayplan.analysis.run_source import SimulationSource
 from bayplan.analysis.verdict import attempt_difference, decision_text, pod_verdict
 from bayplan.engine.decision import Outcome, Record
-from tests.analysis.runs import busy_run
+from bayplan.engine.records import RecordLevel
+from bayplan.testing.builders import NodeBuilder, PodBuilder
+from tests.analysis.runs import busy_run, node, pod, run
 
+FULL, SUMMARY = RecordLevel.FULL, RecordLevel.SUMMARY
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 NOBODY: tuple[str, ...] = ()
 
 
@@ -125,7 +129,60 @@ def test_what_is_different_in_an_attempt(before: Attempt | None, after: Attempt,
 def test_the_verdict_says_what_the_last_decision_said() -> None:
     result = busy_run()
     source = SimulationSource(result)
-    for pod in result.pods:
-        told = pod_verdict(source, pod, attempts_of(source, pod, [pod]))
-        assert told.startswith(f"{pod.key} ")
-        assert pod.node in told
+    for life in result.pods:
+        told = pod_verdict(source, life, attempts_of(source, life, [life]))
+        assert told.startswith(f"{life.key} ")
+        assert life.node in told
+
+
+SMALL = [node(f"n{number}", cpu=f"{number + 1}") for number in range(3)]
+NOWHERE = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("n0", "n1")]}]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "made", "level", "want"),
+    [
+        pytest.param(
+            SMALL,
+            pod("p", cpu="3500m"),
+            FULL,
+            "none of 3 nodes fits; nearest is n2, short of 0.5 cpu",
+            id="short of room",
+        ),
+        pytest.param(
+            SMALL,
+            pod("p", cpu="3500m", memory="9Gi"),
+            FULL,
+            "none of 3 nodes fits; nearest is n2, short of 0.5 cpu and 1Gi memory",
+            id="short of two resources",
+        ),
+        pytest.param(
+            SMALL[:1], pod("p", cpu="3"), FULL, "the only node, n0, does not fit: short of 2 cpu", id="a single node"
+        ),
+        pytest.param(
+            [*SMALL, node("t").taint("gpu")],
+            pod("p", cpu="3500m"),
+            FULL,
+            "none of 4 nodes fits; nearest is t (node(s) had untolerated taint(s))",
+            id="a node with room and a taint",
+        ),
+        pytest.param(
+            SMALL, pod("p", cpu="4"), SUMMARY, "none of 3 nodes fits: Insufficient cpu (3)", id="no full record is kept"
+        ),
+        pytest.param(
+            SMALL,
+            pod("p").spec(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": NOWHERE}}}),
+            FULL,
+            "pod affinity terms conflict",
+            id="PreFilter rejected it",
+        ),
+        pytest.param([], pod("p"), FULL, "no nodes available to schedule pods", id="there are no nodes"),
+    ],
+)
+def test_why_a_pod_waits_in_one_sentence(
+    nodes: list[NodeBuilder], made: PodBuilder, level: RecordLevel, want: str
+) -> None:
+    result = run(*(each.obj() for each in nodes), made.obj(), level=level)
+    source, life = SimulationSource(result), result.pods[0]
+    told = pod_verdict(source, life, attempts_of(source, life, [life]))
+    assert told == f"default/p waits: {want}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bayplan.framework.configuration import effective_document
+from bayplan.sync.memory import MEMORY_NAMESPACE
+from bayplan.sync.session import SyncStatus, status_document
 from tests.service.lab import Lab, node, pod, run
 
 MOST_ALLOCATED = """\
@@ -170,8 +172,28 @@ def test_flushing_the_queue_and_retrying_a_pod_make_another_attempt() -> None:
     run(test, node("n1"), pod("huge", cpu="90"), pod("huger", cpu="91"))
 
 
-def test_nobody_is_followed_unless_asked_to() -> None:
+def test_a_source_that_is_followed_is_told() -> None:
     async def test(lab: Lab) -> None:
         assert (await lab.get("/sources"))["items"] == []
+        assert (await lab.get("/overview"))["source"] is None
+        status = SyncStatus(
+            ready=True,
+            idle=False,
+            created=7,
+            updated=2,
+            deleted=1,
+            waiting=3,
+            lag_seconds=4.6,
+            problems=[],
+            source={"nodes": "no answer"},
+            left_out={"jobs": "would make pods"},
+        )
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MEMORY_NAMESPACE}}
+        await lab.create(namespace, status_document("https://far.example", status))
+        (item,) = (await lab.get("/sources"))["items"]
+        assert (item["name"], item["state"], item["lag_seconds"]) == ("https://far.example", "following", 4)
+        assert item["counts"] == {"created": 7, "updated": 2, "deleted": 1, "waiting": 3}
+        assert (item["message"], item["left_out"]) == ("nodes: no answer", ["jobs: would make pods"])
+        assert (await lab.get("/overview"))["source"] == {"name": item["name"], "kind": "sync", "lag_seconds": 4}
 
     run(test)

@@ -283,3 +283,18 @@ def test_a_change_that_does_not_help_is_not_verified() -> None:
         assert fits([make_pod("p").req(cpu="3").obj()], wants_more, small, around)
 
     run(test)
+
+
+def test_nodes_that_a_search_did_not_come_by_have_not_failed() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("p"))
+        await lab.settle()
+        decision = await _latest(lab, "default/p")
+        seen = int(decision.examined.sum())
+        answer = await lab.get("/pods/default/p/attempts/latest/matrix", limit=200)
+        assert answer["counts"] == {"fit": seen, "failed": 0, "not_looked_at": 120 - seen}
+        assert seen < 120
+        assert {row["gap"] for row in answer["rows"][seen:]} == {"not looked at: enough other nodes fit"}
+        assert (await lab.get("/pods/default/p/attempts/latest/matrix", only="failed"))["total"] == 0
+
+    run(test, *(node(f"n{number:03}") for number in range(120)))

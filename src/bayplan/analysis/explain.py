@@ -8,7 +8,7 @@ from bayplan.analysis.decision_detail import attempt_detail, node_detail, ranked
 from bayplan.analysis.explanation import Attempt, EventLine, Explanation
 from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
-from bayplan.analysis.verdict import pod_verdict
+from bayplan.analysis.verdict import pod_verdict, waiting_message_of
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.engine.records import RecordLevel
@@ -71,6 +71,7 @@ def explain(
     start_ns = source.start_ns
     return Explanation(
         verdict=pod_verdict(source, pod, attempts),
+        message=waiting_message_of(pod),
         pod=pod.key,
         workload=pod.workload,
         priority=pod.priority,

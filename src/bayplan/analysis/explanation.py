@@ -244,6 +244,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         verdict: where the pod is or why it waits, in one sentence.
+        message: of a pod that waits, what the scheduler said in upstream's words; else "".
         pod, workload, priority, scheduler_name, fate, node, imported: as in `PodTimeline`.
         arrived_ns, bound_ns, ended_ns: its life.
         attempts: all of them, in order.
@@ -255,6 +256,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     verdict: str
+    message: str
     pod: str
     workload: str
     priority: int

@@ -47,6 +47,7 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
     """
     parts: list[RenderableType] = [
         Text(found.verdict, style="bold"),
+        *([indented(Text(found.message))] if found.message and found.message not in found.verdict else []),
         Padding(Text(_life(found), style="dim"), (0, 0, 0, 2)),
     ]
     if len(found.attempts) > 1:

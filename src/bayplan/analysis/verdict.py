@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from bayplan.analysis.explanation import Attempt
-from bayplan.analysis.reasons import short_reasons
+from bayplan.analysis.nearness import Nearness
+from bayplan.analysis.reasons import reasons_of, short_reasons
 from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.units import format_count, format_list
-from bayplan.engine.decision import Outcome, Record
-from bayplan.sim.result import PodTimeline
+from bayplan.engine.decision import Decision, Outcome, Record
+from bayplan.sim.result import PodFate, PodTimeline
+
+_AMOUNTS = re.compile(r" \(asks [^)]*\)")
+_NODES = re.compile(r"0/(\d+) nodes are available")
 
 SHOWN_VICTIMS = 3
 """So many victims are named."""
@@ -22,8 +27,10 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
         source: the run. pod: one life of the pod. attempts: of that life, in order.
     """
     fate = pod.fate.value
+    if pod.bound_ns is None and fate == "pending":
+        return f"{pod.key} {_why_waiting(source, pod, attempts)}"
     if pod.bound_ns is None and fate != "deleted":
-        return f"{pod.key} {'waits' if fate == 'pending' else f'is {fate}'}: {source.message_of(pod)}"
+        return f"{pod.key} is {fate}: {source.message_of(pod)}"
     if pod.bound_ns is None:
         said = f": {pod.message}" if pod.message else ""
         return f"{pod.key} was deleted before it got a node{said}"
@@ -33,6 +40,53 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
         return f"{place}, with which it came; no decision was taken about it"
     won = next((each for each in reversed(attempts) if each.node == pod.node), None)
     return place if won is None else f"{place}: {_why_there(won, attempts)}"
+
+
+def waiting_message_of(pod: PodTimeline) -> str:
+    """Return what the scheduler said of a pod that waits, in upstream's words; "" for one that does not, or was not tried."""
+    return pod.message if pod.bound_ns is None and pod.fate is PodFate.PENDING else ""
+
+
+def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
+    """Return in plain words what the last attempt found; upstream's own message stands with the attempt."""
+    last = attempts[-1] if attempts else None
+    if last is None or last.outcome != "unschedulable":
+        return f"waits: {source.message_of(pod)}"
+    if last.nominated_node and last.victims:
+        return f"waits for room on {last.nominated_node}, for which {_named(last.victims)} must go"
+    decision = _decision(source, last.number)
+    if decision is not None and decision.pre_filter is not None:
+        return f"waits: {decision.pre_filter.message}"
+    if decision is None or not decision.names:
+        return f"waits: {_short_message(source.message_of(pod))}"
+    row = (nearness := Nearness(source, last.number, decision, pod)).nearest()
+    if row is None:
+        return f"waits: {_short_message(source.message_of(pod))}"
+    name, gap = decision.names[row], _AMOUNTS.sub("", nearness.gap(row)).replace(", short of ", " and ")
+    if len(decision.names) == 1:
+        return f"waits: the only node, {name}, does not fit: {gap}"
+    told = f", {gap}" if gap.startswith("short of ") else f" ({gap})"
+    return f"waits: none of {len(decision.names):,} nodes fits; nearest is {name}{told}"
+
+
+def _decision(source: RunSource, number: int) -> Decision | None:
+    """Return the full record of a cycle, or None where there is none (any more)."""
+    try:
+        return source.decision(number) if source.records[number].frame >= 0 else None
+    except LookupError:
+        return None
+
+
+def _short_message(message: str) -> str:
+    """Return a message of a scheduler without what is told of preemption: ``none of 5 nodes fits: Insufficient cpu (5)``."""
+    nodes = _NODES.match(message)
+    if nodes is None:
+        return message
+    count = int(nodes[1])
+    told = short_reasons(message, most=3)
+    if all(reason.nodes for reason in reasons_of(message)):
+        return f"{'the only node does not fit' if count == 1 else f'none of {count:,} nodes fits'}: {told}"
+    return told
 
 
 def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:

@@ -26,6 +26,7 @@ from bayplan.service.observation import Observation
 from bayplan.service.pod_table import PodStatus
 from bayplan.service.query import Query
 from bayplan.service.refusal import Refusal
+from bayplan.service.sources import sources_of
 from bayplan.service.subject import NamedSnapshot
 
 Plain = dict[str, object]
@@ -253,4 +254,6 @@ async def reset(observation: Observation, request: Request, query: Query) -> Res
 
 async def sources(observation: Observation, request: Request, query: Query) -> Response:
     """List the sources that are followed."""
-    return json_answer(request, {"items": [], "total": 0, "total_is_exact": True, "offset": 0, "limit": 0})
+    items = sources_of(observation.subject.backend)
+    page = {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
+    return json_answer(request, page)

@@ -87,6 +87,7 @@ class DecisionSummaries:
     def summary(self, number: int, record: Record, deadline: Deadline | None = None) -> Summary:
         """Return a decision as plain data."""
         margin = self.margin(number, record, deadline)
+        origin = self._decisions.origin(number)
         namespace, _, name = record.pod.partition("/")
         return {
             "number": number,
@@ -105,6 +106,8 @@ class DecisionSummaries:
             "message": record.message,
             "nominated_node": record.nominated_node,
             "victims": list(record.victims),
+            "tier": None if origin is None else origin.tier,
+            "woken_by": None if origin is None else origin.woken_by,
             "text": decision_text(record, margin.points),
         }
 

@@ -11,17 +11,13 @@ from typing import cast
 
 import numpy as np
 
-from bayplan.analysis.free_amounts import free_amounts
-from bayplan.analysis.remedies import FIT, INSUFFICIENT, TOO_MANY_PODS
+from bayplan.analysis.nearness import Nearness
 from bayplan.analysis.run_source import RunSource
-from bayplan.analysis.units import format_amount
 from bayplan.engine.decision import Decision
 from bayplan.framework.status import Status
-from bayplan.objects.requests import Amounts
 from bayplan.service.decision_summaries import margin_of
 from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
-from bayplan.state.resource_table import PODS
 
 MOST_ROWS = 10_000
 NEAREST = 20
@@ -63,11 +59,11 @@ class Matrix:
 
     def __init__(self, source: RunSource, number: int, decision: Decision, pod: PodTimeline) -> None:
         self.decision = decision
-        self._source, self._number, self._pod = source, number, pod
+        self._number = number
+        self._nearness = Nearness(source, number, decision, pod)
         self._statuses: list[Status | None] = [None]
         self._index = self._verdicts()
-        self._fails, self._first = self._failures()
-        self._gap, self._free = self._gaps()
+        self._fails = ~decision.feasible & ~self._nearness.unseen
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
@@ -96,52 +92,12 @@ class Matrix:
             index[extender, ~asked] = NOT_RUN
         return index
 
-    def _failures(self) -> tuple[Bools, Ints]:
-        """Return which nodes don't fit, and the number of the filter that failed first (-1: none that was asked)."""
-        failing = self._index > 0
-        any_failed = failing.any(axis=0) if len(failing) else np.zeros(len(self.decision.names), dtype=np.bool_)
-        first = np.where(any_failed, failing.argmax(axis=0) if len(failing) else 0, -1).astype(np.int64)
-        return ~self.decision.feasible, first
-
-    def _gaps(self) -> tuple[Ints, Mapping[str, Amounts]]:
-        """Return how far each failed node is from fitting (per mille of the request, summed up), and what was free there."""
-        decision = self.decision
-        short = np.zeros(len(decision.names), dtype=np.int64)
-        if FIT not in decision.filters or self._pod.pod is None:
-            return short, {}
-        rows = np.flatnonzero(self._index[decision.filters.index(FIT)] > 0).tolist()
-        free = free_amounts(self._source, self._number, [decision.names[row] for row in rows])
-        requests = self._source.requests_of(self._pod) | {PODS: 1}
-        for row in rows:
-            left = free.get(decision.names[row])
-            if left is None:
-                continue
-            for resource, wanted in requests.items():
-                missing = wanted - left.get(resource, 0)
-                if missing > 0 and wanted > 0:
-                    short[row] += min(missing * 1000 // wanted, 1_000_000)
-        return short, free
-
     # --- order --------------------------------------------------------------------------------------------------------
 
-    def _ranked(self) -> Index:
-        """Return all rows: fitting ones by total, chosen first among equals, then failed ones by how near they are."""
-        decision = self.decision
-        names = np.array(decision.names, dtype=object)
-        by_name = np.argsort(names, kind="stable") if len(names) else np.zeros(0, dtype=np.intp)
-        failing = (self._index > 0).sum(axis=0)
-        chosen = np.array([name != decision.record.node for name in decision.names], dtype=np.int64)
-        # Nodes that no filter looked at come last: nothing is known of how near they are.
-        unknown = (self._fails & (failing == 0)).astype(np.int64)
-        keys = (self._gap, failing, chosen, -decision.total, unknown, self._fails.astype(np.int64))
-        order = np.lexsort([key[by_name] for key in keys])
-        found: Index = by_name[order]
-        return found
-
     def _rows(self, query: MatrixQuery) -> Index:
-        rows = self._ranked()
+        rows = self._nearness.order()
         if query.only == "fit":
-            rows = rows[~self._fails[rows]]
+            rows = rows[self.decision.feasible[rows]]
         elif query.only in ("failed", "nearest"):
             rows = rows[self._fails[rows]]
         if query.only == "nearest":
@@ -164,12 +120,12 @@ class Matrix:
             return ranks
         if name in decision.scorers:
             weighted: Ints = decision.weighted[decision.scorers.index(name)]
-            shown: Ints = np.where(self._fails, np.iinfo(np.int64).min + 1, weighted)
+            shown: Ints = np.where(decision.feasible, weighted, np.iinfo(np.int64).min + 1)
             return shown
         if name in decision.filters:
             verdicts: Ints = self._index[decision.filters.index(name)]
             return verdicts
-        return self._gap if name == "gap" else decision.total
+        return self._nearness.short if name == "gap" else decision.total
 
     # --- what is told -------------------------------------------------------------------------------------------------
 
@@ -179,7 +135,11 @@ class Matrix:
         rows = self._rows(query)
         page = rows[query.offset : query.offset + query.limit]
         margin = margin_of(decision)
-        fit = int((~self._fails).sum())
+        counts = {
+            "fit": int(decision.feasible.sum()),
+            "failed": int(self._fails.sum()),
+            "not_looked_at": int(self._nearness.unseen.sum()),
+        }
         index = self._index
         if not query.exhaustive and not decision.check_all:
             # Upstream asks no further filter about a node that one has rejected.
@@ -190,7 +150,7 @@ class Matrix:
             "kept": True,
             "record_level": "full",
             "nodes": len(decision.names),
-            "counts": {"fit": fit, "failed": len(decision.names) - fit},
+            "counts": counts,
             "winner": decision.record.node,
             "runner_up": margin.runner_up,
             "margin": margin.points,
@@ -217,7 +177,6 @@ class Matrix:
 
     def _columns(self, page: Index, index: Ints) -> Plain:
         decision = self.decision
-        fails = self._fails[page].tolist()
         ties = frozenset(decision.ties)
         verdicts = index[:, page].T
         scored = decision.total[page] >= 0
@@ -225,8 +184,8 @@ class Matrix:
             "node": [decision.names[row] for row in page.tolist()],
             "total": _nullable(decision.total[page], ~scored),
             "tie": [decision.names[row] in ties for row in page.tolist()],
-            "plugin": [self._plugin(row) if fail else "" for row, fail in zip(page.tolist(), fails, strict=True)],
-            "gap": [self._gap_text(row) if fail else "" for row, fail in zip(page.tolist(), fails, strict=True)],
+            "plugin": [self._plugin(row) for row in page.tolist()],
+            "gap": [self._gap(row) for row in page.tolist()],
             "filters": _nullable(verdicts, verdicts == NOT_RUN),
         }
         values = {"raw": decision.raw, "normalized": decision.normalized, "weighted": decision.weighted}
@@ -241,22 +200,11 @@ class Matrix:
         return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
     def _plugin(self, row: int) -> str:
-        status = self.decision.first_failure(row)
-        return status.plugin if status is not None else ""
+        status = self.decision.first_failure(row) if self._fails[row] else None
+        return "" if status is None else status.plugin
 
-    def _gap_text(self, row: int) -> str:
-        """Return what is missing on a node, or why it was rejected."""
-        decision = self.decision
-        status = decision.first_failure(row)
-        if status is None:
-            examined = bool(decision.examined[row]) or not decision.allowed[row]
-            return "" if examined else "not looked at: enough other nodes fit"
-        free = self._free.get(decision.names[row]) if status.plugin == FIT else None
-        if free is None:
-            return status.message or status.code.text
-        requests = self._source.requests_of(self._pod) | {PODS: 1}
-        told = [_short(reason, requests, free) for reason in status.reasons]
-        return ", ".join(told) or status.message
+    def _gap(self, row: int) -> str:
+        return "" if self.decision.feasible[row] else self._nearness.gap(row)
 
 
 def _nullable(values: Ints, hidden: Bools) -> list[object]:
@@ -266,18 +214,6 @@ def _nullable(values: Ints, hidden: Bools) -> list[object]:
     told = values.astype(object)
     told[hidden] = None
     return cast("list[object]", told.tolist())
-
-
-def _short(reason: str, requests: Amounts, free: Amounts) -> str:
-    """Return a reason of NodeResourcesFit with its amounts, where they say the same as the record."""
-    resource = PODS if reason == TOO_MANY_PODS else reason.removeprefix(INSUFFICIENT)
-    wanted, left = requests.get(resource, 0), free.get(resource, 0)
-    if wanted <= left:
-        return reason
-    if resource == PODS:
-        return reason
-    amounts = (format_amount(resource, amount) for amount in (wanted - left, wanted, left))
-    return "short of {} {resource} (asks {}, {} free)".format(*amounts, resource=resource)
 
 
 def _status(number: int, status: Status | None) -> Plain:

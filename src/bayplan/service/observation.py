@@ -18,6 +18,7 @@ from bayplan.service.overview import UtilisationHistory, overview_document
 from bayplan.service.pod_rows import PodRows
 from bayplan.service.queue_view import QueueCopy, QueueView
 from bayplan.service.readings import Reading
+from bayplan.service.sources import sources_of
 from bayplan.service.subject import Subject
 
 THREADS = 2
@@ -93,9 +94,10 @@ class Observation:
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
         self.history.note(nodes, self.subject.clock.now_ns())
+        sources = sources_of(self.subject.backend)
 
         def make() -> Plain:
             queue = self.queue_or_none()
-            return overview_document(self.subject, pods, nodes, queue, self.history, self.summaries)
+            return overview_document(self.subject, pods, nodes, queue, self.history, self.summaries, sources)
 
         return await self.off_loop(make)

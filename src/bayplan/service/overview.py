@@ -59,12 +59,13 @@ def overview_document(
     queue: QueueCopy | None,
     history: UtilisationHistory,
     summaries: DecisionSummaries,
+    sources: Sequence[Plain] = (),
 ) -> Plain:
     """Return the overview. On a worker thread.
 
     Args:
         subject: the server. pods, nodes: of the moment. queue: a copy; None where the engine does not answer.
-        history: of utilisation. summaries: of decisions.
+        history: of utilisation. summaries: of decisions. sources: that are followed.
     """
     status = subject.engine.status()
     statuses = pods.counts()
@@ -99,7 +100,7 @@ def overview_document(
             "profiles": [profile.scheduler_name for profile in subject.settings.configuration.profiles],
             "plugins_failed": failures,
         },
-        "source": None,
+        "source": next(({name: each[name] for name in ("name", "kind", "lag_seconds")} for each in sources), None),
     }
 
 

@@ -12,7 +12,7 @@ from bayplan.analysis.explain import BEST_NODES, attempts_of, explain
 from bayplan.analysis.explanation import Attempt, Explanation
 from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
-from bayplan.analysis.verdict import attempt_difference, pod_verdict
+from bayplan.analysis.verdict import attempt_difference, pod_verdict, waiting_message_of
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Decision
 from bayplan.framework.status import Status
@@ -94,6 +94,7 @@ class PodPage:
         return {
             "sentence": verdict,
             "short": verdict.removeprefix(f"{life.key} "),
+            "message": waiting_message_of(life),
             "status": "deleted" if manifest is None else _status(life),
             "deleted": manifest is None,
             "pod": _facts(source, life),
@@ -123,8 +124,7 @@ class PodPage:
         for attempt in self.attempts:
             record = self.source.records[attempt.number]
             summary = self._summaries.summary(attempt.number, record, deadline)
-            # The queue does not keep how a pod got from one place to another.
-            found.append({**summary, "difference": attempt_difference(before, attempt), "tier": None, "woken_by": None})
+            found.append({**summary, "difference": attempt_difference(before, attempt)})
             before = attempt
         return found
 

@@ -11,6 +11,7 @@ from bayplan.engine.assemble import request_gates
 from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.engine.records import RecordLevel, Records
 from bayplan.framework.feature_gates import FeatureGates
+from bayplan.live.noting_queue import Origin
 from bayplan.service.decision_summaries import DecisionSummaries
 from bayplan.service.node_table import NodeColumns, NodeTable
 from bayplan.service.pod_rows import PodRows
@@ -63,6 +64,10 @@ class ForkDecisions:
     def decision(self, number: int) -> Decision:
         """See `Decisions`."""
         return self._records.decision(number)
+
+    def origin(self, number: int) -> Origin | None:
+        """See `Decisions`; queues of simulations leave out attempts, and note none."""
+        return None
 
     def numbers_of(self, pod: str) -> Sequence[int]:
         """See `Decisions`."""

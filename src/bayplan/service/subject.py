@@ -19,6 +19,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
+from bayplan.live.noting_queue import Origin
 
 T = TypeVar("T")
 
@@ -64,6 +65,10 @@ class Decisions(Protocol):
 
     def decision(self, number: int) -> Decision:
         """Return a full record; LookupError where there is none."""
+        ...
+
+    def origin(self, number: int) -> Origin | None:
+        """Return what made the pod of a decision ready to be tried; None where that is not known."""
         ...
 
     def numbers_of(self, pod: str) -> Sequence[int]:

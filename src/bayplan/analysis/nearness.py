@@ -1,0 +1,103 @@
+"""How near nodes that rejected a pod are to holding it: fewest failing filters first, then least short of room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bayplan.analysis.free_amounts import free_amounts
+from bayplan.analysis.remedies import FIT, INSUFFICIENT, TOO_MANY_PODS
+from bayplan.analysis.run_source import RunSource
+from bayplan.analysis.units import format_amount
+from bayplan.engine.decision import Decision
+from bayplan.objects.requests import Amounts
+from bayplan.sim.result import PodTimeline
+from bayplan.state.arrays import Bools, Index, Ints
+from bayplan.state.resource_table import PODS
+
+_MOST_SHORT = 1_000_000
+
+
+class Nearness:
+    """The nodes of one decision.
+
+    Args:
+        source: the run. number: of the decision in it. decision: its full record. pod: that it was about.
+
+    Attributes:
+        failing: int64[rows], how many filters reject the node; 0 where none was asked about it.
+        short: int64[rows], what is missing of room, in thousandths of what the pod asks for, summed over resources.
+        unseen: bool[rows], nodes that no filter looked at, as enough others fit.
+    """
+
+    def __init__(self, source: RunSource, number: int, decision: Decision, pod: PodTimeline) -> None:
+        self._decision = decision
+        self._requests: Amounts = {} if pod.pod is None else source.requests_of(pod) | {PODS: 1}
+        self.unseen: Bools = decision.allowed & ~decision.examined
+        if decision.pre_filter is not None:
+            self.unseen = np.zeros_like(decision.allowed)
+        rejected = (decision.codes != 0) & decision.examined & decision.allowed
+        for row, (filter_number, _) in decision.overrides.items():
+            rejected[filter_number, row] = True
+        self.failing: Ints = rejected.sum(axis=0, dtype=np.int64)
+        self.short: Ints = np.zeros(len(decision.names), dtype=np.int64)
+        self._free: Mapping[str, Amounts] = {}
+        if FIT in decision.filters and pod.pod is not None:
+            rows = np.flatnonzero(rejected[decision.filters.index(FIT)]).tolist()
+            self._measure(source, number, rows)
+
+    def _measure(self, source: RunSource, number: int, rows: list[int]) -> None:
+        names = self._decision.names
+        free = self._free = free_amounts(source, number, [names[row] for row in rows])
+        for row in rows:
+            left = free.get(names[row])
+            if left is None:
+                continue
+            for resource, wanted in self._requests.items():
+                missing = wanted - left.get(resource, 0)
+                if missing > 0 and wanted > 0:
+                    self.short[row] += min(missing * 1000 // wanted, _MOST_SHORT)
+
+    def order(self) -> Index:
+        """Return all rows: fitting ones by total, the chosen one first among equals; then the others, the nearest first.
+
+        Of others that are as near as one another the first by name comes first; nodes that nobody looked at come last.
+        """
+        decision = self._decision
+        names = np.array(decision.names, dtype=object)
+        by_name = np.argsort(names, kind="stable") if len(names) else np.zeros(0, dtype=np.intp)
+        others = np.array([name != decision.record.node for name in decision.names], dtype=np.int64)
+        # What PreFilter left out has no failing filter, and is no nearer for that.
+        unknown = ~decision.feasible & (self.failing == 0)
+        keys = (self.short, self.failing, others, -decision.total, unknown, self.unseen, ~decision.feasible)
+        found: Index = by_name[np.lexsort([key[by_name] for key in keys])]
+        return found
+
+    def nearest(self) -> int | None:
+        """Return the row of the node that is nearest to holding the pod; None where no filter rejected a node."""
+        rows = self.order()
+        found = rows[~self._decision.feasible[rows] & (self.failing[rows] > 0)]
+        return int(found[0]) if len(found) else None
+
+    def gap(self, row: int) -> str:
+        """Return what is missing on a node, or why it was rejected: ``short of 0.8 cpu (asks 4, 3.2 free)``."""
+        decision = self._decision
+        if self.unseen[row]:
+            return "not looked at: enough other nodes fit"
+        status = decision.first_failure(row)
+        if status is None:
+            return ""
+        free = self._free.get(decision.names[row]) if status.plugin == FIT else None
+        if free is None:
+            return status.message or status.code.text
+        return ", ".join(self._short_of(reason, free) for reason in status.reasons) or status.message
+
+    def _short_of(self, reason: str, free: Amounts) -> str:
+        """Return a reason of NodeResourcesFit with its amounts, where they say the same as the record."""
+        resource = PODS if reason == TOO_MANY_PODS else reason.removeprefix(INSUFFICIENT)
+        wanted, left = self._requests.get(resource, 0), free.get(resource, 0)
+        if wanted <= left or resource == PODS:
+            return reason
+        missing, asks, has = (format_amount(resource, amount) for amount in (wanted - left, wanted, max(left, 0)))
+        return f"short of {missing} {resource} (asks {asks}, {has} free)"
