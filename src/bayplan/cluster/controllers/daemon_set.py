@@ -103,8 +103,8 @@ class DaemonSetController(Controller):
             busy = busy or acted
             again_ns = _earlier(again_ns, alarm_ns)
             again_ns = _earlier(again_ns, self._count(item, memory, revision, name, node, now_ns))
-        if not busy and _rolls(item) and _is_outdated(memory, revision):
-            self._roll(item, memory, revision, now_ns)
+        if not busy and _rolls(item) and _is_outdated(memory, revision) and self._roll(item, memory, revision, now_ns):
+            again_ns = now_ns
         self._write_status(item, memory)
         return again_ns
 
@@ -207,7 +207,8 @@ class DaemonSetController(Controller):
 
     # --- rolling update -----------------------------------------------------------------------------------------------
 
-    def _roll(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, now_ns: int) -> None:
+    def _roll(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, now_ns: int) -> bool:
+        """Delete outdated pods, and create those of a surge; say whether more could be done at once."""
         rollout = DaemonRollout(item, revision.hash, memory.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *memory.pods))
         for name in names:
@@ -216,9 +217,11 @@ class DaemonSetController(Controller):
             pods = self._pods_on(memory, name)
             if should_run or pods:
                 rollout.see(name, pods, should_run=should_run)
-        self._delete(rollout.pods_to_delete(), now_ns)
-        for name in rollout.nodes_to_surge():
+        outdated, surging = rollout.pods_to_delete(), rollout.nodes_to_surge()
+        self._delete(outdated[: self.burst], now_ns)
+        for name in surging[: self.burst]:
             self._create(item, memory, revision, name, now_ns)
+        return max(len(outdated), len(surging)) > self.burst
 
     # --- status -------------------------------------------------------------------------------------------------------
 
