@@ -312,6 +312,25 @@ def test_a_conflict_about_a_resource_claim_is_tried_again() -> None:
     assert log[-1] == f"POST {POD_PATH}/p/binding"
 
 
+def test_an_allocation_that_nobody_uses_is_given_up_where_nobody_has_written_to_the_claim_meanwhile() -> None:
+    found = ApiResponse(
+        200,
+        b'{"metadata": {"name": "d", "resourceVersion": "9"}, "spec": {"a": 1}, "status": {"allocation": {}, "reservedFor": []}}',
+    )
+    host = Host({f"GET {CLAIM_PATH}": [found]})
+    log = host.carry_out(
+        Update(pod(), "", DEVICES), emit(pod(), "FailedScheduling"), SetCondition(pod(), "Unschedulable", "")
+    )
+    assert log == [
+        "event FailedScheduling of p by default-scheduler",
+        f"GET {CLAIM_PATH}",
+        f"PUT {CLAIM_PATH}/status",
+        f"PATCH {POD_PATH}/p/status",
+    ]
+    metadata = {"name": "d", "resourceVersion": DEVICES.metadata.resource_version}
+    assert host.bodies[f"PUT {CLAIM_PATH}/status"] == {"metadata": metadata, "spec": {"a": 1}, "status": {}}
+
+
 RESULT = DeviceRequestAllocationResult(
     request="r",
     driver="d",

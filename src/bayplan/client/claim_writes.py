@@ -83,6 +83,19 @@ def write_claim(claim: ResourceClaim) -> Steps:
     return problem
 
 
+def give_up_claim(claim: ResourceClaim) -> Steps:
+    """Take its allocation, its users and what drivers said from a claim, where nobody has written to it meanwhile."""
+    response = yield get_request(claim)
+    if not response.ok:
+        return response.message
+    document = _decoded(response)
+    member(document, "metadata")["resourceVersion"] = claim.metadata.resource_version
+    for name in ("allocation", "reservedFor", "devices"):
+        member(document, "status").pop(name, None)
+    response = yield update_request(claim, document, subresource="status")
+    return "" if response.ok else response.message
+
+
 def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: Callable[[], int]) -> Steps:
     """Wait until the devices of claims meet the conditions that their slices ask for (KEP-5007)."""
     pause, begun_ns = FIRST_LOOK_SECONDS, now_ns()

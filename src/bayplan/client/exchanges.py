@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from bayplan.client.claim_writes import wait_for_devices, write_claim
+from bayplan.client.claim_writes import give_up_claim, wait_for_devices, write_claim
 from bayplan.client.event_recorder import EventRecording, PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
 from bayplan.client.requests import (
@@ -114,6 +114,9 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
             elif isinstance(action, Nominate):
                 end = place + 1
                 yield Exchange(action.pod, _nominate(action, host))
+            elif isinstance(action, Update) and isinstance(action.item, ResourceClaim):
+                end = place + 1
+                yield Exchange(action.pod, _give_up(action.item))
         place = end
 
 
@@ -213,6 +216,11 @@ def _tell(action: SetCondition, nominated: str | None, host: ExchangeHost) -> St
     condition = unscheduled_condition(action.pod, action.reason, action.message)
     patch = status_patch(action.pod, host.now_ns(), condition=condition, nominated_node_name=nominated)
     yield from _patch_status(action.pod, patch)
+
+
+def _give_up(claim: ResourceClaim) -> Steps:
+    # Where this fails the pod waits, and is tried again when the claim changes.
+    yield from give_up_claim(claim)
 
 
 def _nominate(action: Nominate, host: ExchangeHost) -> Steps:

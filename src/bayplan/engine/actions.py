@@ -25,7 +25,10 @@ class Bind(Struct, frozen=True, gc=False):
 
 
 class Update(Struct, frozen=True, gc=False):
-    """Write a new version of an object that a pod needs on a node, before the pod is bound there."""
+    """Write a new version of an object that a pod needs on a node, before the pod is bound there.
+
+    Without a node: an attempt has failed, and what is written may help the next one (a claim gives its allocation up).
+    """
 
     pod: Pod
     node_name: str

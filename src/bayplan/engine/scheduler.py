@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bayplan.base.errors import PluginError, PluginFailure
 from bayplan.base.version import KUBERNETES_VERSION
-from bayplan.engine.actions import Action, CycleReport, Emit
+from bayplan.engine.actions import Action, CycleReport, Emit, Update
 from bayplan.engine.binding_cycle import BindingCycle, rejected_or_error
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
@@ -32,6 +32,7 @@ from bayplan.framework.configuration.go_text import format_duration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.extender import Extender
+from bayplan.framework.plugin import PreBindPlugin
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error
 from bayplan.objects.meta import KubernetesObject
@@ -220,8 +221,14 @@ class Scheduler:
         if nominated:
             self.records.tell(queued.key, "PostFilter", answer.plugin, answer)
         rejecting = result.diagnosis.unschedulable_plugins if result.diagnosis is not None else ()
+        given_up = [
+            Update(queued.pod, "", item)
+            for plugin in profile.post_filter
+            if isinstance(plugin, PreBindPlugin)
+            for item in plugin.updates(cycle_state)
+        ]
         actions = self.failures.handle_scheduling_failure(queued, failure, rejecting, found, now_ns)
-        return CycleReport(queued.pod, outcome, "", failure.message, actions)
+        return CycleReport(queued.pod, outcome, "", failure.message, [*given_up, *actions])
 
     def run_post_filter_plugins(
         self, profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState

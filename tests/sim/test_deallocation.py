@@ -1,0 +1,47 @@
+"""An allocation that keeps a pod from every node, and that nobody uses, is given up; then the pod gets its devices elsewhere."""
+
+from __future__ import annotations
+
+from bayplan.objects.kinds import decode
+from bayplan.objects.resource import ResourceClaim
+from bayplan.sim.operations import Apply, Operation
+from tests.sim.test_resource_claims import API, REQUEST, device_class, devices
+from tests.sim.worlds import document, node, simulator, template
+
+ALLOCATION = {
+    "devices": {"results": [{"request": "gpu", "driver": "gpu.example.com", "pool": "full", "device": "gpu-0"}]},
+    "nodeSelector": {
+        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["full"]}]}]
+    },
+}
+
+
+def test_a_pod_takes_its_claim_to_another_node() -> None:
+    claim = decode(
+        {
+            "apiVersion": API,
+            "kind": "ResourceClaim",
+            "metadata": {"name": "c", "namespace": "default"},
+            "spec": {"devices": {"requests": [REQUEST]}},
+            "status": {"allocation": ALLOCATION},
+        }
+    )
+    made = template("1", runs="5s", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}], restartPolicy="Never")
+    job = document("batch/v1", "Job", "train", {"parallelism": 1, "completions": 1, "template": made})
+    operations: list[tuple[int, Operation]] = [
+        # The node that the claim was allocated on has no room for the pod.
+        (0, node("full", "500m")),
+        (0, node("free", "8")),
+        (0, devices("full", 1)),
+        (0, devices("free", 1)),
+        (0, device_class()),
+        (0, Apply(claim)),
+        (0, Apply(job)),
+    ]
+    world = simulator(*operations)
+    world.run(until_ns=world.start_ns + 3_000_000_000)
+    [line] = world.result().pods
+    assert line.node == "free"
+    [found] = world.cluster.store.all(ResourceClaim)
+    assert found.status.allocation is not None
+    assert [item.pool for item in found.status.allocation.devices.results] == ["free"]
