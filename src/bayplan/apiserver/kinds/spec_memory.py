@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
@@ -17,6 +18,7 @@ from bayplan.apiserver.fields.field_set import Node
 Document = dict[str, object]
 
 _MOST = 4096
+_FORGOTTEN = 16
 _LABEL_KEYS = b"atchLabelKeys"
 
 
@@ -78,7 +80,8 @@ class SpecMemory:
             if spec is None:
                 return None
             if len(self._known) >= _MOST:
-                for oldest in list(self._known)[: _MOST // 4]:
+                # A few at a time: to free a thousand specs takes as long as fifty creates.
+                for oldest in list(islice(self._known, _FORGOTTEN)):
                     del self._known[oldest]
             facts = self._known[key] = SpecFacts(spec)
         return RememberedSpec(facts)
