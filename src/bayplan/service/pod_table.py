@@ -64,10 +64,11 @@ def status_of(pod: Pod) -> PodStatus:
 
 @dataclass
 class NameOrder:
-    """The keys of a moment in order, and the version of the key column that they are of."""
+    """The keys of a moment in order with their rows, and the version of the key column that they are of."""
 
     version: int = -1
     keys: list[str] = field(default_factory=list)
+    rows: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +124,8 @@ class PodColumns:
                 keys += [key for key in now if key not in known]
                 keys.sort()
                 order.version, order.keys = self.keys_version, keys
-            keys = order.keys
-        rows = self.rows
-        return np.fromiter((rows[key] for key in keys), dtype=np.intp, count=len(keys))
+                order.rows = np.fromiter((now[key] for key in keys), dtype=np.intp, count=len(keys))
+            return order.rows
 
     def counts(self) -> dict[str, int]:
         """Return how many pods have each status."""
