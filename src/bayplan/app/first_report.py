@@ -13,7 +13,7 @@ from bayplan.base.errors import EngineBusy
 
 LONGEST_WAIT_SECONDS = 10.0
 REST_SECONDS = 0.3
-"""A cluster has come to rest when for so long nothing was decided, and nothing waits to be written."""
+"""A cluster has come to rest when nothing is left to do, and nothing was decided for so long after."""
 
 _tasks: set[asyncio.Task[None]] = set()
 
@@ -57,13 +57,12 @@ async def _print(service: Service) -> None:
 
 
 async def _come_to_rest(service: Service) -> None:
-    simulator = service.simulator
+    engine = service.simulator.engine
     end = time.monotonic() + LONGEST_WAIT_SECONDS
-    seen, since = -1, time.monotonic()
-    while time.monotonic() < end:
-        await asyncio.sleep(REST_SECONDS / 6)
-        status = simulator.engine.status()
-        if status.decisions != seen or status.pending_bindings or not simulator.pump.is_idle:
-            seen, since = status.decisions, time.monotonic()
-        elif time.monotonic() - since >= REST_SECONDS:
-            return
+    before, now = -1, 0
+    while before != now and time.monotonic() < end:
+        before = now
+        await service.simulator.settle(end - time.monotonic())
+        # Controllers and kubelet may have something to do a moment later.
+        await asyncio.sleep(REST_SECONDS)
+        now = await asyncio.wrap_future(engine.submit(lambda scheduler: len(scheduler.records)))

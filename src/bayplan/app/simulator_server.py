@@ -175,9 +175,9 @@ class SimulatorServer:
         """
         self.clock.pause()
         for _ in range(MOST_JUMPS):
-            await self._settle()
+            await self.settle()
             if await asyncio.wrap_future(self.engine.step_decision()):
-                await self._settle()
+                await self.settle()
                 return True
             if not await self._jump():
                 return False
@@ -190,10 +190,10 @@ class SimulatorServer:
             whether there was one.
         """
         self.clock.pause()
-        await self._settle()
+        await self.settle()
         found = await self._jump()
         self.engine.at_this_instant()
-        await self._settle()
+        await self.settle()
         return found
 
     async def _jump(self) -> bool:
@@ -205,7 +205,7 @@ class SimulatorServer:
         self.clock.jump(min(due))
         return True
 
-    async def _settle(self, seconds: float = SETTLE_SECONDS) -> None:
+    async def settle(self, seconds: float = SETTLE_SECONDS) -> None:
         """Wait until nothing is left to do at this instant: what was written has been seen, and what is wanted has been written."""
         end, quiet = time.monotonic() + seconds, 0
         # Twice: what was on its way from one to the other when the first was asked shows then.
