@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -285,3 +287,27 @@ def test_an_empty_cluster_has_answers_too() -> None:
         assert (await lab.get("/"))["instance"] == lab.server.instance
 
     run(test)
+
+
+def test_an_engine_that_is_busy_holds_nobody_up(tmp_path: Path) -> None:
+    file = tmp_path / "sleepy.py"
+    file.write_text(
+        "import time\n\nfrom bayplan import PerNodePlugin\n\n\nclass Sleepy(PerNodePlugin):\n"
+        "    def filter_node(self, pod, node):\n        time.sleep(3 if pod.metadata.name == 'slow' else 0)\n"
+    )
+
+    async def test(lab: Lab) -> None:
+        await lab.get("/queue")
+        await lab.create(pod("slow"))
+        lab.server.bridge.flush()
+        await asyncio.sleep(0.3)
+        begun = time.monotonic()
+        for path in ("/overview", "/pods", "/nodes", "/queue", "/pods/default/quick", "/clock"):
+            await lab.get(path)
+        busy = await lab.send("POST", "/queue/flush", want=503)
+        assert busy["error"]["hint"] == "again in a moment"
+        assert time.monotonic() - begun < 2.9
+        await lab.settle()
+        assert (await lab.get("/pods/default/slow"))["status"] == "placed"
+
+    run(test, node("n1"), pod("quick"), plugins=[f"{file}:Sleepy"])

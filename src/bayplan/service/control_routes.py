@@ -31,6 +31,9 @@ from bayplan.service.subject import NamedSnapshot
 
 Plain = dict[str, object]
 
+QUEUE_SECONDS = 2.0
+"""So long the engine has to do something to its queue."""
+
 DOCUMENTATION = "https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins"
 
 
@@ -86,7 +89,7 @@ async def flush_queue(observation: Observation, request: Request, query: Query) 
         pods = {queued.key: queued.pod for queued in (*queue.backing_off(), *queue.unschedulable()) if not queued.gated}
         return queue.activate(pods.values(), now_ns)
 
-    moved = await observation.off_loop(lambda: observation.subject.engine.ask(flush, 5.0))
+    moved = await observation.off_loop(lambda: observation.subject.engine.ask(flush, QUEUE_SECONDS))
     observation.queue.forget()
     return json_answer(request, {"moved": moved})
 
@@ -100,7 +103,7 @@ async def retry_pod(observation: Observation, request: Request, query: Query) ->
         queued = scheduler.queue.get(key)
         return None if queued is None else scheduler.queue.activate([queued.pod], now_ns)
 
-    moved = await observation.off_loop(lambda: observation.subject.engine.ask(retry, 5.0))
+    moved = await observation.off_loop(lambda: observation.subject.engine.ask(retry, QUEUE_SECONDS))
     if moved is None:
         raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod that waits in the scheduling queue")
     observation.queue.forget()

@@ -27,7 +27,7 @@ from bayplan.service.observation import Observation
 from bayplan.service.query import Query
 from bayplan.service.refusal import Refusal
 
-MOST_IMPORT_BYTES = 1 << 30
+MOST_IMPORT_BYTES = 256 << 20
 AT_ONCE = 10
 ITEMS_A_PIECE = 500
 NOT_EXPORTED = frozenset(("events",))

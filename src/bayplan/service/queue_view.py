@@ -18,7 +18,10 @@ from bayplan.service.instants import SECOND_NS, format_instant
 from bayplan.service.subject import Engine
 
 TIERS = ("active", "backoff", "unschedulable", "gated")
-ASK_SECONDS = 1.0
+ASK_SECONDS = 0.1
+BUSY_SECONDS = 1.0
+"""An engine that did not answer in time is left alone for so long: a plugin may take seconds, and nobody should wait with it."""
+
 LEAST_AGE_SECONDS = 0.1
 MOST_SHARE = 20
 """A copy is used for this many times the time that it took to make, so that looking costs the engine a twentieth at most."""
@@ -90,20 +93,24 @@ class QueueView:
         """
         with self._lock:
             begun = monotonic()
-            if begun < self._fresh_until:
-                return self._copy
-            try:
-                tiers, events = self._engine.ask(_copy_queue, ASK_SECONDS)
-            except EngineBusy:
-                if self._copy is EMPTY:
-                    raise
-                return self._copy
-            by_key = {pod.key: pod for pods in tiers.values() for pod in pods}
-            same = tiers == self._copy.tiers and self._copy is not EMPTY
-            self._copy = QueueCopy(self._copy.version + (not same), tiers, by_key, events)
-            now = monotonic()
-            self._fresh_until = now + max(LEAST_AGE_SECONDS, MOST_SHARE * (now - begun))
+            if begun >= self._fresh_until:
+                self._ask(begun)
+            if self._copy is EMPTY:
+                raise EngineBusy("the scheduler is busy, and nothing is known of its queue yet")
             return self._copy
+
+    def _ask(self, begun: float) -> None:
+        """Make a new copy, unless the engine does not answer."""
+        try:
+            tiers, events = self._engine.ask(_copy_queue, ASK_SECONDS)
+        except EngineBusy:
+            self._fresh_until = monotonic() + BUSY_SECONDS
+            return
+        by_key = {pod.key: pod for pods in tiers.values() for pod in pods}
+        same = tiers == self._copy.tiers and self._copy is not EMPTY
+        self._copy = QueueCopy(self._copy.version + (not same), tiers, by_key, events)
+        now = monotonic()
+        self._fresh_until = now + max(LEAST_AGE_SECONDS, MOST_SHARE * (now - begun))
 
     def forget(self) -> None:
         """Ask again at the next occasion: something was done to the queue."""
