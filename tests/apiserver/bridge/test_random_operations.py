@@ -33,7 +33,7 @@ class RandomRequests(RuleBasedStateMachine):
     @initialize(scale=st.sampled_from([0.0, 0.5]), delay=st.sampled_from([0, 1_500_000_000]))
     def begin(self, scale: float, delay: int) -> None:
         pods = KubeletOptions(container_statuses=True, termination_scale=scale, start_delay_ns=delay)
-        self.world = World(nodes=2, pods=pods)
+        self.world = World(nodes=2, pods=pods, check=True)
 
     @rule(kind=st.sampled_from(sorted(PLURALS)), name=NAMES, replicas=st.integers(0, 5), image=st.sampled_from("12"))
     def apply(self, kind: str, name: str, replicas: int, image: str) -> None:

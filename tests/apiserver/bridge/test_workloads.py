@@ -231,6 +231,21 @@ def test_a_cron_job_makes_jobs_of_its_whole_template_and_sees_them_end() -> None
     assert told[1] == f"SawCompletedJob: Saw completed job: {world.names('batch/jobs')[0]}, condition: Complete"
 
 
+def test_a_schedule_or_run_time_that_cannot_be_read_is_told_to_people() -> None:
+    world = World(nodes=1)
+    inner = cast("Document", job("unused")["spec"])
+    world.post(
+        f"{BATCH}/cronjobs", {"metadata": {"name": "odd"}, "spec": {"schedule": "a b", "jobTemplate": {"spec": inner}}}
+    )
+    manifest = pod("odd")
+    manifest["metadata"] = {"name": "odd", "annotations": {"bayplan.io/run-time": "soon"}}
+    world.post(PODS, manifest)
+    world.run(1)
+    assert world.told("CronJob")[0].startswith('UnparseableSchedule: unparseable schedule: "a b" : ')
+    assert world.told("Pod")[-1].startswith("InvalidRunTime: Pod default/odd $.metadata.annotations")
+    assert world.get(f"{PODS}/odd").at("status.phase") == "Running"
+
+
 def test_pods_that_the_api_refuses_are_told_of_and_tried_again() -> None:
     world = World(nodes=1)
     document = workload("ReplicaSet", "urgent", {"replicas": 1})

@@ -33,10 +33,14 @@ class World(Client):
         controllers: bool = True,
         kubelet: bool = True,
         pods: KubeletOptions | None = None,
+        check: bool = False,
     ) -> None:
         super().__init__(store)
         options = BridgeOptions(
-            controllers=controllers, kubelet=kubelet, pods=pods or KubeletOptions(container_statuses=True)
+            controllers=controllers,
+            kubelet=kubelet,
+            pods=pods or KubeletOptions(container_statuses=True),
+            check=check,
         )
         self.bridge = Bridge(self.backend, seed=1, options=options)
         for number in range(nodes):

@@ -44,12 +44,14 @@ class BridgeOptions:
         kubelet: whether nodes are run; off where they have kubelets of their own.
         pods: how the kubelet runs pods.
         certificate: of the server, PEM, for ``kube-root-ca.crt``; empty without TLS.
+        check: whether both stores are compared after every slice of work; for tests, and for finding bugs.
     """
 
     controllers: bool = True
     kubelet: bool = True
     pods: KubeletOptions = field(default_factory=lambda: KubeletOptions(container_statuses=True))
     certificate: str = ""
+    check: bool = False
 
 
 NOTHING_RUNS = BridgeOptions(controllers=False, kubelet=False)
@@ -66,7 +68,7 @@ class Bridge:
     Attributes:
         store: the typed objects; for reading, on the thread of the loop.
         on_work: is called when there is something for `flush` or `advance` to do that was not there before.
-        problems: what went wrong in the kubelet, by pod: an annotation that can't be read.
+        problems: what the kubelet could not write, by object.
     """
 
     def __init__(self, backend: Backend, *, seed: int, options: BridgeOptions = NOTHING_RUNS) -> None:
@@ -193,6 +195,8 @@ class Bridge:
             if deadline is not None and time.perf_counter_ns() >= deadline:
                 break
         self.flush()
+        if self.options.check:
+            self.check()
         wakeup_ns = self.next_wakeup()
         return wakeup_ns is not None and wakeup_ns <= now_ns
 

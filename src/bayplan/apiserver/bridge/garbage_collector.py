@@ -24,6 +24,7 @@ GONE = "bayplan.io/gone-owners"
 """The table of owners that are gone; no resource is served from it."""
 
 _Place = tuple[str, str, str]  # Table, namespace, name.
+_MOST_ALIKE = 10_000
 
 
 class ApiGarbageCollector(DocumentController):
@@ -32,6 +33,8 @@ class ApiGarbageCollector(DocumentController):
     def __init__(self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask) -> None:
         super().__init__(tools, documents, writer, ask)
         self._ties: dict[_Place, Ties] = {}
+        # Pods of one owner share what ties them to it.
+        self._alike: dict[Ties, Ties] = {}
         self._dependents: dict[str, dict[_Place, None]] = {}
         self._waiting: dict[str, _Place] = {}
 
@@ -77,7 +80,7 @@ class ApiGarbageCollector(DocumentController):
                 if self.documents.get(GONE, ("", owner.uid)) is not None:
                     self.ask(owner.uid, now_ns)
         if ties.owner_references:
-            self._ties[place] = ties
+            self._ties[place] = self._shared(ties)
         asks = FOREGROUND_FINALIZER in ties.finalizers or ORPHAN_FINALIZER in ties.finalizers
         if asks and ties.deletion_timestamp is not None:
             self._waiting[item.uid] = place
@@ -85,6 +88,11 @@ class ApiGarbageCollector(DocumentController):
         for owner in ties.owner_references:
             if owner.uid in self._waiting:
                 self.ask(owner.uid, now_ns)
+
+    def _shared(self, ties: Ties) -> Ties:
+        if len(self._alike) >= _MOST_ALIKE:
+            self._alike.clear()
+        return self._alike.setdefault(ties, ties)
 
     def _untie(self, place: _Place) -> Ties:
         """Forget the ties of an object and return them."""

@@ -94,6 +94,7 @@ class PacedManager(ControllerManager):
         if work not in self._failed:
             self._waits.pop(work, None)
             return
+        self._narrator.failed(controller.kind, key, self.failures[f"{controller.kind.__name__} {key}"])
         wait_ns = self._waits.get(work, _FIRST_WAIT_NS)
         self._waits[work] = min(2 * wait_ns, _LONGEST_WAIT_NS)
         self._alarms[work] = now_ns + wait_ns

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bayplan.apiserver.bridge.event_recorder import WARNING, EventRecorder
 from bayplan.apiserver.bridge.object_writer import WriteRefused
+from bayplan.base.errors import InputError
 from bayplan.cluster.controllers.controller import Controller
 from bayplan.cluster.controllers.job_status import COMPLETE, FAILED, SUSPENDED, find_condition, finish_condition
 from bayplan.cluster.controllers.node_lifecycle import NodeLifecycleController
@@ -167,6 +168,13 @@ class Narrator:
     def _is(self, kind: type[KubernetesObject]) -> bool:
         """Say whether the controller of a kind of workload is at work."""
         return self.actor is not None and self.actor.kind is kind
+
+    def failed(self, kind: type[KubernetesObject], key: str, problem: InputError) -> None:
+        """Tell of an object that a controller could make nothing of."""
+        item = self._store.get(CronJob, key) if kind is CronJob else None
+        if item is not None and not isinstance(problem, WriteRefused):
+            text = f'unparseable schedule: "{item.spec.schedule}" : {problem}'
+            self._recorder.record(item, "UnparseableSchedule", text, _CRON_JOBS, type_=WARNING)
 
     def registered(self, node: Node) -> None:
         """Tell that controllers know of a node."""

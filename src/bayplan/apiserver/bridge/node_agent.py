@@ -14,7 +14,8 @@ from collections import deque
 from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.controlled_store import ControlledStore
-from bayplan.apiserver.bridge.event_recorder import EventRecorder
+from bayplan.apiserver.bridge.event_recorder import WARNING, EventRecorder
+from bayplan.base.errors import InputError
 from bayplan.cluster.kubelet import DEFAULT_GRACE_SECONDS, KILL, START, KubeletOptions, VirtualKubelet
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status
@@ -117,7 +118,6 @@ class NodeAgent(VirtualKubelet):
 
         Raises:
             WriteRefused: the API refuses it.
-            InputError: a pod's run time annotation can't be read.
         """
         if self._new_nodes:
             self._make_ready(self._new_nodes.popleft(), now_ns)
@@ -145,6 +145,15 @@ class NodeAgent(VirtualKubelet):
         status = replace(node.status, conditions=node.status.conditions + conditions)
         self._store.update(replace(node, status=status))
         self._recorder.record(node, "NodeReady", f"Node {name} status is now: NodeReady", "kubelet", host=name)
+
+    def _plan_end(self, pod: Pod, start_ns: int, now_ns: int) -> None:
+        try:
+            super()._plan_end(pod, start_ns, now_ns)
+        except InputError as problem:
+            # It runs until it is deleted, and says why.
+            self._recorder.record(
+                pod, "InvalidRunTime", str(problem), "kubelet", type_=WARNING, host=pod.spec.node_name
+            )
 
     def _started(self, pod: Pod, now_ns: int) -> Pod:
         if pod.status.phase == "Running":
