@@ -268,6 +268,9 @@ def test_a_plugin_is_reloaded_and_says_when_it_raises(tmp_path: Path, visit: Vis
         visitor.go("/ui/plugins")
         expect(visitor.page.locator("h1")).to_contain_text("Whim")
         visitor.shoot("real-plugin-failed-10")
+        visitor.go("/ui/pods?status=placed")
+        visitor.test("pod-table").locator("a.name").first.click()
+        expect(visitor.test("column-Whim")).to_contain_text("raised")
 
 
 def test_a_killed_server_is_waited_for(tmp_path: Path, visit: Visit) -> None:

@@ -216,7 +216,7 @@ export class Cells {
             : colours.heat[Math.min(STEPS - 1, Math.floor(value / 20))];
     pen.fillRect(x, y, size, size);
     pen.lineWidth = 1;
-    if (this.fit && (!fit || fit.shade === null)) this.cross(pen, x, y, size, colours.faint);
+    if (fit && fit.shade === null) this.cross(pen, x, y, size, colours.faint);
     if (!this.fit && value === NOTHING) {
       pen.strokeStyle = colours.line;
       pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
@@ -301,7 +301,8 @@ export class Cells {
     const group = this.groups[spot.group];
     const value = group.cells[spot.at];
     const flags = group.flags[spot.at];
-    const fit = this.fit ? ((this.fit.get(name)?.shade ?? null) === null ? " · does not fit" : " · fits") : "";
+    const verdict = this.fit?.get(name);
+    const fit = !this.fit ? "" : !verdict ? " · not looked at" : verdict.shade === null ? " · does not fit" : " · fits";
     return `${name} · ${value === FULL ? "full" : value === NOTHING ? "has none of it" : `${value} %`}${flags & CORDONED ? " · cordoned" : ""}${flags & NOT_READY ? " · not ready" : ""}${fit}`;
   }
 

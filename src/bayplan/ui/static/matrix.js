@@ -100,7 +100,8 @@ export class Matrix {
     const order = [];
     for (let row = 0; row < data.rows.node.length; row += 1) {
       const fits = data.rows.total[row] !== null;
-      if ((only === "fit" && !fits) || ((only === "failed" || only === "nearest") && fits)) continue;
+      const failed = !fits && data.rows.plugin[row] !== "";
+      if ((only === "fit" && !fits) || ((only === "failed" || only === "nearest") && !failed)) continue;
       if (text && !data.rows.node[row].toLowerCase().includes(text)) continue;
       order.push(row);
     }
@@ -387,8 +388,10 @@ export class Matrix {
     link.href = nodeAddress(node);
     const [behind, figure] = row.children[1].children;
     behind.textContent = fits && data.winner && node !== data.winner ? this.behind(at) : "";
-    figure.textContent = fits ? `${count(total)}${data.rows.tie[at] ? " ★" : ""}` : `✕ ${data.rows.plugin[at]}`;
-    figure.className = fits ? "total" : "total bad-text";
+    // A node that no filter rejected and that has no total was not looked at: enough others fit.
+    const plugin = data.rows.plugin[at];
+    figure.textContent = fits ? `${count(total)}${data.rows.tie[at] ? " ★" : ""}` : plugin ? `✕ ${plugin}` : "·";
+    figure.className = fits ? "total" : plugin ? "total bad-text" : "total faint";
     for (let column = 0; column < this.columns.length; column += 1)
       this.paintCell(/** @type {HTMLElement} */ (row.children[column + 2]), column, at, fits);
     const gap = /** @type {HTMLElement} */ (row.lastElementChild);

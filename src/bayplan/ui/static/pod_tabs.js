@@ -341,6 +341,9 @@ export function pointsPart(data) {
   }
   if (data.skipped?.length)
     lines.push(["", `${counted(data.skipped.length, "plugin")} had nothing to say`, "", data.skipped.join("\n")]);
+  if (data.counts?.not_looked_at) {
+    lines.push(["", `${counted(data.counts.not_looked_at, "node")} not looked at: enough others fit`, ""]);
+  }
   if (!lines.length) return null;
   return h(
     "p",

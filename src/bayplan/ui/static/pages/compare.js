@@ -5,7 +5,7 @@ import { count, counted, cut, signed, time } from "../format.js";
 import { change, podAddress, to } from "../address.js";
 import { get, put } from "../service.js";
 import { onReturn } from "../stream.js";
-import { choice, copyMenu, meter, nodeLink, perform, podOf } from "../parts.js";
+import { choice, copyMenu, nodeLink, perform, podOf } from "../parts.js";
 import { empty, failure, loading } from "../states.js";
 import { Grid } from "../grid.js";
 import { title } from "../shell.js";
@@ -16,7 +16,7 @@ const AGAIN = 1000;
 export function open({ place, root, signal }) {
   title("Compare");
   const head = h("div", null);
-  const sides = h("div", null);
+  const sides = h("div", { class: "stack" });
   const table = h("div", { class: "table-part" });
   root.classList.add("full-height");
   root.append(head, sides, table);
@@ -217,12 +217,7 @@ function explain(forks) {
 /** @param {any} data */
 function metrics(data) {
   const rows = data.metrics ?? [];
-  const most = Math.max(
-    1e-9,
-    ...rows.map((/** @type {any} */ row) =>
-      Math.abs((row.b - row.a) / (Math.max(Math.abs(row.a), Math.abs(row.b)) || 1)),
-    ),
-  );
+  const most = Math.max(1e-9, ...rows.map((/** @type {any} */ row) => Math.abs(relative(row))));
   return rows.length
     ? h(
         "section",
@@ -248,7 +243,7 @@ function metrics(data) {
               h(
                 "tr",
                 { key: row.name },
-                h("th", { scope: "row" }, row.name),
+                h("th", { scope: "row" }, row.name.replaceAll("_", " ")),
                 h("td", { class: "right figure" }, figure(row.a)),
                 h("td", { class: "right figure" }, figure(row.b)),
                 h(
@@ -259,7 +254,7 @@ function metrics(data) {
                 h(
                   "td",
                   { class: "bar-cell" },
-                  meter((Math.abs((row.b - row.a) / (Math.max(Math.abs(row.a), Math.abs(row.b)) || 1)) / most) * 0.97),
+                  h("span", { class: "tally", style: { width: `${(Math.abs(relative(row)) / most) * 100}%` } }),
                 ),
               ),
             ),
@@ -267,6 +262,11 @@ function metrics(data) {
         ),
       )
     : null;
+}
+
+/** By how much B differs, as a part of the larger of both. @param {{ a: number, b: number }} row */
+function relative(row) {
+  return (row.b - row.a) / (Math.max(Math.abs(row.a), Math.abs(row.b)) || 1);
 }
 
 /** @param {any} side */

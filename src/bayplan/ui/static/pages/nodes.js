@@ -261,14 +261,14 @@ class View {
       const totals = data.rows.total.filter((/** @type {number | null} */ total) => total !== null);
       const low = Math.min(...totals);
       const range = Math.max(1, Math.max(...totals) - low);
-      this.cells.showFit(
-        new Map(
-          data.rows.node.map((/** @type {string} */ node, /** @type {number} */ at) => [
-            node,
-            { shade: data.rows.total[at] === null ? null : (data.rows.total[at] - low) / range },
-          ]),
-        ),
-      );
+      /** @type {Map<string, { shade: number | null }>} */
+      const fit = new Map();
+      for (const [at, node] of data.rows.node.entries()) {
+        const total = data.rows.total[at];
+        if (total !== null) fit.set(node, { shade: (total - low) / range });
+        else if (data.rows.plugin[at]) fit.set(node, { shade: null });
+      }
+      this.cells.showFit(fit);
       this.fitText = `${count(data.counts?.fit ?? totals.length)} of ${counted(data.rows.node.length, "node")} fit ${key}`;
     } catch {
       this.fitText = `no record of ${key}`;

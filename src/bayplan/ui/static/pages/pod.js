@@ -55,6 +55,8 @@ class PodView {
     this.matrixData = null;
     this.shownMatrix = "";
     this.shownTab = "";
+    /** Plugins that failed, by name: their columns say so. @type {Map<string, string>} */
+    this.failures = new Map();
     this.typed = later(60, (/** @type {string} */ text) => change({ find: text }));
     this.load = single(() => this.fetchPod());
     subscribe(`pod:${this.namespace}/${this.name}`, () => void this.load(), signal);
@@ -97,6 +99,7 @@ class PodView {
     const pod = this.fetchPod();
     if (this.tab === "matrix") void this.fetchMatrix();
     await pod;
+    void this.fetchFailures();
   }
 
   async fetchPod() {
@@ -126,6 +129,16 @@ class PodView {
         ),
       );
     }
+  }
+
+  /** Which plugins failed lately; the matrix does not wait for it. */
+  async fetchFailures() {
+    const { items } = await get("/plugins", {}, this.signal).catch(() => ({ items: [] }));
+    for (const plugin of items) {
+      const last = plugin.failures?.at(-1);
+      if (last) this.failures.set(plugin.name, `${last.point}: ${last.exception}`);
+    }
+    if (this.failures.size) this.matrix?.change(this.view);
   }
 
   async fetchMatrix() {
@@ -336,9 +349,7 @@ class PodView {
         signal: this.signal,
         onView: (changes) =>
           change(Object.fromEntries(Object.entries(changes).map(([key, value]) => [key, String(value)]))),
-        failures: new Map(
-          (this.data?.plugins_failed ?? []).map((/** @type {any} */ each) => [each.plugin, each.message]),
-        ),
+        failures: this.failures,
       });
       this.tools = h("div", null);
       this.side = h("div", { class: "side" });
