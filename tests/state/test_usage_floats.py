@@ -29,10 +29,13 @@ def check(state: ClusterState) -> None:
         "requested": requested,
         "non_zero": non_zero,
         "hundredfold": 100 * (offered - non_zero),
-        "crowded": state.usage[0] >= state.nodes.allowed_pods,
+        "crowded": (state.usage[0] >= state.nodes.allowed_pods) & state.nodes.alive,
     }
     for name, columns in wanted.items():
         assert np.array_equal(getattr(floats, name), columns)
+    assert floats.crowded_count == int(floats.crowded.sum())
+    for least, columns in ((floats.least_free, offered - requested), (floats.least_hundredfold, floats.hundredfold)):
+        assert (np.array(least) <= columns[:, : state.nodes.count].min(axis=1)).all()
     pods = [np.array([[cpu], [5.0]]) for cpu in (1.0, 2.0)]
     for pod in pods:
         for _ in range(2):

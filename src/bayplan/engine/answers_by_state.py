@@ -53,6 +53,7 @@ class AnswersByState:
         "_states",
         "_strikes",
         "_totals_of",
+        "_totals_wanted",
         "_verdicts",
         "_worths",
         "alone",
@@ -71,8 +72,9 @@ class AnswersByState:
         # The states in which rows were when the plan last looked, and how far the log of usage went then.
         self._seen: StateNumbers = states.numbers
         self._seen_at = -1
-        # The generation and the states of rows to which totals were brought up to date.
+        # The generation and the states of rows to which totals were brought up to date, and whether anybody has asked about that.
         self._totals_of = (-1, self._seen)
+        self._totals_wanted = False
         # By the number of a state; -1 where it is not known.
         self._verdicts = self._worths = NOTHING
         self.filters = self.scores = self.alone = False
@@ -129,12 +131,13 @@ class AnswersByState:
 
     def note_totals(self) -> None:
         """Note that totals of all rows are those of the states in which they are now."""
-        if self.serve and self.follow():
+        if self._totals_wanted and self.serve and self.follow():
             self._totals_of = (self._generation, self._states.numbers.copy())
 
     def rows_beside_totals(self) -> list[int] | None:
         """Return the rows that are in other states than when totals were noted last; None where that is not known."""
         generation, numbers = self._totals_of
+        self._totals_wanted = True
         if not self.follow() or generation != self._generation:
             return None
         rows: list[int] = (self._states.numbers != numbers).nonzero()[0].tolist()

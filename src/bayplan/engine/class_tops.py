@@ -83,9 +83,7 @@ class ClassTops:
                 if found is not None and found.several is not None and found.several.item(before):
                     found.rows = _without(found.rows, row)
                 if rows is not None:
-                    if not isinstance(rows, list):
-                        rows = self._rows[before] = rows.tolist()
-                    del rows[bisect_left(rows, row)]
+                    self._rows[before] = _without(rows, row)
         if before != code:
             self.member[row] = code
             held = self.held

@@ -191,7 +191,7 @@ def balance_of_cpu_memory(resources: Sequence[ScoredResource], evenness: Current
 
 def balance_of_columns(requests: Floats, evenness: CurrentEvenness, rows: Rows) -> Ints:
     """Return int64[..., rows], `balance_of_cpu_memory` for requests of float64[..., 2, 1]."""
-    scores = _evenness_of_columns(rows.cpu_memory_requested_with(requests), rows)
+    scores = _evenness_of_columns(rows.cpu_memory_requested_with(requests), rows, fits=rows.leave_room(requests))
     scores += evenness.of_all(rows) if rows.index is None else _offset(rows)
     scores >>= 1
     return scores.astype(np.int64)
@@ -204,11 +204,10 @@ def _evenness_of_two(cpu: Any, cpu_all: Any, memory: Any, memory_all: Any) -> An
     return int(100.0 * (1.0 - abs(cpu_share - memory_share) * 0.5))
 
 
-def _evenness_of_columns(used: Floats, rows: Rows) -> SmallInts:
-    """Return int32[..., rows], the same for columns: float64[..., 2, rows] of cpu and memory."""
+def _evenness_of_columns(used: Floats, rows: Rows, *, fits: bool = False) -> SmallInts:
+    """Return int32[..., rows], the same for columns: float64[..., 2, rows] of cpu and memory; `fits`: there is room for all."""
     offered = rows.cpu_memory_divisors()
-    shares = np.minimum(used, offered)
-    shares /= offered
+    shares = used / offered if fits else np.minimum(used, offered) / offered
     evenness: Floats = shares[..., 0, :]
     evenness -= shares[..., 1, :]
     np.abs(evenness, out=evenness)

@@ -222,11 +222,13 @@ class NodeResourcesFit(
 
     def _filter_all(self, spec: NodeResourcesFitSpec, columns: Floats, params: Params, rows: Rows) -> Codes:
         """Return the verdicts of all rows for a pod that requests CPU and memory alone; only where room lacks, more is asked."""
+        verdicts = rows.verdicts()
+        if not rows.some_crowded() and rows.leave_room(columns):
+            return verdicts
         failing = rows.crowded()
         lacking = rows.cpu_memory_requested_with(columns) > rows.cpu_memory_divisors()
         if np.count_nonzero(lacking):
             failing = failing | lacking[0] | lacking[1]
-        verdicts = rows.verdicts()
         if np.count_nonzero(failing):
             index = failing.nonzero()[0]
             verdicts[index] = self._filter(spec, params, Rows(rows.state, index))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -248,7 +248,8 @@ class PodTopologySpread(
                 found.append((key, entry.counter, weight, skew))
                 continue
             # Go's order of operations: the count times the weight, plus the skew.
-            worth: Floats = np.multiply(entry.sums.sums(end), weight, dtype=np.float64) + skew
+            sums: Any = entry.sums.sums(end)
+            worth: Floats = sums * weight + skew
             # Nodes without the key, which come last, get nothing for it.
             worth[-1] = 0.0
             found.append((key, worth.tobytes()))

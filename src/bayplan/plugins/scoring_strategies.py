@@ -115,8 +115,10 @@ def least_allocated_cpu_memory(resources: Sequence[ScoredResource], shape: Shape
 def least_allocated_of_columns(requests: Floats, rows: Rows) -> Ints:
     """Return int64[..., rows], `least_allocated_cpu_memory` for requests of float64[..., 2, 1]."""
     # All numbers are whole and exact up to the division. Where nothing is left, that counts as 0.
-    free: Floats = rows.cpu_memory_hundredfold() - 100.0 * requests
-    np.maximum(free, _nothing(free.shape) if free.size > MANY else 0.0, out=free)
+    hundredfold = 100.0 * requests
+    free: Floats = rows.cpu_memory_hundredfold() - hundredfold
+    if not rows.leave_hundredfold(hundredfold):
+        np.maximum(free, _nothing(free.shape) if free.size > MANY else 0.0, out=free)
     free /= rows.cpu_memory_divisors()
     percents = free.astype(np.int32)
     total = percents[..., 0, :]

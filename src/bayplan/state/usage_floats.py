@@ -30,7 +30,8 @@ class UsageFloats:
         non_zero: the same where containers without requests count with the defaults for scoring.
         hundredfold: 100 times what that leaves of `offered`.
     And:
-        crowded: bool[capacity], nodes with as many pods as they allow.
+        crowded: bool[capacity], nodes with as many pods as they allow; crowded_count: how many these are.
+        least_free, least_hundredfold: of CPU and of memory, no node has less free, and no row of `hundredfold` is below.
     """
 
     __slots__ = (
@@ -39,7 +40,10 @@ class UsageFloats:
         "_sum",
         "_usage_position",
         "crowded",
+        "crowded_count",
         "hundredfold",
+        "least_free",
+        "least_hundredfold",
         "non_zero",
         "offered",
         "requested",
@@ -51,6 +55,8 @@ class UsageFloats:
         nothing: Floats = np.zeros((2, 0), dtype=np.float64)
         self.offered = self.requested = self.non_zero = self.hundredfold = nothing
         self.crowded: Bools = np.zeros(0, dtype=np.bool_)
+        self.crowded_count = 0
+        self.least_free = self.least_hundredfold = (0.0, 0.0)
         # What somebody asked for last.
         self._sum: tuple[Floats, Floats] | None = None
 
@@ -72,7 +78,10 @@ class UsageFloats:
             self.requested = state.usage[REQUESTED].astype(np.float64)
             self.non_zero = state.usage[NON_ZERO].astype(np.float64)
             self.hundredfold = 100.0 * (self.offered - self.non_zero)
-            self.crowded = state.usage[POD_COUNT] >= state.nodes.allowed_pods
+            self.crowded = (state.usage[POD_COUNT] >= state.nodes.allowed_pods) & state.nodes.alive
+            self.crowded_count = int(np.count_nonzero(self.crowded))
+            self.least_free = _smallest(self.offered - self.requested, state.nodes.count)
+            self.least_hundredfold = _smallest(self.hundredfold, state.nodes.count)
         else:
             for row in rows:
                 self._take(row)
@@ -80,14 +89,19 @@ class UsageFloats:
         return self
 
     def _take(self, row: int) -> None:
-        usage, offered = self._state.usage, self.offered
-        self.requested[CPU, row] = usage.item(FIRST_RESOURCE + CPU, row)
-        self.requested[MEMORY, row] = usage.item(FIRST_RESOURCE + MEMORY, row)
-        cpu, memory = float(usage.item(NON_ZERO_CPU, row)), float(usage.item(NON_ZERO_MEMORY, row))
+        usage = self._state.usage
+        all_cpu, all_memory = self.offered.item(CPU, row), self.offered.item(MEMORY, row)
+        cpu, memory = usage.item(FIRST_RESOURCE + CPU, row), usage.item(FIRST_RESOURCE + MEMORY, row)
+        self.requested[CPU, row], self.requested[MEMORY, row] = cpu, memory
+        self.least_free = (min(self.least_free[0], all_cpu - cpu), min(self.least_free[1], all_memory - memory))
+        cpu, memory = usage.item(NON_ZERO_CPU, row), usage.item(NON_ZERO_MEMORY, row)
         self.non_zero[CPU, row], self.non_zero[MEMORY, row] = cpu, memory
-        self.hundredfold[CPU, row] = 100.0 * (offered.item(CPU, row) - cpu)
-        self.hundredfold[MEMORY, row] = 100.0 * (offered.item(MEMORY, row) - memory)
-        self.crowded[row] = usage.item(POD_COUNT, row) >= self._state.nodes.allowed_pods.item(row)
+        left, least = (100.0 * (all_cpu - cpu), 100.0 * (all_memory - memory)), self.least_hundredfold
+        self.hundredfold[CPU, row], self.hundredfold[MEMORY, row] = left
+        self.least_hundredfold = (min(least[0], left[0]), min(least[1], left[1]))
+        crowded = usage.item(POD_COUNT, row) >= self._state.nodes.allowed_pods.item(row)
+        self.crowded_count += crowded - self.crowded.item(row)
+        self.crowded[row] = crowded
 
     def requested_with(self, requests: Floats) -> Floats:
         """Return float64[2, capacity], `requested` and what a pod (float64[2, 1]) adds; the same array for who asks again."""
@@ -96,3 +110,10 @@ class UsageFloats:
         if known is None or known[0] is not requests:
             known = self._sum = (requests, self.requested + requests)
         return known[1]
+
+
+def _smallest(columns: Floats, count: int) -> tuple[float, float]:
+    """Return the smallest of the first so many numbers of both columns, 0 where there are none."""
+    if not count:
+        return 0.0, 0.0
+    return float(columns[CPU, :count].min()), float(columns[MEMORY, :count].min())

@@ -93,6 +93,24 @@ class Rows:
         """Return float64[2, rows], 100 times the divisors without the non-zero requests, exact while ``small``."""
         return self.state.usage_floats.follow().hundredfold[:, self._all]
 
+    def leave_room(self, requests: Floats) -> bool:
+        """Return whether float64[..., 2, 1] of cpu and memory are known to be free on all of these rows; False says nothing."""
+        if self.index is not None or requests.ndim != 2:
+            return False
+        cpu, memory = self.state.usage_floats.follow().least_free
+        return requests.item(0) <= cpu and requests.item(1) <= memory
+
+    def leave_hundredfold(self, requests: Floats) -> bool:
+        """Return whether float64[..., 2, 1] are known to be at most `cpu_memory_hundredfold` on all of these rows; likewise."""
+        if self.index is not None or requests.ndim != 2:
+            return False
+        cpu, memory = self.state.usage_floats.follow().least_hundredfold
+        return requests.item(0) <= cpu and requests.item(1) <= memory
+
+    def some_crowded(self) -> bool:
+        """Return whether some node in the cluster has as many pods as it allows."""
+        return self.state.usage_floats.follow().crowded_count > 0
+
     def crowded(self) -> Bools:
         """Return which nodes have as many pods as they allow."""
         return self.state.usage_floats.follow().crowded[self._all]
