@@ -224,3 +224,21 @@ def test_pods_of_a_workload_are_those_that_it_made() -> None:
         wanted = PodFilter(workload="Deployment/web", namespace=namespace)
         found = find_pods(pods, wanted, sort=("name", False), offset=0, limit=9, facets=False, deadline=Deadline(9))
         assert [pods.keys[row] for row in found.rows] == want
+
+
+def test_pods_of_a_workload_are_found() -> None:
+    table = PodTable(DEFAULT_GATES)
+    for number in range(6):
+        workload = ("Deployment a/web", "Job a/web", "")[number % 3]
+        table.put(Row("a", f"p{number}", "", 0, 0, "", 0, False).pod(str(number)), workload, 1)
+    pods = table.freeze()
+    found = find_pods(
+        pods,
+        PodFilter(workload="Job/web"),
+        sort=("name", False),
+        offset=0,
+        limit=9,
+        facets=False,
+        deadline=Deadline(60),
+    )
+    assert [pods.keys[row] for row in found.rows] == ["a/p1", "a/p4"]
