@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bayplan.apiserver.bridge.garbage_collector import GONE
+from bayplan.apiserver.rest.loading import Source, load_documents
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
 from tests.apiserver.bridge.world import API, APPS, BATCH, World, job, workload
@@ -276,6 +278,34 @@ def test_a_restart_knows_the_older_template_of_a_set_that_is_updated_in_part() -
     environments = [again.get(f"{PODS}/db-{n}").at("spec.containers.0.env") for n in range(2)]
     assert environments == [[{"name": "GREETING", "value": "hello"}], None]
     assert len(again.names("apps/controllerrevisions")) == 2
+
+
+def test_sets_of_a_recorded_cluster_keep_their_pods_and_the_names_of_their_revisions() -> None:
+    first = World(nodes=1)
+    first.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", {"replicas": 1}))
+    first.post(f"{APPS}/daemonsets", workload("DaemonSet", "agent", labels={"app": "x"}))
+    first.run()
+    kinds = {"nodes": ("v1", "Node"), "pods": ("v1", "Pod"), "apps/statefulsets": ("apps/v1", "StatefulSet")}
+    kinds |= {
+        "apps/daemonsets": ("apps/v1", "DaemonSet"),
+        "apps/controllerrevisions": ("apps/v1", "ControllerRevision"),
+    }
+    digests = [name.rpartition("-")[2] for name in first.names("apps/controllerrevisions")]
+    text = msgspec.json.encode(
+        [
+            {"apiVersion": version, "kind": kind, **document}
+            for table, (version, kind) in kinds.items()
+            for document in first.documents(table, "" if kind == "Node" else "default")
+        ]
+    ).decode()
+    for number, digest in enumerate(digests):
+        text = text.replace(digest, f"upstream{number}")
+    world = World()
+    load_documents(world.backend, [Source(document, "dump") for document in msgspec.json.decode(text)])
+    revisions, pods = world.names("apps/controllerrevisions"), world.names("pods")
+    world.run(100)
+    assert world.names("pods") == pods
+    assert world.names("apps/controllerrevisions") == revisions
 
 
 def test_a_restored_snapshot_is_worked_on_from_where_it_was() -> None:

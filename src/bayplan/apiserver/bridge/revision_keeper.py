@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
-from bayplan.apiserver.bridge.revision_documents import REVISIONS, SETS
+from bayplan.apiserver.bridge.revision_documents import REVISIONS, SETS, typed_template
 from bayplan.apiserver.bridge.templates import plain
 from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND
 from bayplan.apiserver.kinds.strategy import Document, part
@@ -69,9 +69,10 @@ class RevisionKeeper(Controller):
         item = self.store.get(SETS[kind], place)
         if item is None or item.metadata.deletion_timestamp is not None:
             return None
-        digest = template_hash(item.spec.template, 0)
-        name = revision_name(item.metadata.name, digest)
         known = self._revisions_of(item)
+        digest = template_hash(item.spec.template, 0)
+        # A revision that comes from elsewhere has another name for the same template.
+        name = self._same_template(item, known) or revision_name(item.metadata.name, digest)
         newest = max(known.values(), default=0)
         namespace = item.metadata.namespace
         if name not in known:
@@ -80,6 +81,14 @@ class RevisionKeeper(Controller):
             self._writer.change(REVISIONS, (namespace, name), {"revision": newest + 1})
         self._templates[item.metadata.uid] = item.spec.template
         self._forget_oldest(item, name)
+        return None
+
+    def _same_template(self, item: StatefulSet | DaemonSet, known: dict[str, int]) -> str | None:
+        """Return the name of the newest stored revision with the template that a set has now."""
+        for name in reversed(known):
+            stored = self._documents.get(REVISIONS, (item.metadata.namespace, name))
+            if stored is not None and typed_template(decode_item(stored), type(item)) == item.spec.template:
+                return name
         return None
 
     def _revisions_of(self, item: StatefulSet | DaemonSet) -> dict[str, int]:
