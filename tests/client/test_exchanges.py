@@ -15,14 +15,18 @@ from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse, path_of
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition, Update
 from bayplan.objects.meta import Condition, KubernetesObject, ObjectMeta, ObjectReference
 from bayplan.objects.node import Node
-from bayplan.objects.pod import Pod, PodSpec
+from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from bayplan.objects.resource import (
     AllocatedDeviceStatus,
     AllocationResult,
     DeviceAllocationResult,
+    DeviceClaim,
+    DeviceRequest,
     DeviceRequestAllocationResult,
+    ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimConsumerReference,
+    ResourceClaimSpec,
     ResourceClaimStatus,
 )
 from bayplan.objects.storage import (
@@ -382,9 +386,27 @@ def test_devices_are_waited_for(now: ResourceClaim | None, then: ResourceClaim, 
     assert (log[-1], host.pauses) == (want, pauses)
 
 
-def test_claims_of_extended_resources_are_made() -> None:
-    made = ResourceClaim(metadata=ObjectMeta(name="p-x", namespace="n"), status=DEVICES.status)
+def test_claims_of_extended_resources_are_made_and_the_pod_is_told() -> None:
+    asked = ResourceRequirements(requests={"cpu": "1", "example.com/gpu": 2})
+    wanting = replace(pod(), spec=PodSpec(containers=(Container(name="c", resources=asked),)))
+    exact = ExactDeviceRequest(device_class_name="gpu", allocation_mode="ExactCount", count=2)
+    requests = (DeviceRequest(name="container-0-request-1", exactly=exact),)
+    made = ResourceClaim(
+        metadata=ObjectMeta(
+            name="p-x", namespace="n", annotations={"resource.kubernetes.io/extended-resource-claim": "true"}
+        ),
+        spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)),
+        status=DEVICES.status,
+    )
     collection = path_of(ResourceClaim, "n")
     host = Host({f"POST {collection}": [ApiResponse(201, b'{"metadata": {"name": "p-x", "uid": "u"}}')]})
-    log = host.carry_out(Update(pod(), "n1", made), Bind(pod(), "n1"))
-    assert log == [f"POST {collection}", f"PUT {collection}/p-x/status", f"POST {POD_PATH}/p/binding"]
+    log = host.carry_out(Update(wanting, "n1", made), Bind(wanting, "n1"))
+    assert log == [
+        f"POST {collection}",
+        f"PUT {collection}/p-x/status",
+        f"PATCH {POD_PATH}/p/status",
+        f"POST {POD_PATH}/p/binding",
+    ]
+    mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-1"}
+    told = {"requestMappings": [mapping], "resourceClaimName": "p-x"}
+    assert host.bodies[f"PATCH {POD_PATH}/p/status"] == {"status": {"extendedResourceClaimStatus": told}}

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from bayplan.client.requests import ApiResponse, create_request, get_request, update_request
+from bayplan.client.requests import ApiResponse, create_request, get_request, pod_status_request, update_request
 from bayplan.client.volume_writes import Document, Objects, Steps, member
 from bayplan.objects.kinds import encode
+from bayplan.objects.pod import Pod, PodExtendedResourceClaimStatus
 from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.selectors import quote
 from bayplan.plugins.dynamic_resources.binding_conditions import (
@@ -19,6 +20,7 @@ from bayplan.plugins.dynamic_resources.binding_conditions import (
     binding_failed,
     failed_condition,
 )
+from bayplan.plugins.dynamic_resources.extended_resources import ANNOTATION, mappings_of
 
 CONFLICT = 409
 MOST_TRIES = 5
@@ -94,6 +96,20 @@ def give_up_claim(claim: ResourceClaim) -> Steps:
         member(document, "status").pop(name, None)
     response = yield update_request(claim, document, subresource="status")
     return "" if response.ok else response.message
+
+
+def tell_pod(pod: Pod, claim: ResourceClaim) -> Steps:
+    """Write into a pod's status which claim has the devices behind its extended resources; nothing for any other claim."""
+    if claim.metadata.annotations.get(ANNOTATION) != "true":
+        return ""
+    told = PodExtendedResourceClaimStatus(
+        request_mappings=mappings_of(pod, claim), resource_claim_name=claim.metadata.name
+    )
+    if told == pod.status.extended_resource_claim_status:
+        return ""
+    patch = {"status": {"extendedResourceClaimStatus": msgspec.to_builtins(told)}}
+    response = yield pod_status_request(pod, patch)
+    return "" if response.ok else f"update pod {pod.key} ExtendedResourceClaimStatus: {response.message}"
 
 
 def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: Callable[[], int]) -> Steps:

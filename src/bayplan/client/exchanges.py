@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from bayplan.client.claim_writes import give_up_claim, wait_for_devices, write_claim
+from bayplan.client.claim_writes import give_up_claim, tell_pod, wait_for_devices, write_claim
 from bayplan.client.event_recorder import EventRecording, PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
 from bayplan.client.requests import (
@@ -200,7 +200,7 @@ def _bind_claims(
     bind: Bind, claims: Sequence[ResourceClaim], host: ExchangeHost
 ) -> Generator[ApiRequest | float, ApiResponse, str]:
     for claim in claims:
-        problem = yield from write_claim(claim)
+        problem = (yield from write_claim(claim)) or (yield from tell_pod(bind.pod, claim))
         if problem:
             return problem
     if not any(map(is_awaited, claims)):

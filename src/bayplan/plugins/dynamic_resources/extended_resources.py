@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 
@@ -13,6 +15,7 @@ from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.requests import RequestOptions, pod_requests
 from bayplan.objects.resource import (
     DeviceClaim,
+    DeviceClass,
     DeviceRequest,
     ExactDeviceRequest,
     ResourceClaim,
@@ -20,12 +23,21 @@ from bayplan.objects.resource import (
 )
 from bayplan.objects.resource_names import is_dra_extended
 from bayplan.plugins.dynamic_resources.device_requests import EXACT_COUNT
-from bayplan.state.device_classes import DeviceClassResolver
 
 IN_MEMORY_NAME = "<extended-resources>"
 """The name of the special claim until the API gives it one; no real claim can be called so."""
 
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+
+_REQUEST_NAME = re.compile(r"container-(\d+)-request-(\d+)")
+
+
+class DeviceClasses(Protocol):
+    """The device classes behind extended resources."""
+
+    def get(self, resource: str, /) -> DeviceClass | None:
+        """Return the class that stands for a resource, or None."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -82,7 +94,7 @@ def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> 
     return msgspec.structs.replace(claim, spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)))
 
 
-def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClassResolver) -> NodeRequests:
+def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClasses) -> NodeRequests:
     """Return the requests for the resources that a node can't serve otherwise.
 
     Containers that run at the same time each get devices of their own. Init containers run before: they use those, and all
@@ -107,6 +119,18 @@ def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClassResolv
         requests += [request for request in (most, *own) if request is not None]
     requests.sort(key=lambda request: request.name)
     return NodeRequests(tuple(requests), tuple(mappings))
+
+
+def mappings_of(pod: Pod, claim: ResourceClaim) -> tuple[ContainerExtendedResourceRequest, ...]:
+    """Return which request of a pod's special claim stands for what of which container; its requests' names say for what."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    classes: dict[str, DeviceClass] = {}
+    for request in claim.spec.devices.requests:
+        found = _REQUEST_NAME.fullmatch(request.name)
+        if found is not None and request.exactly is not None:
+            resource = sorted(containers[int(found[1])].resources.requests)[int(found[2])]
+            classes[resource] = DeviceClass(metadata=ObjectMeta(name=request.exactly.device_class_name))
+    return node_requests(pod, classes, classes).mappings
 
 
 def _brief_request(
