@@ -178,6 +178,40 @@ def test_volumes_are_chosen_written_and_waited_for(tmp_path: Path) -> None:
         wait_until(lambda: placed(server)["p"] == "b")
 
 
+def test_devices_behind_an_extended_resource_are_claimed(tmp_path: Path) -> None:
+    api = "resource.k8s.io/v1"
+    selector = {"cel": {"expression": "device.driver == 'gpu.example.com'"}}
+    device_class = {
+        "apiVersion": api, "kind": "DeviceClass", "metadata": {"name": "gpu"},
+        "spec": {"selectors": [selector], "extendedResourceName": "example.com/gpu"},
+    }  # fmt: skip
+    resource_slice = {
+        "apiVersion": api, "kind": "ResourceSlice", "metadata": {"name": "slice"},
+        "spec": {
+            "driver": "gpu.example.com", "nodeName": "b", "devices": [{"name": "gpu-0"}],
+            "pool": {"name": "b", "generation": 1, "resourceSliceCount": 1},
+        },
+    }  # fmt: skip
+    with (
+        cluster(tmp_path, node("a"), node("b"), device_class, resource_slice) as (server, kubeconfig),
+        bayplan_schedule(kubeconfig, tmp_path / "log", *ALONE) as process,
+    ):
+        process.wait_for("scheduling")
+        wanting = pod("p")
+        amounts = {"cpu": "1", "example.com/gpu": "1"}
+        wanting["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+        call(server, "POST", PODS, wanting)
+        wait_until(lambda: placed(server)["p"] == "b")
+        told = pods(server)["p"]["status"]["extendedResourceClaimStatus"]
+        mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-1"}
+        assert told["requestMappings"] == [mapping]
+        path = f"/apis/{api}/namespaces/default/resourceclaims/{told['resourceClaimName']}"
+        claim = call(server, "GET", path)
+        assert [each["device"] for each in claim["status"]["allocation"]["devices"]["results"]] == ["gpu-0"]
+        assert [each["name"] for each in claim["status"]["reservedFor"]] == ["p"]
+        assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+
+
 def test_another_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
     config = configuration(tmp_path, leaderElect=True, **QUICK_LEASE)
     options = ("--config", str(config), "--kube-api-qps", "-1")
