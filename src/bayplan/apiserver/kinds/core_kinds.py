@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayplan.apiserver.kinds.affinity_validation import check_node_selector
 from bayplan.apiserver.kinds.go_diff import pod_difference
+from bayplan.apiserver.kinds.limit_ranges import check_claim_limits
 from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, copy_part, part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.rest.object_meta import shown
@@ -243,6 +244,8 @@ class ClaimStrategy(Strategy):
             causes.append(required("spec.resources[storage]"))
         elif Quantity.parse(str(amount)).sign() <= 0:
             causes.append(invalid_value("spec.resources[storage]", quote(str(amount)), "must be greater than zero"))
+        if not causes:
+            check_claim_limits(context, document)
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:

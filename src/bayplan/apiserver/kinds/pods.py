@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.go_diff import CHANGED_POD, pod_difference
+from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations
 from bayplan.apiserver.kinds.pod_spec_validation import check_pod_spec, check_tolerations
 from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
@@ -35,7 +36,8 @@ class PodStrategy(Strategy):
     status_reset = {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}  # noqa: RUF012
 
     def admit(self, context: Context, document: Document) -> None:
-        """Fill in priority, default tolerations, and what a runtime class says."""
+        """Fill in what limit ranges say, priority, default tolerations, and what a runtime class says."""
+        admit_limits(context, document)
         admit_priority(context, document)
         admit_tolerations(document)
         admit_runtime(context, document)
@@ -89,6 +91,7 @@ class PodStrategy(Strategy):
         """Check the spec."""
         spec = part(document, "spec")
         if isinstance(spec, RememberedSpec) and spec.facts.valid:
+            check_pod_limits(context, document)
             return []
         causes = check_pod_spec(spec, "spec")
         if spec.get("nodeName") and parts(spec, "schedulingGates"):
@@ -96,6 +99,8 @@ class PodStrategy(Strategy):
             causes.append(forbidden_value("spec.nodeName", text))
         if isinstance(spec, RememberedSpec):
             spec.facts.valid = not causes
+        if not causes:
+            check_pod_limits(context, document)
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
