@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from tests.apiserver.serving import Document, wait_until
+from tests.cluster_programs.programs import program
 from tests.cluster_programs.real_cluster import RealCluster, real_cluster
 from tests.cluster_programs.test_kube_scheduler import condition, node, pod
 from tests.live.schedule_process import bayplan_schedule
@@ -20,6 +24,15 @@ from tests.live.schedule_process import bayplan_schedule
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+DEPLOY = Path(__file__).resolve().parents[2] / "examples" / "deploy"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+COLLECTIONS = {
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/bayplan/serviceaccounts",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "Role": f"{RBAC}/namespaces/bayplan/roles",
+    "RoleBinding": f"{RBAC}/namespaces/bayplan/rolebindings",
+}
 NODES, COUNT, PREEMPTORS = 100, 1000, 20
 ALONE = ("--no-leader-elect", "--kube-api-qps", "1000", "--kube-api-burst", "1000")
 PATIENCE = 180.0
@@ -135,6 +148,76 @@ def test_another_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
         assert max(load.values()) <= 110
         assert second.end() == 0
         assert real.ask("GET", LEASE)["spec"]["holderIdentity"] == ""
+
+
+def test_it_goes_on_when_the_server_comes_back(tmp_path: Path) -> None:
+    with (
+        cluster(tmp_path, nodes=10) as real,
+        bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE) as process,
+    ):
+        process.wait_for("scheduling")
+        create(real, [pod(f"before-{number}") for number in range(100)])
+        wait_until(lambda: all(placed(real).values()), PATIENCE)
+        # Of these some are bound, some are asked for, some are only known when the server goes away.
+        with ThreadPoolExecutor(1) as background:
+            creating = background.submit(create, real, [pod(f"cut-{number}") for number in range(300)])
+            wait_until(lambda: len(placed(real)) > 150, PATIENCE)
+            real.kill("kube-apiserver", "etcd")
+            with pytest.raises((OSError, AssertionError)):
+                creating.result()
+        real.start()
+        create(real, [pod(f"after-{number}") for number in range(100)])
+        wait_until(lambda: all(placed(real).values()), PATIENCE)
+        assert max(Counter(placed(real).values()).values()) <= 110
+        assert process.end() == 0
+
+
+class GuardedCluster(RealCluster):
+    """A control plane that lets nobody do what no role allows."""
+
+    def run(self, name: str, *options: str) -> None:
+        super().run(name, *("RBAC" if each == "AlwaysAllow" else each for each in options))
+
+
+def test_the_roles_of_the_example_are_enough(tmp_path: Path) -> None:
+    for name in ("etcd", "kube-apiserver"):
+        program(name)
+    real = GuardedCluster(tmp_path / "cluster")
+    try:
+        real.start()
+        config = tmp_path / "config.yaml"
+        for file in sorted(DEPLOY.glob("*.yaml")):
+            for document in yaml.safe_load_all(file.read_text()):
+                if document["kind"] == "ConfigMap":
+                    config.write_text(document["data"]["config.yaml"])
+                elif document["kind"] != "Deployment":
+                    real.ask("POST", COLLECTIONS[document["kind"]], document)
+        account = "/api/v1/namespaces/bayplan/serviceaccounts/bayplan-scheduler"
+        token = real.ask("POST", f"{account}/token", {"spec": {"expirationSeconds": 3600}})["status"]["token"]
+        guarded = json.loads(real.kubeconfig.read_text())
+        guarded["users"][0]["user"] = {"token": token}
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(json.dumps(guarded))
+        real.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+        real.ask("POST", "/api/v1/nodes", node("node-0", "2"))
+        real.ask("PATCH", "/api/v1/nodes/node-0", {"spec": {"taints": None}}, "application/merge-patch+json")
+        with bayplan_schedule(kubeconfig, tmp_path / "log", "--config", str(config)) as process:
+            process.wait_for("scheduling")
+            own: dict[str, Any] = {"schedulerName": "bayplan", "terminationGracePeriodSeconds": 0}
+            create(real, [pod("low", "2", **own)])
+            wait_until(lambda: all(placed(real).values()), PATIENCE)
+            create(real, [pod("high", "2", priorityClassName="high", **own)])
+            wait_until(lambda: placed(real) == {"high": "node-0"}, PATIENCE)
+            for reason in ("Preempted", "FailedScheduling"):
+                wait_until(lambda reason=reason: bool(events(real, reason)), PATIENCE)  # type: ignore[misc]
+            wait_until(lambda: len(events(real, "Scheduled")) == 2, PATIENCE)
+            assert process.end() == 0
+            # What is forbidden would stand in the log.
+            assert not any("forbidden" in line for line in process.lines), process.lines
+            lease = "/apis/coordination.k8s.io/v1/namespaces/bayplan/leases/bayplan-scheduler"
+            assert real.ask("GET", lease)["spec"]["holderIdentity"] == ""
+    finally:
+        real.kill()
 
 
 @pytest.mark.parametrize("count", [COUNT])
