@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 from bayplan.apiserver.http.server import ServerOptions
-from bayplan.app.api_service import make_api_server
+from bayplan.app.api_service import make_api_server, make_service
+from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.app.simulator_server import SimulatorOptions
 from bayplan.base.errors import InputError
 from bayplan.examples import example_path
 
@@ -27,3 +33,35 @@ def test_a_broken_file_is_told_and_the_address_is_free_again(tmp_path: Path) -> 
     path.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 3}\n")
     with pytest.raises(InputError, match=r"pods\.yaml.*cannot unmarshal number into Go struct field PodSpec"):
         make_api_server(ServerOptions(port=0), [str(path)])
+
+
+def test_a_service_listens_schedules_and_ends() -> None:
+    options = SimulatorOptions(scheduler=SchedulerOptions(seed=3))
+    service = make_service(ServerOptions(port=0), options, [str(example_path("three-zones"))])
+    ready = threading.Event()
+    thread = threading.Thread(target=service.run, args=(ready.set,))
+    thread.start()
+    try:
+        assert ready.wait(30)
+        end = time.monotonic() + 30
+        while service.simulator.engine.status().scheduled < 50:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        with urllib.request.urlopen(f"{service.server.url}/bayplan/v1/decisions?limit=200") as answer:
+            assert answer.status == 200
+            assert b'"scheduled"' in answer.read()
+    finally:
+        service.server.stop()
+        thread.join(30)
+    assert not thread.is_alive()
+    assert not [each for each in threading.enumerate() if each.name == "bayplan-engine"]
+
+
+def test_settings_that_can_not_be_used_leave_the_address_free(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    options = SimulatorOptions(scheduler=SchedulerOptions(config=tmp_path / "nowhere.yaml"))
+    with pytest.raises(InputError, match=r"nowhere\.yaml"):
+        make_service(ServerOptions(port=port), options, [])
+    with socket.create_server(("127.0.0.1", port)):
+        pass

@@ -1,10 +1,11 @@
-"""What made a pod ready to be tried stands in the record of the attempt."""
+"""What made a pod ready to be tried stands in the record of the attempt, and what holds one back can be asked for."""
 
 from __future__ import annotations
 
-from bayplan.live.noting_queue import NotingQueue, Origin
-from bayplan.testing import make_node
-from tests.live.hosts import Cluster, small_cluster, small_pod
+from bayplan.engine.scheduler import Scheduler
+from bayplan.live.noting_queue import GateSaid, NotingQueue, Origin
+from bayplan.testing import make_node, make_pod
+from tests.live.hosts import Cluster, make_troublemaker, small_cluster, small_pod
 
 
 def origins(cluster: Cluster, name: str) -> list[Origin | None]:
@@ -49,6 +50,35 @@ def test_a_pod_that_waits_for_its_backoff_is_taken_early_where_nothing_else_is_r
     assert origins(cluster, "big")[-1] == Origin("NodeAdd", "backoff")
 
 
+def gate_of(cluster: Cluster, name: str) -> GateSaid | None:
+    def look(scheduler: Scheduler) -> GateSaid | None:
+        assert isinstance(scheduler.queue, NotingQueue)
+        return scheduler.queue.gate_of(f"default/{name}")
+
+    return cluster.host.ask(look)
+
+
+def test_a_gate_is_told_with_its_words_while_it_holds() -> None:
+    cluster = small_cluster()
+    cluster.add(make_pod("p").gate("quota").gate("budget").req(cpu="1").obj())
+    cluster.run()
+    assert gate_of(cluster, "p") == GateSaid("SchedulingGates", "waiting for scheduling gates: [quota budget]")
+    cluster.add(make_pod("p").req(cpu="1").obj())
+    cluster.run()
+    assert gate_of(cluster, "p") is None
+    assert cluster.nodes_of()["p"]
+
+
+def test_a_gate_that_failed_is_told_too() -> None:
+    cluster = small_cluster(make_troublemaker("pre_enqueue", "raise"))
+    cluster.add(small_pod("bad"))
+    cluster.run()
+    said = gate_of(cluster, "bad")
+    assert said is not None
+    assert said.plugin == "Trouble"
+    assert said.message.startswith("KeyError: 'zone'")
+
+
 def test_pods_that_are_bound_or_gone_are_forgotten() -> None:
     cluster = small_cluster()
     cluster.add(small_pod("p"), small_pod("big", cpu="50"))
@@ -56,9 +86,9 @@ def test_pods_that_are_bound_or_gone_are_forgotten() -> None:
     cluster.delete(small_pod("big", cpu="50"))
     cluster.run()
 
-    def left(scheduler: object) -> tuple[int, int]:
-        queue = scheduler.queue  # type: ignore[attr-defined]
+    def left(scheduler: Scheduler) -> tuple[int, int, int]:
+        queue = scheduler.queue
         assert isinstance(queue, NotingQueue)
-        return len(queue._labels), len(queue._origins)
+        return len(queue._labels), len(queue._origins), len(queue._gates)
 
-    assert cluster.host.ask(left) == (0, 0)
+    assert cluster.host.ask(left) == (0, 0, 0)

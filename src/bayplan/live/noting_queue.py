@@ -1,8 +1,9 @@
-"""A scheduling queue that remembers of each pod what made it ready to be tried, for the record of the attempt."""
+"""A scheduling queue that remembers of each pod what made it ready to be tried, and what the gate says that holds it back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from bayplan.engine.nominator import PodLister
@@ -10,6 +11,7 @@ from bayplan.engine.queue import PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, QueueOptions
 from bayplan.engine.queued_pod import KeyFunction, QueuedPod, key_of, priority_sort
 from bayplan.framework.events import BACKOFF_COMPLETE, POP_FROM_BACKOFF_QUEUE, HintTable
+from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
 
 _TIMERS = (BACKOFF_COMPLETE, POP_FROM_BACKOFF_QUEUE)
@@ -27,6 +29,13 @@ class Origin(NamedTuple):
     tier: str
 
 
+class GateSaid(NamedTuple):
+    """What keeps a pod out of the active queue: the PreEnqueue plugin, and its words."""
+
+    plugin: str
+    message: str
+
+
 class NotingQueue(SchedulingQueue):
     """A `SchedulingQueue`; arguments as there."""
 
@@ -39,13 +48,28 @@ class NotingQueue(SchedulingQueue):
         sort_key: KeyFunction = priority_sort,
         options: QueueOptions = DEFAULT_OPTIONS,
     ) -> None:
-        super().__init__(hints, pre_enqueue, pod_lister, sort_key=sort_key, options=options)
+        noted = {
+            profile: [(name, partial(self._note_gate, name, ask)) for name, ask in plugins]
+            for profile, plugins in pre_enqueue.items()
+        }
+        super().__init__(hints, noted, pod_lister, sort_key=sort_key, options=options)
+        self._gates: dict[str, GateSaid] = {}
         self._labels: dict[str, str] = {}
         self._origins: dict[str, Origin] = {}
 
     def origin_of(self, key: str) -> Origin | None:
         """Return where the latest attempt of a pod came from, while the pod is there and has no node."""
         return self._origins.get(key)
+
+    def gate_of(self, key: str) -> GateSaid | None:
+        """Return what holds a pod back; None where nothing does."""
+        return self._gates.get(key)
+
+    def _note_gate(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status | None:
+        status = pre_enqueue(pod)
+        if status is not None and not status.ok:
+            self._gates[key_of(pod)] = GateSaid(plugin, status.message)
+        return status
 
     def pop(self) -> QueuedPod | None:
         """Return the next pod, which is in flight from now on; see `SchedulingQueue.pop`."""
@@ -62,6 +86,12 @@ class NotingQueue(SchedulingQueue):
         key = key_of(pod)
         self._labels.pop(key, None)
         self._origins.pop(key, None)
+        self._gates.pop(key, None)
+
+    def _gate(self, queued: QueuedPod) -> None:
+        super()._gate(queued)
+        if self._gates and not queued.gating_plugin:
+            self._gates.pop(queued.key, None)
 
     def _to_active(self, queued: QueuedPod, now_ns: int, label: str, *, from_backoff: bool = False) -> bool:
         if label not in _TIMERS:
