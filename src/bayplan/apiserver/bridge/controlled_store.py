@@ -26,11 +26,14 @@ from bayplan.base.random_streams import RandomStream
 from bayplan.cluster.store import object_key
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.storage import PersistentVolume
+from bayplan.objects.workloads import Deployment
 
 T = TypeVar("T", bound=KubernetesObject)
 
 # What controllers change of metadata; the rest is the server's.
 _METADATA = ("labels", "annotations", "owner_references", "finalizers")
+# Upstream notes the revision of a Deployment through its status, which is no new generation.
+_METADATA_WITH_STATUS = (Deployment,)
 # New objects of these kinds come with a status that is to be kept.
 _BORN_WITH_STATUS = (PersistentVolume,)
 
@@ -98,7 +101,8 @@ class ControlledStore(TypedStore):
         document = self._document(table, place)
         changes = _changes(document, old, new, with_status=not has_status)
         if changes:
-            self._writer.change(table, place, changes, old=document)
+            through = "status" if kind in _METADATA_WITH_STATUS and tuple(changes) == ("metadata",) else ""
+            self._writer.change(table, place, changes, through, old=document)
             document = self._document(table, place)
         if has_status and getattr(new, "status") != getattr(old, "status"):  # noqa: B009  # Not every kind has one.
             self._write_status(table, place, document, old, new)
