@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -229,11 +230,10 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         frame.ties if frame.ties is not None else np.flatnonzero(total == total.max(initial=0)).tolist()
     )
     statuses = _statuses(keyframe, codes, overrides)
-    kept = [row for row, name in enumerate(keyframe.names) if name is not None]
-    place = {row: number for number, row in enumerate(kept)}
+    names, kept, place = _rows_with_nodes(keyframe.names)
     decision = Decision(
         record=record,
-        names=tuple(keyframe.names[row] or "" for row in kept),
+        names=names,
         filters=keyframe.filter_names,
         scorers=tuple(name for name, _ in scorers),
         weights=weights,
@@ -258,6 +258,18 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         return decision
     floor = keyframe.floor if frame.scored else 0
     return with_extenders(decision, [said.moved(place) for said in frame.extenders], floor)
+
+
+@lru_cache(maxsize=16)
+def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], Index | slice, Mapping[int, int]]:
+    """Return the names without gaps, the rows that have one, and the place of each of these rows among them.
+
+    The answers are kept, because the same nodes are those of many decisions.
+    """
+    kept = [row for row, name in enumerate(names) if name is not None]
+    place = {row: number for number, row in enumerate(kept)}
+    rows = slice(None) if len(kept) == len(names) else np.array(kept, dtype=np.intp)
+    return tuple(names[row] or "" for row in kept), rows, place
 
 
 def with_extenders(decision: Decision, extenders: Sequence[ExtenderSaid], floor: int) -> Decision:
