@@ -58,6 +58,42 @@ def test_the_official_client_lists_watches_and_keeps_an_informer() -> None:
         informer.stop()
 
 
+def test_the_official_client_creates_reads_changes_and_deletes() -> None:
+    with serving() as server:
+        api = core(server)
+        made = api.create_namespaced_config_map("default", {"metadata": {"name": "m"}, "data": {"a": "1"}})
+        assert made.metadata.uid
+        made.data["a"] = "2"
+        assert api.replace_namespaced_config_map("m", "default", made).data == {"a": "2"}
+        with pytest.raises(kube.ApiException, match="the object has been modified") as refused:
+            api.replace_namespaced_config_map("m", "default", made)
+        assert refused.value.status == 409
+        assert api.patch_namespaced_config_map("m", "default", {"data": {"b": "3"}}).data == {"a": "2", "b": "3"}
+        assert api.read_namespaced_config_map("m", "default").data == {"a": "2", "b": "3"}
+        apps: Any = kube.AppsV1Api(api.api_client)
+        template = {"metadata": {"labels": {"x": "y"}}, "spec": pod("x")["spec"]}
+        spec = {"replicas": 1, "selector": {"matchLabels": {"x": "y"}}, "template": template}
+        apps.create_namespaced_deployment("default", {"metadata": {"name": "d"}, "spec": spec})
+        scaled = apps.patch_namespaced_deployment_scale("d", "default", {"spec": {"replicas": 4}})
+        assert (scaled.spec.replicas, apps.read_namespaced_deployment("d", "default").spec.replicas) == (4, 4)
+        api.create_node({"metadata": {"name": "n"}})
+        api.create_namespaced_pod("default", pod("p"))
+        target = kube.V1ObjectReference(kind="Node", name="n")
+        binding = kube.V1Binding(metadata=kube.V1ObjectMeta(name="p"), target=target)
+        api.create_namespaced_pod_binding("p", "default", binding, _preload_content=False)
+        assert api.read_namespaced_pod("p", "default").spec.node_name == "n"
+        assert (
+            api.list_namespaced_config_map("default", limit=1, field_selector="metadata.name=m").items[0].data["b"]
+            == "3"
+        )
+        api.delete_namespaced_config_map("m", "default")
+        api.delete_collection_namespaced_pod("default", grace_period_seconds=0)
+        assert api.list_namespaced_pod("default").items == []
+        with pytest.raises(kube.ApiException) as gone:
+            api.read_namespaced_config_map("m", "default")
+        assert gone.value.status == 404
+
+
 def test_a_watch_ends_cleanly_when_the_server_stops() -> None:
     with serving() as server:
         url = f"{server.url}/api/v1/pods?watch=1&timeoutSeconds=600"
