@@ -231,7 +231,9 @@ def test_margins_in_the_table_are_those_of_the_totals() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(*(pod(f"p{number}", cpu="700m") for number in range(5)))
         await lab.settle()
-        items = {item["name"]: item for item in (await lab.get("/pods"))["items"]}
+        for _ in range(5):
+            # Each time some more margins are worked out, as long as there is time, and kept.
+            items = {item["name"]: item for item in (await lab.get("/pods"))["items"]}
         for name, item in items.items():
             decision = await _latest(lab, f"default/{name}")
             totals = np.unique(decision.total[decision.total >= 0])
