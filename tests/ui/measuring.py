@@ -151,7 +151,7 @@ def main(url: str) -> None:
     """Measure a running server and print the figures."""
     import httpx
 
-    pod = httpx.get(f"{url}/bayplan/v1/pods?limit=1&status=placed").json()["items"][0]
+    pod = httpx.get(f"{url}/bayplan/v1/pods?limit=1&status=placed&sort=-name").json()["items"][0]
     key = f"{pod['namespace']}/{pod['name']}"
     with chromium() as browser:
         print(json.dumps(measure(browser, url, key, pod["name"][-5:]), indent=1))
