@@ -324,6 +324,20 @@ def test_min_ready_seconds_slow_an_update_down() -> None:
     assert images(world) == ["app:2", "app:2"]
 
 
+def test_a_surge_waits_for_min_ready_seconds_and_no_longer() -> None:
+    world = World(nodes=2)
+    spec = {"minReadySeconds": 10, "updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
+    applied(world, **spec)
+    world.run_until(10)
+    applied(world, image="app:2", **spec)
+    world.run_until(19)
+    assert images(world) == ["app:1", "app:1", "app:2"]
+    world.run_until(29)
+    assert images(world) == ["app:1", "app:2", "app:2"]
+    world.run_until(30)
+    assert images(world) == ["app:2", "app:2"]
+
+
 def test_going_back_takes_the_old_hash_again() -> None:
     world = World(nodes=1)
     hashes = []

@@ -244,12 +244,16 @@ class DaemonSetController(Controller):
         memory.tally(
             name, NodeTally(desired=1, current=1, ready=int(ready), available=int(available), updated=int(updated))
         )
-        if ready and not available:
-            memory.waiting[name] = None
-            since = condition_time(pod, "Ready", "True")
-            return None if since is None else parse_time_ns(since) + item.spec.min_ready_seconds * SECOND_NS
-        memory.waiting.pop(name, None)
-        return None
+        # Beside the pod that counts there may be the one of a surge, which takes its place when it is available.
+        waiting = [
+            each for each in pods if is_ready(each) and not is_available(each, item.spec.min_ready_seconds, now_ns)
+        ]
+        if not waiting:
+            memory.waiting.pop(name, None)
+            return None
+        memory.waiting[name] = None
+        times = [since for each in waiting if (since := condition_time(each, "Ready", "True")) is not None]
+        return min(map(parse_time_ns, times)) + item.spec.min_ready_seconds * SECOND_NS if times else None
 
     def _write_status(self, item: DaemonSet, memory: DaemonMemory) -> None:
         totals = memory.totals
