@@ -29,6 +29,9 @@ SUCCESS = "success"
 TOTAL_SIZE_LIMIT = 256 * 1024
 """How many bytes all annotations of an object may have together, keys and values (Kubernetes: TotalAnnotationSizeLimitB)."""
 
+CLOSE_ENOUGH = 64
+"""Of so many nodes one may be left out that would fit: finding the very last ones takes longest."""
+
 PluginTexts = dict[str, str]
 NodeTexts = dict[str, PluginTexts]
 NodeScores = dict[str, dict[str, int]]
@@ -260,14 +263,7 @@ def write(
     if (found := _with_history(newest, earlier, free)) is not None:
         return found
     nodes = list(by_interest())
-    fewest, most = 0, len(nodes)
-    while fewest < most:
-        middle = (fewest + most + 1) // 2
-        if _fits(encode(results.restricted(nodes[:middle])), free):
-            fewest = middle
-        else:
-            most = middle - 1
-    newest = encode(results.restricted(nodes[:fewest]))
+    fewest, newest = _most_that_fit(results, nodes, newest, free)
     found = _with_history(newest, (), free)
     if found is not None:
         return Written(found.annotations, len(nodes) - fewest, len(earlier))
@@ -295,5 +291,29 @@ def _with_history(newest: dict[str, str], earlier: Sequence[dict[str, str]], fre
     return Written({**newest, HISTORY: history}, 0, len(entries) - kept)
 
 
-def _fits(newest: dict[str, str], free: int) -> bool:
-    return _with_history(newest, (), free) is not None
+def _most_that_fit(
+    results: SchedulingResults, nodes: Sequence[str], whole: dict[str, str], free: int
+) -> tuple[int, dict[str, str]]:
+    """Return about how many of the first nodes can have rows, and the annotations with these: as many as fit, or some less.
+
+    Sizes grow nearly evenly with the rows, so a few guesses come close; each costs as much as writing the annotations.
+    """
+    few, most = 0, len(nodes)
+    kept, size = encode(results.restricted(())), _size_with_history(whole)
+    kept_size = _size_with_history(kept)
+    while most - few > max(1, len(nodes) // CLOSE_ENOUGH) and kept_size <= free:
+        guess = few + (most - few) * (free - kept_size) // max(size - kept_size, 1)
+        # A little less than even growth says: then this one mostly fits, and the next guess starts from there.
+        guess = min(max(guess - guess // 100, few + 1), most - 1)
+        found = encode(results.restricted(nodes[:guess]))
+        found_size = _size_with_history(found)
+        if found_size <= free:
+            few, kept, kept_size = guess, found, found_size
+        else:
+            most, size = guess, found_size
+    return few, kept
+
+
+def _size_with_history(newest: dict[str, str]) -> int:
+    """Return the bytes of the annotations of one attempt and a history that holds it alone."""
+    return size_of(newest) + len(HISTORY) + len("[]") + len(go_json(newest).encode())
