@@ -119,6 +119,7 @@ def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> 
         if loaded.counts:
             print(f"loaded {summary_of(loaded)}")
         print(f"serving the Kubernetes API at {server.url}")
+        print(f"the page: {server.url}/ui/")
         print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
         if report:
             from bayplan.app.first_report import begin_report
