@@ -37,6 +37,11 @@ DEPLOYMENT = shape_of("io.k8s.api.apps.v1.Deployment")
             id="null and unknown fields go",
         ),
         pytest.param(
+            {"metadata": {"labels": {"a": None}}, "spec": {"containers": [], "overhead": {"cpu": None}}},
+            {"metadata": {"labels": {"a": ""}}, "spec": {"containers": [], "overhead": {"cpu": "0"}}, "status": {}},
+            id="null in a map is the zero value",
+        ),
+        pytest.param(
             {"status": {"conditions": [{"type": "Ready", "lastTransitionTime": "2026-01-01T02:00:00+02:00"}]}},
             {
                 "metadata": {},

@@ -204,15 +204,19 @@ def _show(shape: Shape, facts: GoField, inner: Shape | None) -> None:
     elif inner is not None:
         shape.shown[facts.name] = inner.zero
     else:
-        zero = _ZEROS.get(facts.type, _ZERO_LEAVES.get(facts.type))
-        shape.shown[facts.name] = lambda: zero
+        shape.shown[facts.name] = lambda: _zero_of(facts.type)
+
+
+def _zero_of(type_name: str) -> object:
+    """Return Go's zero value of a type that is no struct."""
+    return _ZEROS.get(type_name, _ZERO_LEAVES.get(type_name))
 
 
 def _reader(facts: GoField, inner: Shape | None) -> Callable[[object], object]:
     core = inner.read if inner is not None else _LEAVES.get(facts.type) or _scalar_reader(facts)
     wrapped = [each for each in facts.containers if each != "pointer"]
     go_types = [_element_type(facts.go_type, depth) for depth in range(len(wrapped))]
-    zero: Callable[[], object] = inner.zero if inner is not None else lambda: _ZEROS.get(facts.type)
+    zero: Callable[[], object] = inner.zero if inner is not None else lambda: _zero_of(facts.type)
     for container, go_type in zip(reversed(wrapped), reversed(go_types), strict=True):
         core = _list_reader(core, go_type, zero) if container == "list" else _map_reader(core, go_type, zero)
     return core
