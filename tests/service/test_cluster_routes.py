@@ -292,8 +292,9 @@ def test_an_empty_cluster_has_answers_too() -> None:
 def test_an_engine_that_is_busy_holds_nobody_up(tmp_path: Path) -> None:
     file = tmp_path / "sleepy.py"
     file.write_text(
-        "import time\n\nfrom bayplan import PerNodePlugin\n\n\nclass Sleepy(PerNodePlugin):\n"
-        "    def filter_node(self, pod, node):\n        time.sleep(6 if pod.metadata.name == 'slow' else 0)\n"
+        "import time\n\nfrom bayplan import PerNodePlugin\n\nSLEPT = []\n\n\nclass Sleepy(PerNodePlugin):\n"
+        "    def filter_node(self, pod, node):\n        if pod.metadata.name == 'slow' and not SLEPT:\n"
+        "            SLEPT.append(1)\n            time.sleep(6)\n"
     )
 
     async def test(lab: Lab) -> None:
