@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,8 +16,8 @@ import pytest
 from bayplan.service.application import Service
 from bayplan.service.peer_api import WATCHED, is_operation
 from tests.service.lab import Lab, node, pod, run
-from tests.shared import shared_path
 
+RECORDED = Path(__file__).resolve().parents[2] / "conformance" / "annotations" / "backend-api.jsonl.gz"
 CONFIGURATION = {
     "kind": "KubeSchedulerConfiguration",
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -39,7 +40,7 @@ BAD_JSON = "bad JSON"
 
 
 def _recorded() -> Iterator[dict[str, Any]]:
-    with gzip.open(shared_path("conformance", "annotations", "backend-api.jsonl.gz"), "rt") as lines:
+    with gzip.open(RECORDED, "rt") as lines:
         yield from (json.loads(line) for line in lines)
 
 
