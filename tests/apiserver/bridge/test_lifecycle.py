@@ -323,6 +323,25 @@ def test_a_restored_snapshot_is_worked_on_from_where_it_was() -> None:
     assert world.names("pods") == []
 
 
+def test_going_back_in_time_forgets_what_has_not_been() -> None:
+    world = World(nodes=1)
+    world.post(f"{BATCH}/jobs", job("sums", "20s", {"completions": 3, "parallelism": 1, "completionMode": "Indexed"}))
+    world.bridge.advance(world.bridge.now_ns())
+    world.schedule()
+    snapshot = world.store.snapshot()
+    world.run(50)
+    assert world.get(f"{BATCH}/jobs/sums").at("status.completedIndexes") == "0,1"
+    world.store.restore(snapshot)
+    (name,) = world.names("pods")
+    assert world.get(f"{PODS}/{name}").at("status.phase") == "Pending"
+    world.run(5)
+    assert world.get(f"{PODS}/{name}").at("status.phase") == "Running"
+    world.run(20)
+    assert world.get(f"{BATCH}/jobs/sums").at("status.completedIndexes") == "0"
+    world.run(50)
+    assert world.get(f"{BATCH}/jobs/sums").at("status.conditions.1.type") == "Complete"
+
+
 @pytest.mark.parametrize(
     ("controllers", "kubelet", "want"),
     [

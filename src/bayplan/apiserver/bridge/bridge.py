@@ -76,25 +76,37 @@ class Bridge:
         self.options = options
         self.on_work: Callable[[], None] | None = None
         self.problems: dict[str, InputError] = {}
-        streams = RandomStreams(seed)
+        self._streams = RandomStreams(seed)
         self._writer = ObjectWriter(backend)
         self._recorder = EventRecorder(self._writer, self.now_ns)
-        self.store = ControlledStore(backend.store, self._writer, self._recorder, streams.stream("bridge.uids"))
+        self.store = ControlledStore(backend.store, self._writer, self._recorder, self._streams.stream("bridge.uids"))
         self._listeners: list[Listener] = []
-        self._agent = NodeAgent(self.store, options.pods, self._recorder)
-        self._leases = Leases(self.store, backend.store, self._writer, self._agent)
-        self._expiry = EventExpiry(backend.store, self._writer)
-        self._controllers: ControllerSet | None = None
-        if options.controllers:
-            self._controllers = make_controllers(
-                backend, self.store, self._writer, self._agent, streams, options.certificate
-            )
+        self._untold: list[ChangeEvent] = []
         self._seen = 0
         self._turn = self._done = 0
+        self._agent, self._leases, self._expiry, self._controllers = self._make_workers()
         self._begin()
-        # Whoever listens begins with what there is, so what has been seen now is no news to anybody.
-        self._take_journal()
         backend.store.follow(self._follow, self._read_again)
+
+    def _make_workers(self) -> tuple[NodeAgent, Leases, EventExpiry, ControllerSet | None]:
+        """Return kubelet, housekeeping and controllers that remember nothing."""
+        agent = NodeAgent(self.store, self.options.pods, self._recorder)
+        documents, certificate = self.backend.store, self.options.certificate
+        leases, expiry = Leases(self.store, documents, self._writer, agent), EventExpiry(documents, self._writer)
+        controllers = None
+        if self.options.controllers:
+            controllers = make_controllers(self.backend, self.store, self._writer, agent, self._streams, certificate)
+        return agent, leases, expiry, controllers
+
+    def _begin(self) -> None:
+        """Let kubelet and controllers see everything there is; the journal holds it as added."""
+        now_ns = self.now_ns()
+        self._leases.begin(now_ns)
+        self._expiry.begin()
+        if self._controllers is not None:
+            self._controllers.begin(now_ns)
+        # Whoever listens begins with what there is, so this is no news to anybody.
+        self._take_journal()
 
     def now_ns(self) -> int:
         """Return the time, nanoseconds since 1970."""
@@ -112,7 +124,7 @@ class Bridge:
 
     def flush(self) -> None:
         """Tell the listeners what has changed since they were told last."""
-        events = self._take_journal()
+        events, self._untold = self._untold + self._take_journal(), []
         if events:
             for listener in self._listeners:
                 listener(events)
@@ -152,15 +164,14 @@ class Bridge:
         self._work_has_come()
 
     def _read_again(self) -> None:
+        """Begin anew: what kubelet and controllers remember is of a time that has not been."""
         self.store.read_all()
+        self._untold += self.store.take_journal()
+        self._seen = 0
+        self._agent, self._leases, self._expiry, self._controllers = self._make_workers()
+        self.store.journal().extend(self.store.initial_events())
         self._begin()
         self._work_has_come()
-
-    def _begin(self) -> None:
-        if self._controllers is not None:
-            self._controllers.begin(self.now_ns())
-        self._leases.begin(self.now_ns())
-        self._expiry.begin()
 
     def _work_has_come(self) -> None:
         if self.on_work is not None:

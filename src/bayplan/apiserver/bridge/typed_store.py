@@ -85,7 +85,7 @@ class TypedStore(ObjectStore):
     def _take(self, kind: Kind, table: str, item: Item, revision: int) -> None:
         key = _key(item)
         try:
-            new = self._decoder.decode(item.raw, kind)
+            new = self._decode(item, kind)
         except InputError as problem:
             self.undecodable[f"{table} {key}"] = problem
             _log.warning("%s %s is left alone: %s", table, key, problem)
@@ -105,6 +105,20 @@ class TypedStore(ObjectStore):
             super().add(new, 0)
         else:
             super().update(_sharing(new, old))
+
+    def _decode(self, item: Item, kind: Kind) -> KubernetesObject:
+        """Return the typed form of a document.
+
+        Raises:
+            InputError: it has none.
+        """
+        try:
+            return self._decoder.decode(item.raw, kind)
+        except InputError:
+            raise
+        except Exception as problem:  # A document that nobody has thought of must not take the API along.
+            _log.exception("%s %s", kind.__name__, _key(item))
+            raise InputError(f"{kind.__name__} {_key(item)}", got=str(problem)) from problem
 
     def _drop(self, kind: Kind, table: str, item: Item, revision: int) -> None:
         key = _key(item)
