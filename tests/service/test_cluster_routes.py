@@ -266,6 +266,7 @@ def test_paths_methods_and_parameters_that_do_not_exist_are_refused_clearly() ->
     async def test(lab: Lab) -> None:
         assert (await lab.get("/nothing", want=404))["error"]["what"] == "path"
         assert (await lab.send("DELETE", "/overview", want=405))["error"]["got"] == "DELETE"
+        assert (await lab.client.delete("/bayplan/v1/clock")).headers["allow"] == "GET, HEAD, PUT"
         assert (await lab.get("/nodes", want=400, soort="x"))["error"]["hint"] == "sort"
         assert (await lab.get("/nodes", want=400, limit=0))["error"]["wanted"] == "a whole number from 1 to 200"
         assert (await lab.get("/nodes", want=400, offset="-1"))["error"]["what"] == "offset"

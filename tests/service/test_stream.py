@@ -265,6 +265,8 @@ def test_requests_need_the_token_where_there_is_one() -> None:
                 assert (await client.get(path)).status_code == 401
                 shown = await client.get(path, headers={"authorization": "Bearer secret"})
                 assert shown.status_code == 200
+                odd = {"authorization": "Bearer secret", "host": "["}
+                assert (await client.get(path, headers=odd)).status_code == 200
         service.close()
 
     run(test)

@@ -111,7 +111,7 @@ class Service:
             self._access.check(socket.headers, shown=shown_token(socket))
         except ApiError:
             stream = None
-        if stream is None or socket.url.path != STREAM:
+        if stream is None or socket.scope["path"] != STREAM:
             # Before it is accepted, closing refuses it.
             await socket.close(1008)
             return
@@ -120,9 +120,9 @@ class Service:
     async def _answer(self, request: Request, request_id: str) -> Response:
         try:
             self._access.check(request.headers)
-            if request.url.path == STREAM and request.method == "GET" and self._stream is not None:
+            if request.scope["path"] == STREAM and request.method == "GET" and self._stream is not None:
                 return await as_events(self._stream, request)
-            if request.url.path == OPENAPI and request.method == "GET":
+            if request.scope["path"] == OPENAPI and request.method == "GET":
                 return json_answer(request, openapi_document())
             operation = self._operation(request)
             query = Query(request.query_params, operation.query)
@@ -136,9 +136,12 @@ class Service:
         except InputError as problem:
             refusal = refusal_of(problem)
         except Exception:
-            _log.exception("%s %s (%s)", request.method, request.url.path, request_id)
+            _log.exception("%s %s (%s)", request.method, request.scope["path"], request_id)
             refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", hint="the log of the server")
-        return json_answer(request, document_of(refusal, request_id), refusal.status)
+        answer = json_answer(request, document_of(refusal, request_id), refusal.status)
+        if refusal.allowed:
+            answer.headers["allow"] = ", ".join(refusal.allowed)
+        return answer
 
     def _operation(self, request: Request) -> Operation:
         """Return what is asked for; the path parameters of the request are set.
@@ -155,9 +158,10 @@ class Service:
             if match is Match.PARTIAL:
                 allowed += sorted(route.methods or ())
         if allowed:
-            wanted = f"one of {', '.join(dict.fromkeys(allowed))}"
-            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "method", got=request.method, wanted=wanted)
-        path = request.url.path
+            methods = tuple(dict.fromkeys(allowed))
+            wanted = f"one of {', '.join(methods)}"
+            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "method", got=request.method, wanted=wanted, allowed=methods)
+        path = request.scope["path"]
         raise Refusal(HTTPStatus.NOT_FOUND, "path", got=f"'{path}'", wanted="one that is told at /bayplan/v1/")
 
 

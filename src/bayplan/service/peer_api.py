@@ -107,7 +107,7 @@ class PeerApi:
         return response
 
     async def _answer(self, request: Request) -> Response:
-        operation = request.url.path.removeprefix(ROOT)
+        operation: str = request.scope["path"].removeprefix(ROOT)
         try:
             if request.method == "OPTIONS":
                 # Browsers ask without the token; whether they may is said without it, too.
@@ -122,8 +122,10 @@ class PeerApi:
             return _message(problem.code, problem.message)
         except BayplanError as problem:
             # The reason stands in the log, as there; clients are told nothing but the status.
-            _log.warning("%s %s: %s", request.method, request.url.path, problem)
-            return _message(500, "Internal Server Error")
+            _log.warning("%s %s: %s", request.method, request.scope["path"], problem)
+        except Exception:
+            _log.exception("%s %s", request.method, request.scope["path"])
+        return _message(500, "Internal Server Error")
 
     def _handlers(self) -> Mapping[tuple[str, str], Callable[[Request], Awaitable[Response]]]:
         return {

@@ -8,12 +8,21 @@ from bayplan.base.errors import InputError
 
 
 class Refusal(InputError):
-    """A request that is refused. Arguments as for `InputError`, and the status of HTTP."""
+    """A request that is refused. Arguments as for `InputError`, the status of HTTP, and the methods that are allowed instead."""
 
     def __init__(
-        self, status: int, what: str, *, where: str = "", got: str = "", wanted: str = "", hint: str = ""
+        self,
+        status: int,
+        what: str,
+        *,
+        where: str = "",
+        got: str = "",
+        wanted: str = "",
+        hint: str = "",
+        allowed: tuple[str, ...] = (),
     ) -> None:
         self.status = status
+        self.allowed = allowed
         super().__init__(what, where=where, got=got, wanted=wanted, hint=hint)
 
 
