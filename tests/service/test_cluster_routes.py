@@ -230,6 +230,7 @@ def test_the_queue_is_that_of_the_engine() -> None:
         assert by_name["picky"]["rejected_by"] == sorted(waiting.unschedulable_plugins)
         assert by_name["gated"]["tier"] == "gated"
         assert by_name["gated"]["rejected_by"] == ["SchedulingGates"]
+        assert by_name["gated"]["message"] == "waiting for scheduling gates: [example.com/wait]"
         assert any("Node" in event for event in by_name["picky"]["wakes_on"])
         assert sum(answer["histogram"]["pods"]) == answer["total"] == 3
         only = await lab.get("/queue", tier="gated")

@@ -14,6 +14,7 @@ from bayplan.base.errors import EngineBusy
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
+from bayplan.live.noting_queue import NotingQueue
 from bayplan.service.instants import SECOND_NS, format_instant
 from bayplan.service.subject import Engine
 
@@ -37,7 +38,7 @@ class WaitingPod(NamedTuple):
     Attributes:
         key: ``namespace/name``. scheduler_name: who is to schedule it. priority, attempts: numbers.
         tier: one of `TIERS`. since_ns: when it came there, or failed last. retry_ns: when its backoff ends, or None.
-        rejected_by: plugins that rejected it, or hold it back.
+        rejected_by: plugins that rejected it, or hold it back. message: what the plugin said that holds it back; else "".
     """
 
     key: str
@@ -48,6 +49,7 @@ class WaitingPod(NamedTuple):
     since_ns: int
     retry_ns: int | None
     rejected_by: tuple[str, ...]
+    message: str = ""
 
 
 class QueueCopy(NamedTuple):
@@ -131,7 +133,9 @@ def _copy_queue(
     )
     for queued in queue.unschedulable():
         tier = "gated" if queued.gated else "unschedulable"
-        tiers[tier].append(_waiting(queued, tier))
+        waiting = _waiting(queued, tier)
+        gate = queue.gate_of(queued.key) if queued.gated and isinstance(queue, NotingQueue) else None
+        tiers[tier].append(waiting if gate is None else waiting._replace(message=gate.message))
     for tier in ("unschedulable", "gated"):
         tiers[tier].sort(key=lambda pod: (pod.since_ns, pod.key))
     events = {
@@ -217,6 +221,7 @@ def queue_row(queue: QueueCopy, pod: WaitingPod, position: int) -> Plain:
         "since": format_instant(pod.since_ns),
         "retry_at": None if pod.retry_ns is None else format_instant(pod.retry_ns),
         "rejected_by": list(pod.rejected_by),
+        "message": pod.message,
         "wakes_on": list(dict.fromkeys(event for events in wakes_on for event in events)),
     }
 
