@@ -103,17 +103,20 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, documents: Sequence[dict[str, object]], *options: str, port: int = 0) -> Iterator[Running]:
-    """Run `bayplan up` with these objects until the block ends; it is settled when the block begins."""
+def running(
+    folder: Path, documents: Sequence[dict[str, object]], *options: str, port: int = 0, settled: bool = True
+) -> Iterator[Running]:
+    """Run `bayplan up` with these objects until the block ends; settled: wait until the queue has come to rest."""
     objects, kubeconfig, log = folder / "objects.yaml", folder / "kubeconfig", folder / "up.log"
     objects.write_text(yaml.safe_dump_all(documents))
+    paths = [str(objects)] if documents else []
     kubeconfig.unlink(missing_ok=True)
     command = [
         sys.executable,
         "-m",
         "bayplan",
         "up",
-        str(objects),
+        *paths,
         "--port",
         str(port),
         "--write-kubeconfig",
@@ -125,7 +128,8 @@ def running(folder: Path, documents: Sequence[dict[str, object]], *options: str,
     server = None
     try:
         server = Running(process, _address(process, kubeconfig, log))
-        _settled(server)
+        if settled:
+            _settled(server)
         yield server
     finally:
         (server or Running(process, "")).stop()

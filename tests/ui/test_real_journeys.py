@@ -285,3 +285,30 @@ def test_a_killed_server_is_waited_for(tmp_path: Path, visit: Visit) -> None:
         expect(visitor.test("live")).to_contain_text("live", timeout=20_000)
         visitor.still()
         assert visitor.place == "/ui/pods?q=front"
+
+
+def test_an_empty_cluster_says_what_to_do_next(tmp_path: Path, visit: Visit) -> None:
+    with running(tmp_path, [], settled=False) as server:
+        visitor = visit(server.url)
+        for path, verdict in (
+            ("/", "empty"),
+            ("/nodes", "No nodes"),
+            ("/pods", "No pods"),
+            ("/timeline", "Nothing was decided"),
+        ):
+            visitor.go(f"/ui{path}")
+            expect(visitor.page.locator("h1")).to_contain_text(verdict)
+            assert visitor.test("empty").first.locator("a.button").count() > 0
+            visitor.shoot(f"real-empty-{path.strip('/') or 'overview'}")
+
+
+def test_a_server_with_a_token_asks_for_it_once(tmp_path: Path, visit: Visit) -> None:
+    with running(tmp_path, [], "--token", "sesame", settled=False) as server:
+        visitor = visit(server.url, expected=("401", "WebSocket"))
+        visitor.page.goto(f"{server.url}/ui/pods")
+        visitor.test("token").locator("input").fill("sesame")
+        visitor.page.keyboard.press("Enter")
+        visitor.still()
+        expect(visitor.test("live")).to_contain_text("live")
+        visitor.go("/ui/nodes")
+        expect(visitor.page.locator("h1")).to_contain_text("No nodes")

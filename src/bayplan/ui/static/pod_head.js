@@ -64,6 +64,13 @@ export function podHead(data, of) {
       queueWords(data.queue),
     ),
     rejectionLine(data.rejections ?? []),
+    data.message
+      ? h(
+          "p",
+          { class: "faint small clip-line", title: data.message, "data-test": "message" },
+          `kube-scheduler would say: ${data.message}`,
+        )
+      : null,
   ];
 }
 

@@ -207,6 +207,12 @@ class View {
   /** The map shows what the table shows: same filter. */
   filterCells() {
     if (!this.cellData) return;
+    if (!this.cellData.groups.length) {
+      // The table says that there are none, and what to do.
+      this.parts.map.replaceChildren();
+      this.parts.map.parentElement?.classList.remove("full-height");
+      return;
+    }
     this.parts.map.parentElement?.classList.toggle("full-height", !this.isSmall);
     if (this.isSmall) {
       this.ending.abort();
@@ -336,7 +342,7 @@ class View {
     const counts = this.overview?.counts;
     const words = counts
       ? [
-          counted(counts.nodes, "node"),
+          counts.nodes ? counted(counts.nodes, "node") : "No nodes yet",
           ...[
             [counts.nodes_full, "full"],
             [counts.nodes_empty, "empty"],

@@ -84,6 +84,15 @@ function parts(data, cluster) {
         : null,
       copyMenu({ json: "/bayplan/v1/overview" }),
     ),
+    data.source
+      ? h(
+          "p",
+          { key: "source", class: "faint" },
+          "Follows ",
+          h("a", { href: to("sources") }, data.source.name),
+          data.source.lag_seconds < 1 ? ", less than a second behind" : `, ${span(data.source.lag_seconds)} behind`,
+        )
+      : null,
     ...(data.scheduler?.plugins_failed ?? []).map((/** @type {any} */ failed) =>
       h(
         "div",
@@ -179,7 +188,7 @@ function nodeWords(counts) {
     words
       .filter(([value]) => value)
       .map(([value, word]) => `${count(value)} ${word}`)
-      .join(", ") || "all ready"
+      .join(", ") || (counts.nodes ? "all ready" : "none yet")
   );
 }
 
@@ -331,7 +340,7 @@ function utilisationPanel(data) {
           ),
         )
       : h("p", { class: "calm" }, "No nodes yet."),
-    history.length > 1
+    whole.length && history.length > 1
       ? h(
           "div",
           { class: "sparks" },

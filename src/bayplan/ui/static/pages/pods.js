@@ -73,7 +73,9 @@ export function open({ place, root, signal }) {
     const words =
       total < 0
         ? "Pods"
-        : `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${total === 1 && (!all || all === 1) ? "pod" : "pods"}`;
+        : total === 0 && !all
+          ? "No pods yet"
+          : `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${total === 1 && (!all || all === 1) ? "pod" : "pods"}`;
     draw(
       head,
       h(

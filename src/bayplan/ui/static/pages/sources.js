@@ -71,6 +71,18 @@ function show(root, items) {
                   ),
                 )
               : null,
+            item.left_out?.length
+              ? h(
+                  "div",
+                  null,
+                  h("h3", null, "Left out"),
+                  h(
+                    "ul",
+                    { class: "difference" },
+                    item.left_out.map((/** @type {string} */ line) => h("li", { key: line }, line)),
+                  ),
+                )
+              : null,
             item.counts
               ? h(
                   "table",

@@ -42,12 +42,8 @@ class Timeline {
       onSelect: (from, to) => change({ sel: `${from}-${to}` }),
       onOpen: () => this.openPicked(),
     });
-    root.append(
-      this.head,
-      this.tools,
-      h("section", { class: "panel lanes-panel" }, this.lanes.element, this.legend),
-      this.below,
-    );
+    this.panel = h("section", { class: "panel lanes-panel" }, this.lanes.element, this.legend);
+    root.append(this.head, this.tools, this.panel, this.below);
     this.load = single(() => this.fetchAll());
     subscribe(
       "decisions",
@@ -92,6 +88,7 @@ class Timeline {
       if (this.signal.aborted) return;
       this.data = data;
       if (data.newest === null || data.newest === undefined || data.newest < 0) {
+        this.panel.hidden = true;
         draw(
           this.head,
           h("h1", { class: "verdict" }, "Nothing was decided yet"),
@@ -102,6 +99,7 @@ class Timeline {
         );
         return;
       }
+      this.panel.hidden = false;
       const at = query.get("at") ? Number(query.get("at")) : data.newest;
       const near = await get(
         "/decisions",
