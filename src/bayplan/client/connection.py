@@ -90,9 +90,7 @@ class ApiConnection:
         self._user_agent = user_agent
         self._loop = asyncio.get_running_loop()
         self._limiter = RateLimiter(qps, burst, self._loop.time())
-        connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=60, socket_factory=_socket, enable_cleanup_closed=True
-        )
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, socket_factory=_socket)
         # Streams have connections of their own; the rest shares some, so that a burst does not open thousands.
         self._slots = asyncio.Semaphore(MOST_CONNECTIONS)
         self._session = aiohttp.ClientSession(
