@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
+import pytest
 
 from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
 from bayplan.apiserver.bridge.driver import BridgeDriver
@@ -15,6 +16,7 @@ from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.store.store import Store
 from bayplan.base.clock import Clock
+from bayplan.cluster.store import ChangeEvent
 from tests.apiserver.bridge.world import APPS, workload
 from tests.apiserver.client import PODS, Document
 
@@ -90,6 +92,26 @@ def test_listeners_are_told_when_the_loop_comes_round() -> None:
         assert "n" in told
 
     drive(Clock(), steps)
+
+
+def test_a_listener_that_raises_does_not_stop_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
+    async def steps(driven: Driven) -> None:
+        failures = [RuntimeError("not now")]
+
+        def listen(events: Sequence[ChangeEvent]) -> None:
+            if failures and any(event.object.metadata.name == "n" for event in events):
+                raise failures.pop()
+
+        driven.bridge.listen(listen)
+        await driven.post("/api/v1/nodes", NODE)
+        await driven.post(PODS, POD)
+        async with asyncio.timeout(10):
+            while driven.phase() != "Running":
+                await asyncio.sleep(0.01)
+        assert not failures
+
+    drive(Clock(), steps)
+    assert "not now" in caplog.text
 
 
 def test_a_clock_that_stands_still_holds_everything_back_that_is_not_due() -> None:

@@ -76,6 +76,7 @@ class Bridge:
         self.options = options
         self.on_work: Callable[[], None] | None = None
         self.problems: dict[str, InputError] = {}
+        self._bugs: dict[str, Exception] = {}
         self._streams = RandomStreams(seed)
         self._writer = ObjectWriter(backend)
         self._recorder = EventRecorder(self._writer, self.now_ns)
@@ -232,7 +233,10 @@ class Bridge:
         except InputError as problem:
             _log.warning("kubelet: %s", problem)
             self.problems[problem.what] = problem
-            return True
+        except Exception as problem:  # One pod's bug must not stop the others.
+            _log.exception("kubelet")
+            self._bugs[f"kubelet {problem}"] = problem
+        return True
 
     def _run_controllers(self, now_ns: int) -> bool:
         if self._controllers is None:
@@ -261,8 +265,8 @@ class Bridge:
         return failures
 
     def bugs(self) -> dict[str, Exception]:
-        """Return what controllers raised that they should not have, by controller and key."""
-        return {} if self._controllers is None else dict(self._controllers.manager.problems)
+        """Return what controllers and kubelet raised that they should not have, by controller and key."""
+        return self._bugs | (self._controllers.manager.problems if self._controllers is not None else {})
 
 
 # Who works, and how many things at a time: many pods that start or end together are one reconcile of their owner.

@@ -7,6 +7,7 @@ instant is done even while the clock stands still.
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from bayplan.apiserver.bridge.bridge import Bridge
 from bayplan.base.clock import Clock
@@ -15,6 +16,8 @@ SLICE_NS = 2_000_000
 """How long a slice of work may take before requests get their turn; one write may go beyond it."""
 
 _HOUSE_SECONDS = 1.0
+_AFTER_FAILURE_SECONDS = 1.0
+_log = logging.getLogger("bayplan.bridge")
 _LONGEST_SLEEP = 3600.0
 
 
@@ -71,7 +74,14 @@ class BridgeDriver:
         if self._later is not None:
             self._later.cancel()
             self._later = None
-        if self._bridge.advance(self._clock.now_ns(), SLICE_NS):
+        try:
+            more = self._bridge.advance(self._clock.now_ns(), SLICE_NS)
+        except Exception:  # A listener's, most likely; the cluster goes on.
+            _log.exception("a slice of work")
+            if self._loop is not None:
+                self._later = self._loop.call_later(_AFTER_FAILURE_SECONDS, self._work_has_come)
+            return
+        if more:
             self._work_has_come()
             return
         if self._soon is not None or self._loop is None:
