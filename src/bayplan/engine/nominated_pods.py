@@ -34,7 +34,7 @@ class Crowd:
         own: the row that the pod itself is nominated to, its uid and its record; it is in `extra`, and must not count.
     """
 
-    __slots__ = ("_extra", "_floor", "_held", "_infos", "_own_info", "_own_row", "_own_uid", "rows")
+    __slots__ = ("_count", "_extra", "_floor", "_held", "_infos", "_own_info", "_own_row", "_own_uid")
 
     def __init__(
         self,
@@ -53,10 +53,15 @@ class Crowd:
             held[self._own_row] = False
             self._own_info = None
         self._held = held
-        self.rows: Index = held.nonzero()[0]
+        self._count = int(np.count_nonzero(held))
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self._count
+
+    @property
+    def rows(self) -> Index:
+        """Return the rows that hold such pods (intp)."""
+        return self._held.nonzero()[0]
 
     @property
     def own_row(self) -> int:

@@ -38,6 +38,7 @@ class PlanProgress:
         dynamic_scores: those that placements can change and that are scored row by row, with their numbers.
         static_sum: int64[capacity], the weighted sum of those that they can't; meaningful in feasible rows.
         was_scored: whether totals were found before.
+        supposable: free for `bayplan.engine.supposing`: filter parts, and what it remembers of them.
         board: what is known by classes of rows; None where nothing is, or nothing has been scored yet.
         usage_position: how far the log of usage was followed.
         convoy, place: the plans that this one goes with, and its place there; None and -1 where it is alone.
@@ -79,6 +80,7 @@ class PlanProgress:
         self._total: Ints = np.zeros(0, dtype=np.int64)
         self._ties = TieSet()
         self.board: ClassBoard | None = None
+        self.supposable: tuple[object, object] | None = None
         # The filters that are asked about rows: all that placements can change, or all but those that the board asks about classes.
         self._row_filters = self.dynamic_filters
         self._visits: Visits | None = None

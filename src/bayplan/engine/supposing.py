@@ -53,8 +53,18 @@ def supposed_parts(plan: Plan) -> SupposedParts | None:
     A rule can be asked about supposed pods if it looks at rows through its view alone (as scalar rules do) and reads nothing but
     nodes, usage and ports; one whose params count pods, if it says what they would be (`FilterPlugin.filter_supposing`).
     """
+    filters = plan.filter_parts
+    known = plan.supposable
+    if known is None or known[0] is not filters:
+        known = plan.supposable = (filters, _supposed_parts(filters))
+    found = known[1]
+    assert found is None or isinstance(found, SupposedParts)
+    return found
+
+
+def _supposed_parts(filters: Sequence[FilterPart]) -> SupposedParts | None:
     parts, counts_pods, reads_ports = list[tuple[int, FilterPart]](), False, False
-    for number, part in enumerate(plan.filter_parts):
+    for number, part in enumerate(filters):
         traits = _traits(part.plugin)
         if traits.observes or (traits.counts_pods and not traits.can_suppose_counts):
             return None

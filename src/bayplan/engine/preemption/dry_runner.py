@@ -81,7 +81,7 @@ class DryRunner:
     def in_visiting_order(self, rows: Bools) -> Index:
         """Return the numbers of the rows that are set, in the order in which the scheduler visits nodes."""
         order = self._cluster.nodes.tree.order(self._cluster.nodes.row_of)
-        return order[rows[order]]
+        return order.compress(rows.take(order))
 
     def draw(self, count: int) -> int:
         """Return a number from 0 to below `count`."""

@@ -78,7 +78,7 @@ class KeptOutcomes:
 
     def hopeful(self, rows: Index) -> Index:
         """Return those rows (intp) of which it is not known that they are no candidates, in their order."""
-        return rows[self._hopeful[rows]]
+        return rows.compress(self._hopeful.take(rows))
 
     def _forget(self, rows: int | list[int]) -> None:
         self._known[rows] = False
