@@ -47,7 +47,8 @@ def test_it_reports_on_what_was_loaded(tmp_path: Path) -> None:
     path = example_path("three-zones")
     printed = up(tmp_path, str(path))
     assert "loaded 15 Node" in printed
-    assert re.search(r"\d+ of 70 pods wait", printed)
+    # How many there are depends on the time of day: there is a CronJob.
+    assert re.search(r"\d+ of \d+ pods wait", printed)
     assert "Utilisation: requested of what nodes offer" in printed
 
 

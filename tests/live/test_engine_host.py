@@ -202,7 +202,7 @@ class TestThreads:
         cluster.host.start()
         return cluster.host
 
-    def until(self, condition: object, seconds: float = 10.0) -> None:
+    def until(self, condition: object, seconds: float = 30.0) -> None:
         end = time.monotonic() + seconds
         while not condition():  # type: ignore[operator]
             assert time.monotonic() < end
@@ -218,14 +218,14 @@ class TestThreads:
         assert not [thread for thread in threading.enumerate() if thread.name == "bayplan-engine"]
 
     def test_a_question_that_gets_no_answer_in_time_says_why(self) -> None:
-        cluster = small_cluster(make_troublemaker("reserve", "sleep"), deadline_seconds=1.0)
+        cluster = small_cluster(make_troublemaker("reserve", "sleep"), deadline_seconds=3.0)
         host = self.started(cluster)
         cluster.add(small_pod("bad"))
         self.until(lambda: host.status().running_plugin is not None)
         assert host.status().busy_since_ns is not None
         with pytest.raises(EngineBusy, match="it waits for Reserve of plugin Trouble"):
             host.ask(len, timeout=0.05)  # type: ignore[arg-type]
-        assert host.ask(lambda scheduler: 7, timeout=5) == 7
+        assert host.ask(lambda scheduler: 7, timeout=30) == 7
         host.stop()
 
     def test_it_is_replaced_when_its_bindings_are_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +252,7 @@ class TestThreads:
         begin = time.monotonic()
         # Unschedulable pods are tried again after five minutes.
         self.until(lambda: host.status().decisions == 2)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 60
         first, second = (cluster.decisions[number].time_ns for number in cluster.decisions.numbers_of("default/big"))
         assert 300 * SECOND <= second - first < 400 * SECOND
         host.stop()
