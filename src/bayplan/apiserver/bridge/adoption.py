@@ -78,76 +78,68 @@ class AdoptingDeployments(DeploymentController):
         return super().reconcile(key, now_ns)
 
 
-class AdoptingReplicaSets(ReplicaSetController):
-    """Reconcile ReplicaSets; a new one first adopts the pods that it selects."""
-
-    def __init__(self, tools: ControllerTools) -> None:
-        super().__init__(tools)
-        self._selectors = _Selectors()
-        self._met: dict[str, None] = {}
-
-    def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Adopt, then create or delete pods; see `ReplicaSetController.reconcile`."""
-        item = self.store.get(ReplicaSet, key)
-        if item is not None and item.metadata.uid not in self._met and item.metadata.deletion_timestamp is None:
-            for each in list(self.store.pods.values()):
-                if (
-                    _is_orphan(each, item.metadata.namespace)
-                    and is_active(each)
-                    and self._selectors.match(item.spec.selector, each)
-                ):
-                    _adopt(self.store, item, each)
-            self._met[item.metadata.uid] = None
-        return super().reconcile(key, now_ns)
-
-
 class PodOwnership(Controller):
     """Reconcile pods whose labels are new, by key: with the ReplicaSet that controls them, or one that selects them.
 
     Args:
         tools: see `ControllerTools`.
-        replica_sets: the controller that is asked again when one of its pods is let go.
         ask: queues a reconcile.
+
+    Attributes:
+        orphans: keys of the pods that nobody controls, by namespace.
+        replica_sets: the controller that is asked again when one of its pods is let go.
     """
 
     kind = Pod
     watches = (ReplicaSet,)
 
-    def __init__(self, tools: ControllerTools, replica_sets: Controller, ask: Ask) -> None:
+    def __init__(self, tools: ControllerTools, ask: Ask) -> None:
         super().__init__(tools)
         self._selectors = _Selectors()
-        self._replica_sets = replica_sets
         self._ask = ask
+        self.orphans: dict[str, dict[str, None]] = {}
+        self.replica_sets: Controller | None = None
         self._by_namespace: dict[str, dict[str, None]] = {}
+        # Labels that no ReplicaSet of a namespace takes, and how many of them had come and gone there by then.
+        self._unclaimed: dict[tuple[str, int], tuple[dict[str, str], int]] = {}
+        self._changes: dict[str, int] = {}
 
     @property
     def watches_pods(self) -> bool:
-        """Whether there are ReplicaSets."""
-        return bool(self._by_namespace)
+        """Whether it wants to see the events of all pods."""
+        return True
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Return a pod whose labels or owners have changed, or that came without an owner."""
         item, old = event.new, event.old
-        if not isinstance(item, Pod):
-            if not isinstance(event.object, Pod):
-                self._note(event)
+        if not isinstance(event.object, Pod):
+            self._note_replica_set(event)
+            return ()
+        if item is None:
+            self.orphans.get(event.object.metadata.namespace, {}).pop(event.object.key, None)
             return ()
         before, now = (old.metadata if old is not None else None), item.metadata
         if before is not None and before.labels is now.labels and before.owner_references is now.owner_references:
             return ()
-        if before is None and now.owner_references:
-            return ()
-        return (item.key,) if now.namespace in self._by_namespace else ()
+        if now.controller() is None:
+            self.orphans.setdefault(now.namespace, {})[item.key] = None
+            known = self._unclaimed.get((now.namespace, id(now.labels)))
+            is_known = known is not None and known[0] is now.labels and known[1] == self._changes.get(now.namespace, 0)
+            return () if is_known or now.namespace not in self._by_namespace else (item.key,)
+        self.orphans.get(now.namespace, {}).pop(item.key, None)
+        return (item.key,) if before is not None else ()
 
-    def _note(self, event: ChangeEvent) -> None:
-        item = event.object
-        keys = self._by_namespace.setdefault(item.metadata.namespace, {})
+    def _note_replica_set(self, event: ChangeEvent) -> None:
+        metadata, key = event.object.metadata, event.object.key
+        keys = self._by_namespace.setdefault(metadata.namespace, {})
+        if event.new is None or event.old is None:
+            self._changes[metadata.namespace] = self._changes.get(metadata.namespace, 0) + 1
         if event.new is not None:
-            keys[item.key] = None
+            keys[key] = None
         else:
-            keys.pop(item.key, None)
+            keys.pop(key, None)
         if not keys:
-            del self._by_namespace[item.metadata.namespace]
+            del self._by_namespace[metadata.namespace]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Let go of a pod that does not match, or find it an owner.
@@ -158,27 +150,68 @@ class PodOwnership(Controller):
         pod = self.store.pods.get(key)
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return None
-        controller = pod.metadata.controller()
-        namespace = pod.metadata.namespace
-        if controller is not None:
-            owner = (
-                self.store.get(ReplicaSet, f"{namespace}/{controller.name}")
-                if controller.kind == "ReplicaSet"
-                else None
-            )
-            if owner is None or owner.metadata.uid != controller.uid or self._selectors.match(owner.spec.selector, pod):
-                return None
-            left = tuple(each for each in pod.metadata.owner_references if each.uid != controller.uid)
-            self.store.update(replace(pod, metadata=replace(pod.metadata, owner_references=left)))
-            self._ask(self._replica_sets, owner.key, now_ns)
-            return None
-        for name in list(self._by_namespace.get(namespace, ())) if is_active(pod) else ():
-            owner = self.store.get(ReplicaSet, name)
-            if (
-                owner is not None
-                and owner.metadata.deletion_timestamp is None
-                and self._selectors.match(owner.spec.selector, pod)
-            ):
-                _adopt(self.store, owner, pod)
-                return None
+        if pod.metadata.controller() is not None:
+            self._let_go(pod, now_ns)
+        elif is_active(pod):
+            self._find_owner(pod)
         return None
+
+    def _let_go(self, pod: Pod, now_ns: int) -> None:
+        """Take a pod from the ReplicaSet that does not select it any more."""
+        controller = pod.metadata.controller()
+        if controller is None or controller.kind != ReplicaSet.__name__:
+            return
+        owner = self.store.get(ReplicaSet, f"{pod.metadata.namespace}/{controller.name}")
+        if owner is None or owner.metadata.uid != controller.uid or self._selectors.match(owner.spec.selector, pod):
+            return
+        left = tuple(each for each in pod.metadata.owner_references if each.uid != controller.uid)
+        self.store.update(replace(pod, metadata=replace(pod.metadata, owner_references=left)))
+        if self.replica_sets is not None:
+            self._ask(self.replica_sets, owner.key, now_ns)
+
+    def _find_owner(self, pod: Pod) -> None:
+        metadata = pod.metadata
+        for name in list(self._by_namespace.get(metadata.namespace, ())):
+            owner = self.store.get(ReplicaSet, name)
+            if owner is None or owner.metadata.deletion_timestamp is not None:
+                continue
+            if self._selectors.match(owner.spec.selector, pod):
+                _adopt(self.store, owner, pod)
+                return
+        if len(self._unclaimed) >= _MOST_SELECTORS:
+            self._unclaimed.clear()
+        changes = self._changes.get(metadata.namespace, 0)
+        self._unclaimed[(metadata.namespace, id(metadata.labels))] = (metadata.labels, changes)
+
+
+class AdoptingReplicaSets(ReplicaSetController):
+    """Reconcile ReplicaSets; a new one first adopts the pods that it selects.
+
+    Args:
+        tools: see `ControllerTools`.
+        ownership: knows the pods that nobody controls.
+    """
+
+    def __init__(self, tools: ControllerTools, ownership: PodOwnership) -> None:
+        super().__init__(tools)
+        self._selectors = _Selectors()
+        self._ownership = ownership
+        self._met: dict[str, None] = {}
+        ownership.replica_sets = self
+
+    def reconcile(self, key: str, now_ns: int) -> int | None:
+        """Adopt, then create or delete pods; see `ReplicaSetController.reconcile`."""
+        item = self.store.get(ReplicaSet, key)
+        if item is not None and item.metadata.uid not in self._met and item.metadata.deletion_timestamp is None:
+            self._adopt_pods(item)
+            self._met[item.metadata.uid] = None
+        return super().reconcile(key, now_ns)
+
+    def _adopt_pods(self, item: ReplicaSet) -> None:
+        namespace = item.metadata.namespace
+        for key in list(self._ownership.orphans.get(namespace, ())):
+            pod = self.store.pods.get(key)
+            if pod is None or not _is_orphan(pod, namespace) or not is_active(pod):
+                continue
+            if self._selectors.match(item.spec.selector, pod):
+                _adopt(self.store, item, pod)

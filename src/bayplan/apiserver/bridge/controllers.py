@@ -91,10 +91,10 @@ def make_controllers(
 
     documents = backend.store
     collector = ApiGarbageCollector(tools, documents, writer, ask)
-    replica_sets = AdoptingReplicaSets(tools)
+    ownership = PodOwnership(tools, ask)
     own: dict[Kind, Controller] = {
         Deployment: AdoptingDeployments(tools),
-        ReplicaSet: replica_sets,
+        ReplicaSet: AdoptingReplicaSets(tools, ownership),
         StatefulSet: RememberingStatefulSets(tools, documents),
         DaemonSet: RememberingDaemonSets(tools, documents),
     }
@@ -104,7 +104,7 @@ def make_controllers(
         others=(
             node_lifecycle,
             pod_gc,
-            PodOwnership(tools, replica_sets, ask),
+            ownership,
             DeploymentProgress(tools),
             DisruptionController(tools),
             PodClaimController(tools, names),
