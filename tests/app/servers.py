@@ -68,7 +68,7 @@ class Server:
         """Wait until nothing is left to do at once."""
         await self.simulator.settle(10.0)
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
         """Wait for something."""
         end = time.monotonic() + seconds
         while not condition():
