@@ -12,19 +12,29 @@ from functools import lru_cache
 SECOND_NS = 1_000_000_000
 _DAY_SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1)
+_DIGITS = [f"{number:02}" for number in range(60)]
+
+# An instant of a simulation is written several times, and hardly ever again.
+_known: dict[int, str] = {}
+_MOST_KNOWN = 256
 
 
 def format_time(time_ns: int) -> str:
     """Return the timestamp of a time in nanoseconds since 1970, cut to the second: ``2026-01-31T12:00:00Z``."""
-    return _format_second(time_ns // SECOND_NS)
+    second = time_ns // SECOND_NS
+    text = _known.get(second)
+    if text is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        text = _known[second] = _format_second(second)
+    return text
 
 
-@lru_cache(maxsize=4096)
 def _format_second(second: int) -> str:
     day, second = divmod(second, _DAY_SECONDS)
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)
-    return f"{_format_day(day)}T{hour:02}:{minute:02}:{second:02}Z"
+    return f"{_format_day(day)}T{_DIGITS[hour]}:{_DIGITS[minute]}:{_DIGITS[second]}Z"
 
 
 @lru_cache(maxsize=4096)
