@@ -13,6 +13,7 @@ from bayplan.engine.part import FilterPart, ScorePart
 from bayplan.engine.row_states import RowStates
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads, ScorePlugin
+from bayplan.framework.status import ERROR_BIT
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -54,6 +55,14 @@ class Elsewhere(Counting):
     amounts_only: ClassVar[bool] = False
 
 
+class Failing(Counting):
+    """Fails on every node."""
+
+    def filter(self, spec: Counting, params: Params | None, rows: Rows) -> Codes:
+        """Say Error."""
+        return rows.codes(rows.fill(ERROR_BIT))
+
+
 def asking(kind: type[Counting], nodes: int) -> tuple[ClusterState, Counting, AnswersByState]:
     state = ClusterState()
     for number in range(nodes):
@@ -92,22 +101,47 @@ def test_rows_in_one_state_are_asked_about_once(few: int, monkeypatch: pytest.Mo
     assert plugin.asked == before
 
 
-@pytest.mark.parametrize("few", [0, 24], ids=["all rows are compared", "the log is read"])
-def test_rows_that_came_back_to_a_state_have_not_moved(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers_by_state, "FEW_CHANGES", few)
+def test_rows_pass_by_their_states() -> None:
+    state, plugin, answers = asking(Counting, 6)
+    assert answers.follow()
+    assert answers.passing() is not None, "it is asked about the states that it does not know"
+    assert answers.passing() is None, "all pass"
+    for number in range(3):
+        place(state, f"p{number}", 4)
+    assert answers.follow()
+    passing = answers.passing()
+    assert passing is not None
+    assert passing.tolist() == [True] * 4 + [False, True]
+    before = plugin.asked
+    state.remove_pod("default/p1")
+    for number in range(3):
+        place(state, f"q{number}", 2)
+    assert answers.follow()
+    passing = answers.passing()
+    assert passing is not None
+    assert passing.tolist() == [True, True, False, True, True, True]
+    assert plugin.asked <= before + 1, "one state is new, and the other is known"
+
+
+def test_totals_are_behind_in_rows_whose_state_has_moved_since() -> None:
     state, _, answers = asking(Counting, 6)
-    assert answers.moved_rows(0) is None, "it is not known what was seen before"
-    position = state.usage_log.end
+    assert answers.rows_beside_totals() is None, "nobody has noted them"
+    answers.note_totals()
     for row in (1, 4, 5):
         place(state, f"p{row}", row)
     state.remove_pod("default/p4")
-    moved = answers.moved_rows(position)
-    assert moved is not None
-    assert list(moved) == [1, 5]
-    position = state.usage_log.end
-    place(state, "other", 2)
-    assert answers.moved_rows(position - 1) is None, "the plan has followed the log by other means"
-    assert list(answers.moved_rows(state.usage_log.end) or ()) == []
+    assert answers.rows_beside_totals() == [1, 5]
+    answers.note_totals()
+    assert answers.rows_beside_totals() == []
+
+
+def test_a_filter_that_fails_is_not_served() -> None:
+    _, _, answers = asking(Failing, 2)
+    assert answers.follow()
+    said = [answers.serve]
+    answers.verdict_of(0)
+    assert [*said, answers.serve] == [True, False]
+    assert answers.verdicts_of(np.arange(2, dtype=np.intp)).tolist() == [ERROR_BIT, ERROR_BIT]
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,20 @@ A plan that comes again after many others finds many changed rows, and most of t
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
 from bayplan.engine.part import FilterPart, Part, ScorePart
-from bayplan.engine.row_states import RowStates, StateNumbers
-from bayplan.state.arrays import Index, Ints
+from bayplan.engine.row_states import RowStates
+from bayplan.framework.status import ERROR_BIT
+from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import GatheredRows, Row
 
 UNKNOWN = -1
 
-FEW_CHANGES = 24
-"""Up to so many changes of rows are read from the log; where there are more, all rows are looked at."""
+PASSES, REJECTED, NOT_KNOWN = 0, 1, 2
 
 FEW_STATES = 12
 """Up to so many states that are new to a plan are evaluated one by one; with more of them again and again, convoys are faster."""
@@ -43,12 +44,12 @@ class AnswersByState:
     """
 
     __slots__ = (
+        "_failing",
         "_filter_parts",
         "_generation",
         "_row",
         "_score_parts",
-        "_seen",
-        "_seen_at",
+        "_standing",
         "_state",
         "_states",
         "_strikes",
@@ -69,12 +70,13 @@ class AnswersByState:
         self._filter_parts: Sequence[FilterPart] = ()
         self._score_parts: Sequence[tuple[ScorePart, int]] = ()
         self._strikes = 0
-        # The states in which rows were when the plan last looked, and how far the log of usage went then.
-        self._seen: StateNumbers = states.numbers
-        self._seen_at = -1
+        # Whether a filter has said Error of some state.
+        self._failing = False
         # The generation and the states of rows to which totals were brought up to date, and whether anybody has asked about that.
-        self._totals_of = (-1, self._seen)
+        self._totals_of = (-1, states.numbers)
         self._totals_wanted = False
+        # By the number of a state whether it passes, uint8.
+        self._standing: Any = np.zeros(0, dtype=np.uint8)
         # By the number of a state; -1 where it is not known.
         self._verdicts = self._worths = NOTHING
         self.filters = self.scores = self.alone = False
@@ -83,7 +85,9 @@ class AnswersByState:
         """Forget verdicts; from now on they are those of these parts."""
         self._filter_parts = parts
         self.filters = all(map(_follows_from_state, parts))
+        self._failing = False
         self._verdicts[:] = UNKNOWN
+        self._standing[:] = NOT_KNOWN
 
     def choose_scores(self, parts: Sequence[tuple[ScorePart, int]], *, alone: bool) -> None:
         """Forget scores; from now on they are those of these parts, by their weights. `alone`: all that placements change."""
@@ -95,44 +99,29 @@ class AnswersByState:
 
     @property
     def serve(self) -> bool:
-        """Return whether this plan mostly finds rows in states that it knows."""
-        return self.alone and self.filters and self.scores and self._strikes < MOST_STRIKES
+        """Return whether all that placements change follows from states, and rows are mostly in states that this plan knows."""
+        return self.alone and self.filters and self.scores and not self._failing and self._strikes < MOST_STRIKES
 
-    def moved_rows(self, position: int) -> list[int] | Index | None:
-        """Return the rows that are in other states than when this was last asked.
-
-        Args:
-            position: how far the plan has followed the log of usage.
-
-        Returns:
-            Each once, an array (intp) where they are many. None where they are not known, or not worth knowing; they are known the
-            next time, if the plan then has followed the log up to now by other means.
-        """
-        if not self.serve or not self.follow():
-            self._seen_at = -1
+    def passing(self) -> Bools | None:
+        """Return which rows in use no filter rejects, as bools; None where all pass. `follow` must have said that this is known."""
+        codes = self._states.codes[: self._state.nodes.count]
+        standing = self._standing.take(codes)
+        if not np.count_nonzero(standing.view(np.bool_)):
             return None
-        log, numbers = self._state.usage_log, self._states.numbers
-        known, self._seen_at = self._seen_at == position, log.end
-        if not known:
-            self._seen = numbers.copy()
-            return None
-        seen = self._seen
-        if log.end - position > FEW_CHANGES:
-            rows: Index = (numbers != seen).nonzero()[0]
-            np.copyto(seen, numbers)
-            return rows
-        moved = []
-        for row in log.since(position) or ():
-            number = numbers.item(row)
-            if number != seen.item(row):
-                seen[row] = number
-                moved.append(row)
-        return moved
+        if standing.item(standing.argmax()) == NOT_KNOWN:
+            unknown = (standing == NOT_KNOWN).nonzero()[0]
+            if len(unknown) > FEW_STATES:
+                # Of each state any row will do.
+                unknown = unknown.take(np.unique(codes.take(unknown), return_index=True)[1])
+            self.verdicts_of(unknown)
+            standing = self._standing.take(codes)
+        passing: Bools = standing == PASSES
+        return passing
 
     def note_totals(self) -> None:
         """Note that totals of all rows are those of the states in which they are now."""
-        if self._totals_wanted and self.serve and self.follow():
-            self._totals_of = (self._generation, self._states.numbers.copy())
+        known = self._totals_wanted and self.serve and self.follow()
+        self._totals_of = (self._generation, self._states.numbers.copy()) if known else (-1, self._states.numbers)
 
     def rows_beside_totals(self) -> list[int] | None:
         """Return the rows that are in other states than when totals were noted last; None where that is not known."""
@@ -149,13 +138,15 @@ class AnswersByState:
         if not self._state.small or not states.follow():
             return False
         if states.generation != self._generation:
-            self._generation, self._seen_at = states.generation, -1
+            self._generation = states.generation
             self._verdicts = np.full(max(64, 2 * states.size), UNKNOWN, dtype=np.int64)
             self._worths = self._verdicts.copy()
+            self._standing = np.full(len(self._verdicts), NOT_KNOWN, dtype=np.uint8)
         elif states.size > len(self._verdicts):
             more = np.full(states.size, UNKNOWN, dtype=np.int64)
             self._verdicts = np.concatenate((self._verdicts, more))
             self._worths = np.concatenate((self._worths, more))
+            self._standing = np.concatenate((self._standing, np.full(states.size, NOT_KNOWN, dtype=np.uint8)))
         return True
 
     def verdict_of(self, row: int) -> int:
@@ -170,7 +161,9 @@ class AnswersByState:
                     break
             else:
                 verdict = 0
+            self._failing |= verdict >= ERROR_BIT
             self._verdicts[number] = verdict
+            self._standing[number] = REJECTED if verdict else PASSES
         return verdict
 
     def worth_of(self, row: int) -> int:
@@ -200,7 +193,9 @@ class AnswersByState:
             view, found = GatheredRows(self._state, fresh), np.zeros(len(fresh), dtype=np.int64)
             for part in self._filter_parts:
                 np.copyto(found, part.evaluate(view), where=found == 0)
+            self._failing |= bool((found >= ERROR_BIT).any())
             self._verdicts[states.take(unknown)] = verdicts[unknown] = found
+            self._standing[states.take(unknown)] = found != 0
         else:
             for place in unknown.tolist():
                 verdicts[place] = self.verdict_of(index.item(place))

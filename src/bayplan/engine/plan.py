@@ -36,6 +36,10 @@ FEW_LOOKED_UP = 3
 """Up to here rows are looked up one by one."""
 
 
+ROWS_FOR_A_CHANGE = 512
+"""Looking at so many rows by their states takes about as long as following one change of the log."""
+
+
 class Plan(PlanScores):
     """One pod template compiled for one profile.
 
@@ -230,22 +234,42 @@ class Plan(PlanScores):
             return False
         # Parts that are kept follow the log: they have not seen what this plan has.
         failing = self._has_errors
-        if self._asked or self._keeping_for or failing:
+        if self._asked or self._keeping_for or failing or self._recorded_rows is not None:
+            return False
+        # Few changes are read from the log.
+        if (state.usage_log.end - self.usage_position) * ROWS_FOR_A_CHANGE <= state.nodes.count:
             return False
         for number, part in self.dynamic_filters:
             if part.epoch != self._filter_epochs[number]:
                 return False
-        rows = self._answers.moved_rows(self.usage_position)
-        if rows is None:
+        if not self._answers.follow():
             return False
-        self._keeping = False
-        self._changes = changes = Changes(state, rows, self.usage_position, self._ports_position)
-        if changes.rows:
-            self._take_rows(changes, opened=False)
+        passing = self._answers.passing()
+        if not self._answers.serve:
+            return False
+        self._keeping, self._changes = False, None
+        self._take_passing(passing)
+        if self._stale_rows is not None:
+            self._stale_rows, self._totals_wait = [], True
         self.usage_position, self._ports_position = state.usage_log.end, state.ports_log.end
-        if self._has_errors:
-            self._find_filter_error()
         return True
+
+    def _take_passing(self, passing: Bools | None) -> None:
+        """Take over which rows pass the filters that placements can change; None: all."""
+        if passing is None:
+            if self._all_pass:
+                return
+            feasible = self.static_feasible.copy()
+        else:
+            feasible = self.static_feasible.copy()
+            feasible[: len(passing)] &= passing
+        self._all_pass = passing is None
+        if not np.count_nonzero(feasible != self.feasible):
+            return
+        self.feasible, self._visits = feasible, None
+        self.feasible_count = int(np.count_nonzero(feasible))
+        if not self._scales_hold():
+            self._stale_rows = None
 
     def _follow_classes(self, board: ClassBoard, changes: Changes, *, asked: bool) -> bool | None:
         """Bring classes and their filters up to date; see `ClassBoard.follow`."""
@@ -265,7 +289,7 @@ class Plan(PlanScores):
         if opened and self.board is not None:
             self.feasible = self.board.feasible()
             self.feasible_count = int(np.count_nonzero(self.feasible))
-            self._visits = None
+            self._visits, self._all_pass = None, False
         if (flipped or opened) and not self._scales_hold():
             self._stale_rows = None
         elif self._stale_rows is not None:
@@ -344,7 +368,7 @@ class Plan(PlanScores):
         self._has_errors = self._has_static_errors
         self.feasible = self._fits_beside(frozenset())
         self.feasible_count = int(np.count_nonzero(self.feasible))
-        self._visits = None
+        self._visits, self._all_pass = None, False
         self._answers.choose_filters([part for _, part in self.dynamic_filters])
 
     def _leave_board(self) -> None:
@@ -414,7 +438,7 @@ class Plan(PlanScores):
             if now != feasible.item(row):
                 feasible[row] = now
                 self.feasible_count += 1 if now else -1
-                self._visits = None
+                self._visits, self._all_pass = None, False
                 flipped = True
         return flipped
 
@@ -436,7 +460,7 @@ class Plan(PlanScores):
             return False
         self.feasible_count += int(np.count_nonzero(fits)) - int(np.count_nonzero(before))
         feasible[index] = fits
-        self._visits = None
+        self._visits, self._all_pass = None, False
         return True
 
     def _verdicts_at(self, part: FilterPart, view: GatheredRows) -> Any:

@@ -84,6 +84,8 @@ class PlanProgress:
         # The filters that are asked about rows: all that placements can change, or all but those that the board asks about classes.
         self._row_filters = self.dynamic_filters
         self._visits: Visits | None = None
+        # Whether it is known that all rows pass the filters that placements can change.
+        self._all_pass = False
         # What filters, and scorers, that placements can change say of rows by their state, where it follows from that.
         self._answers = AnswersByState(self._parts.row_states, self.state)
 
@@ -188,7 +190,7 @@ class PlanProgress:
         self._ties.forget()
         if convoy.take_flipped(self.place):
             self.feasible_count = int(np.count_nonzero(self.feasible))
-            self._visits = None
+            self._visits, self._all_pass = None, False
             if not self._scales_hold():
                 self._stale_rows = None
 

@@ -63,6 +63,7 @@ _LAST_SECOND = 2**62 // _NANOS
 
 _NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 _TASK_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+_SHAPE_COLUMNS = (*_TASK_COLUMNS[1:], "gpu_spec")
 _TIME_COLUMNS = ("creation_time", "deletion_time", "scheduled_time")
 
 
@@ -100,7 +101,8 @@ class Reader:
 
     def __init__(self) -> None:
         self.trace = Trace(format=FORMAT)
-        self._names: dict[tuple[Table, str], str] = {}
+        # The file and the line in which each name stands.
+        self._names: dict[Table, dict[str, tuple[str, int]]] = {table: {} for table in Table}
         self._statuses: dict[tuple[str, ...], NodeStatus] = {}
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         self._labels: dict[str, dict[str, str]] = {}
@@ -117,27 +119,19 @@ class Reader:
             wanted = "a header with " + " or ".join(",".join(each.value) for each in Table)
             raise InputError("table", where=f"{file.name}:1", wanted=wanted, got="none of them")
         self.trace.files.append(file.name)
-        rows = 0
+        names, column = self._names[table], table.value[0]
+        row: _Row | None = None
         for row in _rows(data, file.name):
-            rows += 1
-            self._claim(table, row)
+            name = row.text(column)
+            if not name or name in names:
+                raise _refused_name(row, column, names.get(name))
+            names[name] = (row.file, row.line)
             if table is Table.NODES:
                 self.trace.nodes.append(self._node(row))
             else:
                 self.trace.pods.append(self._task(row))
-        if not rows:
+        if row is None:
             raise InputError("table", where=file.name, wanted="at least one row", got="a header alone")
-
-    def _claim(self, table: Table, row: "_Row") -> None:
-        """Refuse an empty name, and one that an earlier row has."""
-        column = table.value[0]
-        name = row.text(column)
-        if not name:
-            raise row.refusal(column, wanted="a name")
-        earlier = self._names.get((table, name))
-        if earlier is not None:
-            raise row.refusal(column, wanted=f"a name of its own ({earlier} has it)")
-        self._names[table, name] = row.where
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
@@ -155,7 +149,7 @@ class Reader:
     # --- tasks --------------------------------------------------------------------------------------------------------
 
     def _task(self, row: "_Row") -> TimedPod:
-        key = tuple(row.text(column) for column in (*_TASK_COLUMNS[1:], "gpu_spec"))
+        key = tuple([row.text(column) for column in _SHAPE_COLUMNS])
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = _Shape.of(row)
@@ -172,8 +166,15 @@ class Reader:
         return _timed(pod, row)
 
 
+def _refused_name(row: "_Row", column: str, earlier: tuple[str, int] | None) -> InputError:
+    """Return why a name is refused: it is empty, or an earlier row has it."""
+    if earlier is None:
+        return row.refusal(column, wanted="a name")
+    return row.refusal(column, wanted=f"a name of its own ({earlier[0]}:{earlier[1]} has it)")
+
+
 def _timed(pod: Pod, row: "_Row") -> TimedPod:
-    created, deleted, scheduled = (row.time_ns(column) for column in _TIME_COLUMNS)
+    created, deleted, scheduled = [row.time_ns(column) for column in _TIME_COLUMNS]
     if created is None:
         raise row.refusal("creation_time", wanted="a time in seconds")
     if deleted is None:
@@ -237,14 +238,20 @@ def _affinity(models: tuple[str, ...]) -> Affinity:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class _Row:
-    """A row of a table, with what an error needs to know of it."""
+    """A row of a table, with what an error needs to know of it; one object goes through the whole table.
 
-    file: str
-    line: int
-    columns: dict[str, int]
-    values: list[str]
+    Attributes:
+        values: without spaces around them.
+    """
+
+    __slots__ = ("columns", "file", "line", "values")
+
+    def __init__(self, file: str, columns: dict[str, int]) -> None:
+        self.file = file
+        self.columns = columns
+        self.line = 0
+        self.values: list[str] = []
 
     @property
     def where(self) -> str:
@@ -255,7 +262,7 @@ class _Row:
 
     def text(self, column: str) -> str:
         index = self.columns.get(column)
-        return "" if index is None else self.values[index].strip()
+        return "" if index is None else self.values[index]
 
     def number(self, column: str) -> int:
         """Return a whole number, not negative."""
@@ -291,16 +298,17 @@ def _rows(data: bytes, file: str) -> Iterator[_Row]:
         line = data.count(b"\n", 0, problem.start) + 1
         raise InputError("table", where=f"{file}:{line}", wanted="UTF-8", got="other bytes") from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    columns: dict[str, int] = {}
+    row = _Row(file, {})
     try:
         for values in reader:
-            if not columns:
-                columns = {name.strip(): index for index, name in enumerate(values)}
+            if not row.columns:
+                row.columns = {name.strip(): index for index, name in enumerate(values)}
                 width = len(values)
             elif values:
                 if len(values) != width:
                     where = f"{file}:{reader.line_num}"
                     raise InputError("row", where=where, wanted=f"{width} columns", got=str(len(values)))
-                yield _Row(file, reader.line_num, columns, values)
+                row.line, row.values = reader.line_num, [value.strip() for value in values]
+                yield row
     except csv.Error as problem:
         raise InputError("row", where=f"{file}:{reader.line_num}", wanted="CSV", got=str(problem)) from None
