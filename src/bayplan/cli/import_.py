@@ -38,7 +38,7 @@ def import_(
         bool, typer.Option("--strict", help="End with 1 where something could not be brought over.")
     ] = False,
 ) -> None:
-    """Bring what is in a cluster, or in files, into a running Bayplan.
+    """Bring what is in a cluster or in files into a running Bayplan.
 
     Everything that scheduling reads is brought over. Pods that run keep their nodes; those that wait are for the scheduler
     here. Workload controllers stay behind, so that none makes or deletes pods here. Ends when everything is there.

@@ -62,10 +62,11 @@ def schedule(
     dry_run: DryRun = False,
     report: Report = None,
 ) -> None:
-    """Schedule the pods of a cluster, as its second scheduler or as the only one.
+    """Schedule the pods of a cluster, or check its scheduler.
 
-    It takes the pods whose schedulerName is one of its profiles', as kube-scheduler does, and sends what that one sends:
-    bindings, events, conditions, evictions. SIGTERM lets it finish what it has begun. docs/schedule.md tells more.
+    As second scheduler or as the only one: it takes the pods whose schedulerName is one of its profiles', as kube-scheduler
+    does, and sends what that one sends: bindings, events, conditions, evictions. SIGTERM lets it finish what it has begun.
+    docs/schedule.md tells more.
 
     Exit code: 0 when told to end, 1 when another has taken the lease over or a dry run has found differences, 2 on bad input.
     """

@@ -62,7 +62,7 @@ def up(
     paused: Paused = False,
     once: Once = False,
 ) -> None:
-    """Run a cluster without machines, for kubectl, clients and schedulers.
+    """Run a cluster without machines, for kubectl and schedulers.
 
     Objects are stored, defaulted, validated and watched as kube-apiserver does; controllers and a kubelet do the work of
     real ones; the scheduler gives pods their nodes, and keeps every decision. Ctrl-C ends it.
@@ -119,6 +119,7 @@ def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> 
         if loaded.counts:
             print(f"loaded {summary_of(loaded)}")
         print(f"serving the Kubernetes API at {server.url}")
+        print(f"page: {server.url}/ui/")
         print(f"the page: {server.url}/ui/")
         print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
         if report:
