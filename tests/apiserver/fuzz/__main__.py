@@ -82,7 +82,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         server = Server(Path(name))
         with server.process, httpx.Client(base_url=server.url, timeout=_PATIENCE) as client:
-            for number, request in enumerate(source.requests(options.requests, most_each=40)):
+            for number, request in enumerate(source.requests(options.requests, most_each=10)):
                 if number % step == 0:
                     sizes.append(server.measure())
                     print(f"{number:,} requests, {sizes[-1][0]:.0f} MB, {sizes[-1][1]} files", flush=True)

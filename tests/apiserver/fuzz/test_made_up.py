@@ -33,7 +33,7 @@ def test_requests_that_are_made_up_are_answered(version: str) -> None:
         return problem_with(request, answer.status, answer.body)
 
     async def run() -> list[str]:
-        return await asyncio.gather(*(ask(each) for each in source.requests(50, most_each=3)))
+        return await asyncio.gather(*(ask(each) for each in source.requests(60, most_each=2)))
 
     assert [text for text in asyncio.run(run()) if text] == []
     client.store.check_invariants()
