@@ -119,7 +119,6 @@ def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> 
         if loaded.counts:
             print(f"loaded {summary_of(loaded)}")
         print(f"serving the Kubernetes API at {server.url}")
-        print(f"page: {server.url}/ui/")
         print(f"the page: {server.url}/ui/")
         print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
         if report:
