@@ -1,4 +1,4 @@
-"""One browser for a run of tests, and made-up clusters of two sizes."""
+"""A browser for each module of tests, and made-up clusters of two sizes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.ui.fake_service import FakeService, served
 SIZES = {"10": (10, 60), "5000": (5_000, 50_000)}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Yield a browser."""
+    """Yield a browser. For a module only: as long as it lives, its event loop runs in this thread, which others want for theirs."""
     with chromium() as found:
         yield found
 
