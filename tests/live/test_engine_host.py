@@ -221,7 +221,8 @@ class TestThreads:
         cluster = small_cluster(make_troublemaker("reserve", "sleep"), deadline_seconds=3.0)
         host = self.started(cluster)
         cluster.add(small_pod("bad"))
-        self.until(lambda: host.status().running_plugin is not None)
+        # Its other methods are called before, and answer at once.
+        self.until(lambda: getattr(host.status().running_plugin, "point", "") == "Reserve")
         assert host.status().busy_since_ns is not None
         with pytest.raises(EngineBusy, match="it waits for Reserve of plugin Trouble"):
             host.ask(len, timeout=0.05)  # type: ignore[arg-type]
