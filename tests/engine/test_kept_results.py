@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.engine import answers_by_state, convoy, part, plan_scores, row_states
-from bayplan.engine import plan as plan_module
+from bayplan.engine import plan_filters as plan_module
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.full_pass import filter_over, score_over
 from bayplan.engine.records import Outcome, RecordLevel

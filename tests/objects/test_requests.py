@@ -21,7 +21,6 @@ from bayplan.objects.requests import (
     fit_requests,
     fit_score_requests,
     host_ports,
-    is_scaled_down,
     node_amounts,
     pod_amounts,
     pod_priority,
@@ -240,25 +239,6 @@ def test_options_leave_parts_out() -> None:
         "cpu": "3100m",
         "memory": "1Gi",
     }
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "want"),
-    [
-        pytest.param({"cpu": "2"}, {"cpu": "1"}, True, id="less"),
-        pytest.param({"cpu": "1"}, {}, True, id="dropped"),
-        pytest.param({"cpu": "1"}, {"cpu": "1", "memory": "1"}, False, id="more of another"),
-        pytest.param({"cpu": "1"}, {"cpu": "1000m"}, False, id="the same in other words"),
-        pytest.param(
-            {"cpu": "1", "memory": "1"}, {"cpu": "2", "memory": "0"}, True, id="more of one and less of another"
-        ),
-    ],
-)
-def test_a_pod_is_scaled_down_when_any_request_shrinks(
-    before: dict[str, Any], after: dict[str, Any], want: bool
-) -> None:
-    old, new = (pod_of({"containers": [container(**requests)]}) for requests in (before, after))
-    assert is_scaled_down(old, new) == want
 
 
 def test_nodes_offer_what_is_counted() -> None:

@@ -26,7 +26,6 @@ from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)
-NO_CODES: Codes = np.zeros(0, dtype=np.uint16)
 
 
 class ScheduleResult:
@@ -264,11 +263,9 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: Schedule
     if row is None:
         return False
     index = np.array([row], dtype=np.intp)
-    first, verdicts = NO_ROWS, NO_CODES
-    if len(crowd.pods_at(row)):
-        first, verdicts = filter_with_nominated_pods(plan, crowd, index)
-    if not len(first) or first[0] < 0:
-        first, verdicts = plan.first_failures_of(index)
+    first, verdicts = plan.first_failures_of(index)
+    told = filter_with_nominated_pods(plan, crowd, index) if len(crowd.pods_at(row)) else (first, verdicts)
+    first, verdicts = told if told[0][0] >= 0 else (first, verdicts)
     number, verdict = int(first[0]), int(verdicts[0])
     if number >= 0:
         if verdict_code(verdict) is not Code.ERROR:

@@ -13,7 +13,8 @@ import numpy as np
 
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.overrides import NO_OVERRIDES, Overrides
-from bayplan.engine.plan import FEW_LOOKED_UP, Plan
+from bayplan.engine.plan import Plan
+from bayplan.engine.plan_filters import FEW_LOOKED_UP
 from bayplan.engine.supposing import filter_with_nominated_pods, supposed_parts
 from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.status import ERROR_BIT

@@ -50,6 +50,7 @@ class PlanProgress:
         self._parts = parts
         self._row_view = Row(state)
         self.dynamic_filters: list[tuple[int, FilterPart]] = []
+        self._filter_epochs: list[int] = []
         self.dynamic_scores: list[tuple[int, ScorePart]] = []
         self.weights: list[int] = []
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
@@ -114,6 +115,18 @@ class PlanProgress:
 
     def _fits_beside(self, filters: frozenset[int]) -> Bools:
         raise TypeError("a plan knows its filters")
+
+    # Classes.
+
+    def _follow_classes(self, board: ClassBoard, changes: Changes, *, asked: bool) -> bool | None:
+        """Bring classes and their filters up to date; see `ClassBoard.follow`."""
+        opened = board.follow(changes.rows, self.filter_params, asked=asked) if self.state.small else None
+        for number, rule in board.filters.items():
+            # Other plans may have been here with other params.
+            if rule.part.params is not rule.params or rule.part.epoch != self._filter_epochs[number]:
+                rule.part.adopt(rule.params)
+                self._filter_epochs[number] = rule.part.epoch
+        return opened
 
     # Parts.
 

@@ -15,8 +15,9 @@ from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodGroup
 from bayplan.objects.quantity import parse_quantity
-from bayplan.objects.requests import DEFAULT_GATES, RequestGates, is_scaled_down
+from bayplan.objects.requests import DEFAULT_GATES, RequestGates
 from bayplan.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from bayplan.objects.scaled_down import is_scaled_down
 from bayplan.objects.storage import (
     CSIDriver,
     CSINode,
