@@ -15,7 +15,7 @@ export function attemptTable(attempts, open) {
   const heads = ["Attempt", "At", "From", "Woken by", "Outcome", "Nodes that fit", "What came of it", "Difference"];
   return h(
     "table",
-    { class: "list wide", "data-test": "attempts" },
+    { class: "list wide panel", "data-test": "attempts" },
     h(
       "thead",
       null,
@@ -60,7 +60,7 @@ export function attemptTable(attempts, open) {
               { class: "wrap" },
               attempt.node
                 ? h("span", null, "→ ", nodeLink(attempt.node), attempt.margin ? ` ${count(attempt.margin)} ahead` : "")
-                : attempt.message,
+                : h("span", { class: "clip-line", title: attempt.message }, attempt.message),
               attempt.nominated_node ? h("span", null, " nominated to ", nodeLink(attempt.nominated_node)) : null,
               attempt.victims?.length ? ` by preempting ${counted(attempt.victims.length, "pod")}` : "",
             ),

@@ -55,7 +55,10 @@ function editAddress(name) {
 
 /** @param {any} node @param {() => void} again */
 function parts(node, again) {
-  const resources = Object.keys(node.allocatable ?? {}).filter((name) => node.allocatable[name]);
+  const first = (/** @type {string} */ name) => ["cpu", "memory"].indexOf(name) + 1 || 9;
+  const resources = Object.keys(node.allocatable ?? {})
+    .filter((name) => node.allocatable[name])
+    .sort((a, b) => first(a) - first(b));
   const pods = node.pods ?? [];
   const onNode = Array.isArray(pods) ? pods.length : pods;
   return [
@@ -190,7 +193,7 @@ function rejectedPanel(node) {
               h(
                 "tr",
                 { key: row.text },
-                h("td", null, h("a", { href: to("pods", { reason: row.text }) }, row.text)),
+                h("td", null, h("a", { href: to("pods", { reason: row.text.split(", ")[0] }) }, row.text)),
                 h("td", { class: "right figure" }, counted(row.pods, "pod")),
               ),
             ),
@@ -238,7 +241,7 @@ export function eventTable(events) {
   if (!events.length) return h("p", { class: "calm" }, "No events.");
   return h(
     "table",
-    { class: "list events", "data-test": "events" },
+    { class: "list events panel", "data-test": "events" },
     h(
       "thead",
       null,
