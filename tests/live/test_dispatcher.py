@@ -99,6 +99,16 @@ def test_a_refused_binding_comes_back() -> None:
     assert engine.failed == ["n/a Bind DefaultBinder: no"]
 
 
+def test_a_binding_that_a_bug_of_ours_ends_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*arguments: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(module, "carry_out", broken)
+    a = pod("a")
+    _, _, engine, _ = dispatched([SetCondition(a, "Unschedulable", "no room"), Bind(a, "n1")], lambda *_: None)
+    assert engine.failed == ["n/a Bind DefaultBinder: internal error"]
+
+
 def test_events_have_a_way_of_their_own_that_is_not_endless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_EVENTS", 3)
 

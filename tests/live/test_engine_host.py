@@ -40,12 +40,55 @@ def test_nothing_is_scheduled_while_the_clock_stands_still() -> None:
     while cluster.host.turn():
         pass
     assert not cluster.actions
-    assert cluster.host.paused
+    assert cluster.host.status().paused
     assert cluster.host.status().queue["active"] == 2
     assert cluster.host.step_decision().result(0) is True
     assert [action.pod.metadata.name for action in cluster.actions if isinstance(action, Bind)] == ["a"]
     assert cluster.host.step_decision().result(0) is True
     assert cluster.host.step_decision().result(0) is False
+
+
+def test_who_asked_for_a_step_may_go_before_it_was_taken() -> None:
+    cluster = small_cluster()
+    cluster.host.start()
+    blocked, go_on = threading.Event(), threading.Event()
+
+    def busy(scheduler: Scheduler) -> bool:
+        blocked.set()
+        return go_on.wait(30)
+
+    cluster.host.submit(busy)
+    assert blocked.wait(30)
+    assert cluster.host.step_decision().cancel()
+    go_on.set()
+    assert cluster.host.step_decision().result(30) is False
+    cluster.host.stop()
+    assert not cluster.host.status().engine_failures
+
+
+def test_a_clock_that_goes_on_in_the_middle_of_a_turn_is_not_overheard(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = small_cluster()
+    host, turn = cluster.host, cluster.host.turn
+    turned = threading.Event()
+
+    def slow_turn() -> bool:
+        more = turn()
+        if not more and not turned.is_set():
+            # The clock goes on after the engine has looked at it, and before it sleeps.
+            cluster.clock.resume()
+            turned.set()
+        return more
+
+    cluster.add(small_pod("p"))
+    monkeypatch.setattr(host, "_seconds_of_rest", lambda: None)
+    monkeypatch.setattr(host, "turn", slow_turn)
+    host.start()
+    assert turned.wait(30)
+    end = time.monotonic() + 30
+    while not cluster.actions and time.monotonic() < end:
+        time.sleep(0.005)
+    host.stop()
+    assert [action.pod.metadata.name for action in cluster.actions if isinstance(action, Bind)] == ["p"]
 
 
 def test_a_step_of_time_goes_to_the_next_timer() -> None:
@@ -55,7 +98,10 @@ def test_a_step_of_time_goes_to_the_next_timer() -> None:
     cluster.run()
     before = cluster.clock.now_ns()
     cluster.refuses.clear()
-    cluster.host.step_event()
+    due_ns = cluster.host.ask(cluster.host.next_instant_of)
+    assert due_ns is not None
+    cluster.clock.jump(due_ns)
+    cluster.host.at_this_instant()
     cluster.run()
     assert cluster.clock.now_ns() > before
     assert cluster.nodes_of() == {"p": "n0"}

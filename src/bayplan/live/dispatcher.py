@@ -113,6 +113,9 @@ class Dispatcher:
             except Exception:
                 # A bug of ours; the next exchange may fare better.
                 _log.exception("an exchange about %s", key)
+                if row[0].is_binding:
+                    # The pod must not wait for ever.
+                    self.binding_failed(key, "internal error", plugin="DefaultBinder", point="Bind")
             row.popleft()
         del self._waiting[key]
 

@@ -85,6 +85,7 @@ class EngineHost:
         self._actions: list[Action] = []
         self._inbox: deque[Callable[[], None]] = deque()
         self._wake = Condition()
+        self._is_woken = False
         self._thread: Thread | None = None
         self._stopping = False
         self._successor: tuple[Scheduler, Callable[[], Scheduler], float, Future[None]] | None = None
@@ -119,14 +120,15 @@ class EngineHost:
 
     def _run(self) -> None:
         while not self._stopping:
+            # Before the turn: whoever changes something while it goes on (the clock, too) wants another one.
+            self._is_woken = False
             if not self.turn():
                 self._sleep()
 
     def _sleep(self) -> None:
         with self._wake:
-            if self._inbox or self._stopping:
-                return
-            self._wake.wait(self._seconds_of_rest())
+            if not self._is_woken:
+                self._wake.wait(self._seconds_of_rest())
 
     def _seconds_of_rest(self) -> float | None:
         """Return how long nothing is to do, if nobody wakes us; None: for ever."""
@@ -141,6 +143,7 @@ class EngineHost:
 
     def _notify(self) -> None:
         with self._wake:
+            self._is_woken = True
             self._wake.notify_all()
 
     def _put(self, job: Callable[[], None]) -> None:
@@ -243,19 +246,6 @@ class EngineHost:
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
-    @property
-    def paused(self) -> bool:
-        """Return whether nothing is scheduled, as the clock stands still."""
-        return self.clock.paused
-
-    def pause(self) -> None:
-        """Let the clock stand still, for all who use it. Changes are still taken in."""
-        self.clock.pause()
-
-    def resume(self) -> None:
-        """Let the clock go on."""
-        self.clock.resume()
-
     def step_decision(self) -> Future[bool]:
         """Schedule the next pod although the clock stands still; the answer says whether there was one ready."""
         future: Future[bool] = Future()
@@ -265,19 +255,11 @@ class EngineHost:
             self.turn()
         return future
 
-    def step_event(self) -> None:
-        """Go to the next instant at which a timer of the scheduler is due, and do all there is to do at that instant.
-
-        Where pods are ready, that instant is now. Other parts have timers, too: who knows them sets the clock himself
-        and calls `at_this_instant`.
-        """
-        wakeup_ns = self.ask(self.next_instant_of)
-        if wakeup_ns is not None:
-            self.clock.jump(wakeup_ns)
-        self.at_this_instant()
-
     def at_this_instant(self) -> None:
-        """Schedule whatever is ready, or gets ready, while the clock stands where it stands now."""
+        """Schedule whatever is ready, or gets ready, while the clock stands where it stands now.
+
+        Who goes to the next instant at which something is due sets the clock first (`next_instant_of`).
+        """
         self._instant_ns = self.clock.now_ns()
         self._notify()
         if self._is_alone():
@@ -408,7 +390,13 @@ class EngineHost:
     def _end_steps(self) -> None:
         """Tell those that want to see a pod scheduled that none is ready."""
         while self._steps:
-            self._steps.popleft().set_result(False)
+            self._tell_step(had_pod=False)
+
+    def _tell_step(self, *, had_pod: bool) -> None:
+        step = self._steps.popleft()
+        # Who asked may have gone meanwhile.
+        if step.set_running_or_notify_cancel():
+            step.set_result(had_pod)
 
     def _cycle(self, scheduler: Scheduler, now_ns: int) -> bool:
         """Schedule the next pod; return whether there was one."""
@@ -426,7 +414,7 @@ class EngineHost:
             self.on_cycle(scheduler, report, seconds)
         self._actions += report.actions
         if self._steps:
-            self._steps.popleft().set_result(True)
+            self._tell_step(had_pod=True)
         return True
 
     # --- another scheduler --------------------------------------------------------------------------------------------

@@ -127,7 +127,11 @@ class PluginRunner:
             return function(*arguments)
         if plugin in self._runaways:
             self._check_runaways(plugin, point)
-        worker = self._idle.pop() if self._idle else _Worker()
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            # Not asked first whether there is one: another thread may take it in between.
+            worker = _Worker()
         worker.call = lambda: function(*arguments)
         running = self._running[id(worker)] = RunningCall(plugin, point, time.monotonic())
         worker.go.release()
@@ -158,13 +162,13 @@ class PluginRunner:
             worker.go.release()
 
     def _check_runaways(self, plugin: str, point: str) -> None:
-        left = self._runaways[plugin] = [worker for worker in self._runaways[plugin] if worker.is_alive()]
+        left = self._runaways[plugin] = [worker for worker in self._runaways.get(plugin, ()) if worker.is_alive()]
         for worker in left:
             _interrupt(worker)
         if len(left) >= MOST_RUNAWAYS:
             raise self._note(plugin, point, f"not called: {len(left)} earlier calls have not ended", "", overran=False)
         if not left:
-            del self._runaways[plugin]
+            self._runaways.pop(plugin, None)
 
     def _give_up(self, worker: _Worker, running: RunningCall) -> PluginFailure:
         worker.given_up = True
