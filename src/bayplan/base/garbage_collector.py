@@ -10,7 +10,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-RARE_THRESHOLD = 200_000
+RARE_THRESHOLD = 500_000
 """So many containers more than were freed since the last collection bring on one of the youngest generation."""
 
 

@@ -46,6 +46,7 @@ from bayplan.objects.defaults import default_pod_spec
 from bayplan.objects.meta import ObjectMeta, ResourceList
 from bayplan.objects.node import Node, NodeStatus
 from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from bayplan.objects.pod_defaults import rounded
 
 FORMAT = "OpenB"
 GPU_COUNT = "alibabacloud.com/gpu-count"
@@ -194,6 +195,8 @@ def _node_status(row: "_Row") -> NodeStatus:
     amounts["cpu"] = f"{row.number('cpu_milli')}m"
     amounts["memory"] = f"{row.number('memory_mib')}Mi"
     amounts["pods"] = _PODS_OF_A_NODE
+    # As the API has them, so that all nodes of a kind go on sharing them.
+    amounts = rounded(amounts)
     return NodeStatus(capacity=amounts, allocatable=amounts)
 
 
