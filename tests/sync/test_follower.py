@@ -212,7 +212,7 @@ def test_a_volume_has_the_uid_of_its_claim_here_whichever_comes_first() -> None:
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"],
             "hostPath": {"path": "/data"},
-            "claimRef": {"namespace": "default", "name": "data", "uid": "there", "resourceVersion": "7"},
+            "claimRef": {"namespace": "default", "name": "data", "uid": "source-2", "resourceVersion": "7"},
         },
         "status": {"phase": "Bound"},
     }

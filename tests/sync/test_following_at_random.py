@@ -24,6 +24,8 @@ STEPS = st.lists(
                 "tell merged",
                 "relist",
                 "work",
+                "begin writes",
+                "end writes",
                 "restart",
                 "bind here",
                 "delete here",
@@ -104,6 +106,10 @@ def act(world: World, model: Model, what: str, name: str, number: int) -> None:
         world.relist()
     elif what == "work":
         world.work()
+    elif what == "begin writes":
+        world.begin_writes()
+    elif what == "end writes":
+        world.end_writes()
     elif what == "restart":
         world.start()
     elif what == "delete here":

@@ -176,3 +176,14 @@ def test_namespaces_that_a_dump_does_not_hold_are_made() -> None:
     status = run_once(here, DocumentFeed([lonely]))
     assert (status.created, status.problems) == (2, [])
     assert here.get("pods", "lonely", "team") is not None
+
+
+def test_manifests_without_uids_are_followed_by_their_names() -> None:
+    here = Here()
+    documents: list[Document] = [node("n1"), pod("waits"), pod("runs", node_name="n1")]
+    assert (first := run_once(here, DocumentFeed(documents))).problems == []
+    assert first.created == 3
+    here.delete_pod("waits")
+    again = run_once(here, DocumentFeed(documents))
+    assert (again.created, again.problems) == (0, [])
+    assert here.get("pods", "waits") is None

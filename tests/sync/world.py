@@ -20,6 +20,7 @@ from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
 from bayplan.sync.follower import Follower, ref_of
 from bayplan.sync.memory import Memory
 from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.sync_write import SyncWrite
 from bayplan.sync.writing import Exchange, carry_out, read_memory, save_memory
 
 NS = "default"
@@ -101,6 +102,7 @@ class World:
         self._numbers = itertools.count(1)
         self._seen_here = 0
         self._pending: list[tuple[ObjectRef, Document, bool]] = []
+        self._under_way: list[SyncWrite] = []
         self.follower: Follower
 
     # The source.
@@ -126,6 +128,7 @@ class World:
 
     def start(self) -> None:
         """Begin, or begin again after the process has ended: only what the cluster here has is known."""
+        self._under_way.clear()
         memory = Memory()
         memory.load(self.here.drive(read_memory()))
         self.follower = Follower(self.policy, memory, self.kinds)
@@ -166,8 +169,19 @@ class World:
                 self.follower.local_changed(plural, document, deleted=write.type == "DELETED")
         self._seen_here = self.here.backend.store.revision
 
+    def begin_writes(self) -> None:
+        """Let the follower decide on writes, which are carried out when it works next, whatever happens until then."""
+        self._under_way += self.follower.next_writes(3)
+
+    def end_writes(self) -> None:
+        """Carry out what was decided on; the follower does not hear of what happened here meanwhile."""
+        under_way, self._under_way = self._under_way, []
+        for write in under_way:
+            self.here.drive(carry_out(self.follower, write))
+
     def work(self, rounds: int = 50) -> None:
         """Let the follower do all there is to do."""
+        self.end_writes()
         for _ in range(rounds):
             self.tell_here()
             self.save()

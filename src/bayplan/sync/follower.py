@@ -16,7 +16,6 @@ About pods, by `SyncPolicy`'s defaults:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 from hashlib import blake2b
 
 import msgspec
@@ -37,49 +36,18 @@ from bayplan.sync.merging import (
     resized,
 )
 from bayplan.sync.policy import SOURCE_UID, SyncPolicy
+from bayplan.sync.sync_write import Put, SyncWrite, Verb
 from bayplan.sync.translation import Awaited, translate
+from bayplan.sync.uid_users import UidUsers
 
 _INITIAL_ONLY = ("volumeattachments",)
 """Kinds whose later objects are the source's decisions about its pods' nodes."""
 
+_NEEDED_BY_OTHERS = ("namespaces", "priorityclasses", "runtimeclasses")
+"""Kinds without whose objects the API refuses others, which may be told first: watches of two kinds know no common order."""
+
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.decode
-
-
-class Verb(Enum):
-    """What is to be done: make an object, bring it up to date (read it, `Follower.merged`, write it), delete it."""
-
-    CREATE = "create"
-    UPDATE = "update"
-    DELETE = "delete"
-
-
-class SyncWrite(Struct, frozen=True):
-    """One thing to do here.
-
-    Attributes:
-        verb: what.
-        ref: the object.
-        uid: of the object in the source; for a deletion, of the object here.
-        document: to be created; None else.
-    """
-
-    verb: Verb
-    ref: ObjectRef
-    uid: str
-    document: Document | None = None
-
-
-class Put(Struct, frozen=True):
-    """One replacement: of an object, or of a subresource of it.
-
-    Attributes:
-        subresource: ``status``, ``resize``, or "" for the object itself.
-        document: the whole object.
-    """
-
-    subresource: str
-    document: Document
 
 
 class SourceObject(Struct):
@@ -140,10 +108,14 @@ class Follower:
         # What was made and has not been seen here: uid and revision. What was gone before the answer to its creation came: uids.
         self._expected: dict[ObjectRef, tuple[str, int]] = {}
         self._gone_early: set[str] = set()
+        # What was deleted and is still seen here: uids.
+        self._deleting: dict[ObjectRef, str] = {}
         # What of each object was written here, by uid in the source; and what is being written.
         self._applied: dict[str, _Applied] = {}
         self._merging: dict[ObjectRef, _Applied] = {}
-        self._waiting_for: dict[ObjectRef, dict[ObjectRef, None]] = {}
+        # Who was written with the uid that an object has here, or waits for it; how many objects of the source a namespace has.
+        self._users = UidUsers()
+        self._inhabitants: dict[str, int] = {}
 
     # --- what the source tells ----------------------------------------------------------------------------------------
 
@@ -169,15 +141,19 @@ class Follower:
                     self.memory.forget(uid)
 
     def source_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
-        """Take an object that was added or changed, or is gone."""
+        """Take an object that was added or changed, or is gone; that a predecessor of that name is gone, says nothing new."""
         ref = ref_of(plural, document)
         if not deleted:
             self._take(ref, document, initial=False)
-        elif ref in self._source:
+        elif ref in self._source and text(part(document, "metadata"), "uid") in ("", self._source[ref].uid):
             self._drop(ref)
 
     def _take(self, ref: ObjectRef, document: Document, *, initial: bool) -> None:
-        uid = text(part(document, "metadata"), "uid") or str(ref)
+        metadata = part(document, "metadata")
+        uid = text(metadata, "uid")
+        if not uid:
+            uid = stand_in_uid(ref)
+            document = {**document, "metadata": {**metadata, "uid": uid}}
         raw = _encode(document)
         known = self._source.get(ref)
         if known is not None and known.uid == uid:
@@ -188,11 +164,15 @@ class Follower:
             if known is not None:
                 self._drop(ref)
             self._source[ref] = SourceObject(uid, raw, initial)
+            self._inhabitants[ref.namespace] = self._inhabitants.get(ref.namespace, 0) + 1
         self.problems.pop(ref, None)
         self._look_at(ref)
 
     def _drop(self, ref: ObjectRef) -> None:
         known = self._source.pop(ref)
+        self._inhabitants[ref.namespace] -= 1
+        if ref.namespace and not self._inhabitants[ref.namespace]:
+            self._look_at(ObjectRef("namespaces", "", ref.namespace))
         self.memory.forget(known.uid)
         self._applied.pop(known.uid, None)
         self.problems.pop(ref, None)
@@ -232,16 +212,35 @@ class Follower:
         source_uid = text(part(metadata, "annotations"), SOURCE_UID)
         found = LocalObject(uid, source_uid, is_gated(document), is_finished(document))
         self._arrived(ref, uid)
-        if self._local.get(ref) != found:
-            self._local[ref] = found
-            self._look_at(ref)
-            for waiting in self._waiting_for.pop(ref, ()):
-                self._look_at(waiting)
+        if self._deleting.get(ref, uid) != uid:
+            del self._deleting[ref]
+        before = self._local.get(ref)
+        if before == found:
+            return
+        self._local[ref] = found
+        self._look_at(ref)
+        if before is None or (before.uid, before.source_uid) != (uid, source_uid):
+            self._uid_changed(ref)
+        if before is None and plural in _NEEDED_BY_OTHERS:
+            for refused in list(self.problems):
+                del self.problems[refused]
+                self._look_at(refused)
+
+    def _uid_changed(self, ref: ObjectRef) -> None:
+        """Look again at what was written with the uid that an object had here, or waits for it."""
+        for user in self._users.take(ref):
+            source = self._source.get(user)
+            applied = self._applied.get(source.uid) if source is not None else None
+            if source is not None and applied is not None:
+                self._applied[source.uid] = _Applied(b"", applied.object)
+            self._look_at(user)
 
     def _local_gone(self, ref: ObjectRef, uid: str) -> None:
         if ref in self._in_flight:
             self._gone_early.add(uid)
         self._arrived(ref, uid)
+        if self._deleting.get(ref) == uid:
+            del self._deleting[ref]
         if ref in self._local and self._local[ref].uid == uid:
             del self._local[ref]
         self.problems.pop(ref, None)
@@ -254,15 +253,16 @@ class Follower:
 
     # --- what translation asks ----------------------------------------------------------------------------------------
 
-    def uid_of(self, ref: ObjectRef) -> str | None:
-        """Return the uid that an object has here; see `bayplan.sync.translation.Here`."""
+    def uid_of(self, ref: ObjectRef, source_uid: str) -> str | None:
+        """Return the uid that the copy of an object has here; see `bayplan.sync.translation.Here`."""
         found = self._local.get(ref)
-        return found.uid if found is not None else None
+        # The copy of an object that has no uid there is that of whatever has its name.
+        fits = found is not None and (source_uid in ("", found.source_uid) or found.source_uid == stand_in_uid(ref))
+        return found.uid if found is not None and fits else None
 
-    def keeps_node(self, ref: ObjectRef) -> bool:
+    def keeps_node(self, source_uid: str) -> bool:
         """Return whether a pod keeps the node that it had when following began."""
-        known = self._source.get(ref)
-        return known is not None and self.memory.get(known.uid) in (Known.KEEPS, Known.KEPT)
+        return self.memory.get(source_uid) in (Known.KEEPS, Known.KEPT)
 
     # --- what to do ---------------------------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class Follower:
     @property
     def is_idle(self) -> bool:
         """Whether the cluster here is as it should be, as far as that is possible."""
-        return self.is_ready and not self._in_flight and not self._expected and not any(self._dirty)
+        return self.is_ready and not (self._in_flight or self._expected or self._deleting or any(self._dirty))
 
     @property
     def lag(self) -> int:
@@ -309,18 +309,23 @@ class Follower:
 
     def _decide(self, ref: ObjectRef) -> SyncWrite | None:
         source, local = self._source.get(ref), self._local.get(ref)
-        if ref in self._expected:
+        if ref in self._expected or ref in self._deleting:
             return None
         if source is None:
-            return SyncWrite(Verb.DELETE, ref, local.uid) if local is not None and local.source_uid else None
+            if local is None or not local.source_uid or ref in self.problems:
+                return None
+            # A namespace that has objects in the source is there again, and will be told of.
+            inhabited = ref.plural == "namespaces" and self._inhabitants.get(ref.name)
+            return None if inhabited else SyncWrite(Verb.DELETE, ref, local.uid)
         known = self.memory.get(source.uid)
         if local is None:
             return self._decide_missing(ref, source, known)
         if local.source_uid == source.uid:
             return self._decide_present(ref, source, local)
-        if local.source_uid:
-            # The copy of an object of that name that the source has deleted meanwhile.
-            return SyncWrite(Verb.DELETE, ref, local.uid)
+        if local.source_uid and ref.plural != "namespaces":
+            # The copy of an object of that name that the source has deleted meanwhile. A namespace is taken over: with it would
+            # go what is there in its successor already.
+            return None if ref in self.problems else SyncWrite(Verb.DELETE, ref, local.uid)
         if ref.plural == "pods":
             self.problems[ref] = Problem(ref, "a pod of this name was made here by somebody else")
             return None
@@ -337,7 +342,7 @@ class Follower:
         if ref.plural == "pods" and is_finished(document):
             return None
         wanted = self._translated(ref, document, source)
-        return None if wanted is None else SyncWrite(Verb.CREATE, ref, source.uid, wanted)
+        return None if wanted is None else SyncWrite(Verb.CREATE, ref, source.uid, wanted, fingerprint(source.raw))
 
     def _decide_present(self, ref: ObjectRef, source: SourceObject, local: LocalObject) -> SyncWrite | None:
         known = self.memory.get(source.uid)
@@ -348,10 +353,10 @@ class Follower:
             return self._update(ref, source)
         document = _decode(source.raw)
         if is_finished(document):
-            return None if local.finished else SyncWrite(Verb.UPDATE, ref, source.uid)
+            return None if local.finished else self._update(ref, source)
         if not is_scheduled(document) or self.policy.update_scheduled_pods:
             return self._update(ref, source)
-        return SyncWrite(Verb.UPDATE, ref, source.uid) if local.gated and not is_gated(document) else None
+        return self._update(ref, source) if local.gated and not is_gated(document) else None
 
     def _update(self, ref: ObjectRef, source: SourceObject) -> SyncWrite | None:
         applied = self._applied.get(source.uid)
@@ -360,10 +365,10 @@ class Follower:
         return SyncWrite(Verb.UPDATE, ref, source.uid)
 
     def _translated(self, ref: ObjectRef, document: Document, source: SourceObject) -> Document | None:
+        kept = self.keeps_node(source.uid)
         try:
-            return translate(BY_PLURAL[ref.plural], document, self, keeps_node=self.keeps_node(ref))
-        except Awaited as waits:
-            self._waiting_for.setdefault(waits.ref, {})[ref] = None
+            return translate(BY_PLURAL[ref.plural], document, self._users.asking(ref, self), keeps_node=kept)
+        except Awaited:
             return None
 
     def merged(self, write: SyncWrite, here: Document) -> list[Put]:
@@ -380,15 +385,17 @@ class Follower:
         kind, document = BY_PLURAL[ref.plural], _decode(source.raw)
         version = fingerprint(source.raw)
         if ref.plural == "pods":
-            self._merging[ref] = _Applied(version, b"")
+            # While it was being made, it may have changed in the source; that is still to be written.
+            self._merging[ref] = _Applied(write.version or version, b"")
             return self._merged_pod(write, kind, document, here)
-        wanted = self._translated(ref, document, source)
+        wanted, applied = self._translated(ref, document, source), self._applied.get(source.uid)
         if wanted is None:
+            # What it waits for lets it be looked at again.
+            self._merging[ref] = _Applied(version, applied.object if applied is not None else b"")
             return []
         puts: list[Put] = []
         # What somebody changed here stays until the same object changes in the source; its status alone does not count.
         main = fingerprint(_encode({name: value for name, value in wanted.items() if name != "status"}))
-        applied = self._applied.get(source.uid)
         merged = merge_object(kind, here, wanted)
         if (applied is None or applied.object != main) and merged != here:
             puts.append(Put("", merged))
@@ -400,7 +407,7 @@ class Follower:
 
     def _merged_pod(self, write: SyncWrite, kind: FollowedKind, document: Document, here: Document) -> list[Put]:
         if write.verb is Verb.CREATE:
-            kept = self.keeps_node(write.ref) and "status" in document
+            kept = self.keeps_node(write.uid) and "status" in document
             return [Put("status", {**here, "status": document["status"]})] if kept else []
         if is_finished(document):
             return [] if is_finished(here) else [Put("status", finished_status(here, document))]
@@ -430,6 +437,8 @@ class Follower:
             local = self._local.get(ref)
             if uid not in self._gone_early and (local is None or local.uid != uid):
                 self._expected[ref] = (uid, revision)
+        elif write.verb is Verb.DELETE and ref in self._local and self._local[ref].uid == write.uid:
+            self._deleting[ref] = write.uid
         self._landed(ref)
 
     def failed(self, write: SyncWrite, message: str, *, retry: bool) -> None:
@@ -462,6 +471,11 @@ def ref_of(plural: str, document: Document) -> ObjectRef:
     metadata = part(document, "metadata")
     namespace = text(metadata, "namespace") if BY_PLURAL[plural].namespaced else ""
     return ObjectRef(plural, namespace, text(metadata, "name"))
+
+
+def stand_in_uid(ref: ObjectRef) -> str:
+    """Return what stands for the uid of an object that has none in the source, as in a manifest written by hand."""
+    return ".".join(each for each in ref if each)
 
 
 def fingerprint(raw: bytes) -> bytes:

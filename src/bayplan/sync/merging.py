@@ -35,8 +35,13 @@ def merge_object(kind: FollowedKind, here: Document, wanted: Document) -> Docume
 
 
 def merge_status(here: Document, wanted: Document) -> Document | None:
-    """Return an object with the status that it has in the source, or None where it has that already."""
+    """Return an object with the status that it has in the source, or None where it has that already.
+
+    A resource claim that is allocated here stays so: what it was allocated to later was decided here.
+    """
     if "status" not in wanted or part(here, "status") == wanted["status"]:
+        return None
+    if wanted.get("kind") == "ResourceClaim" and "allocation" in part(here, "status"):
         return None
     return {**here, "status": wanted["status"]}
 

@@ -13,9 +13,10 @@ from bayplan.base.errors import InputError
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.document import Document
 from bayplan.sync.feed import Feed, FeedChange, Listed
-from bayplan.sync.follower import Follower, Problem, SyncWrite, Verb
+from bayplan.sync.follower import Follower, Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
 from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import Exchange, carry_out, read_memory, save_memory
 
 Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
@@ -199,13 +200,18 @@ class SyncSession:
         now = asyncio.get_running_loop().time()
         if not everything and now - self._saved_at < SAVE_SECONDS:
             return
-        changes = follower.memory.take_changes()
         status = self.status()
         if self._told != (shown := status_document(self._name, status)):
             self._told = shown
             await self._drive(save_memory([shown]))
-        if changes and not await self._drive(save_memory(changes)):
-            follower.memory.put_back(changes)
+        changes = follower.memory.take_changes()
+        saved = not changes
+        try:
+            saved = saved or await self._drive(save_memory(changes))
+        finally:
+            # Also when it is cancelled in the middle: the last save writes them then.
+            if not saved:
+                follower.memory.put_back(changes)
         self._saved_at = now
 
     async def _drive(self, exchange: Exchange[T]) -> T:

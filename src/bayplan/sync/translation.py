@@ -5,6 +5,7 @@
   because the scheduler asks whose claim it is.
 - A pod's service account is not here; its priority follows from its class again.
 - A persistent volume's claimRef has the uid that its claim has here. What is bound there is bound here: volumes follow the source.
+  One that was released keeps the uid of its claim there, so that it belongs to no later claim of that name.
 - A resource claim is allocated here as it is there only to pods that keep their nodes; all others are for the scheduler here.
 """
 
@@ -20,14 +21,22 @@ from bayplan.sync.policy import SOURCE_UID
 class Here(Protocol):
     """What translation asks about the cluster here."""
 
-    def uid_of(self, ref: ObjectRef) -> str | None:
-        """Return the uid that an object has here, or None while it is not here."""
+    def uid_of(self, ref: ObjectRef, source_uid: str) -> str | None:
+        """Return the uid that the copy of an object has here, or None while it is not here.
+
+        Args:
+            ref: the object's name.
+            source_uid: its uid in the source: another object of that name does not count. "" where any does.
+        """
         ...
 
-    def keeps_node(self, ref: ObjectRef) -> bool:
-        """Return whether a pod is here on the node that it had when following began."""
+    def keeps_node(self, source_uid: str) -> bool:
+        """Return whether a pod of the source is here on the node that it had when following began."""
         ...
 
+
+_RELEASED = ("Released", "Failed")
+"""Phases of volumes whose claims are gone."""
 
 _KEPT_METADATA = ("name", "generateName", "namespace", "labels", "annotations")
 
@@ -62,18 +71,19 @@ def translate(kind: FollowedKind, source: Document, here: Here, *, keeps_node: b
     document: Document = {**source, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": kept}
     owner = _pod_that_owns(source)
     if owner is not None:
-        uid = _here(here, owner)
-        kept["ownerReferences"] = [
-            {"apiVersion": "v1", "kind": "Pod", "name": owner.name, "uid": uid, "controller": True}
-        ]
+        name = text(owner, "name")
+        uid = _here(here, ObjectRef("pods", text(metadata, "namespace"), name), text(owner, "uid"))
+        kept["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}]
     if kind.kind == "Pod":
         document["spec"] = _pod_spec(part(source, "spec"), keeps_node=keeps_node)
         if not keeps_node:
             document.pop("status", None)
     elif kind.kind == "PersistentVolume":
-        document["spec"] = _volume_spec(part(source, "spec"), here)
+        released = part(source, "status").get("phase") in _RELEASED
+        document["spec"] = part(source, "spec") if released else _volume_spec(part(source, "spec"), here)
     elif kind.kind == "ResourceClaim":
-        document["status"] = _claim_status(part(source, "status"), text(metadata, "namespace"), here)
+        document.pop("status", None)
+        document.update(_claim_status(part(source, "status"), text(metadata, "namespace"), here))
     elif kind.kind == "Service":
         document["spec"] = {k: v for k, v in part(source, "spec").items() if k not in ("clusterIP", "clusterIPs")}
     if not kind.has_status:
@@ -81,17 +91,16 @@ def translate(kind: FollowedKind, source: Document, here: Here, *, keeps_node: b
     return document
 
 
-def _pod_that_owns(source: Document) -> ObjectRef | None:
-    """Return the pod that controls a claim, or None."""
-    metadata = part(source, "metadata")
-    for owner in items(metadata, "ownerReferences"):
+def _pod_that_owns(source: Document) -> Document | None:
+    """Return the reference to the pod that controls a claim, or None."""
+    for owner in items(part(source, "metadata"), "ownerReferences"):
         if owner.get("kind") == "Pod" and owner.get("controller"):
-            return ObjectRef("pods", text(metadata, "namespace"), text(owner, "name"))
+            return owner
     return None
 
 
-def _here(here: Here, ref: ObjectRef) -> str:
-    uid = here.uid_of(ref)
+def _here(here: Here, ref: ObjectRef, source_uid: str) -> str:
+    uid = here.uid_of(ref, source_uid)
     if uid is None:
         raise Awaited(ref)
     return uid
@@ -112,14 +121,14 @@ def _volume_spec(spec: Document, here: Here) -> Document:
         return spec
     ref = ObjectRef("persistentvolumeclaims", text(claim, "namespace"), text(claim, "name"))
     kept = {name: value for name, value in claim.items() if name != "resourceVersion"}
-    return {**spec, "claimRef": {**kept, "uid": _here(here, ref)}}
+    return {**spec, "claimRef": {**kept, "uid": _here(here, ref, text(claim, "uid"))}}
 
 
 def _claim_status(status: Document, namespace: str, here: Here) -> Document:
-    """Return a claim's allocation for those of its users that keep their nodes; without any, the claim is free."""
+    """Return the field ``status`` of a claim, for those of its users that keep their nodes; without any, none."""
     users: list[Document] = []
     for user in items(status, "reservedFor"):
-        ref = ObjectRef("pods", namespace, text(user, "name"))
-        if user.get("resource") == "pods" and here.keeps_node(ref):
-            users.append({**user, "uid": _here(here, ref)})
-    return cast("Document", {**status, "reservedFor": users}) if users else {}
+        uid = text(user, "uid")
+        if user.get("resource") == "pods" and here.keeps_node(uid):
+            users.append({**user, "uid": _here(here, ObjectRef("pods", namespace, text(user, "name")), uid)})
+    return cast("Document", {"status": {**status, "reservedFor": users}}) if users else {}

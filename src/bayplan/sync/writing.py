@@ -11,9 +11,10 @@ from bayplan.base.errors import InputError
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.sync.document import Document, items, part, text
 from bayplan.sync.followed_kinds import BY_PLURAL
-from bayplan.sync.follower import Follower, SyncWrite, Verb
+from bayplan.sync.follower import Follower
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.policy import SOURCE_UID
+from bayplan.sync.sync_write import SyncWrite, Verb
 
 T = TypeVar("T")
 Exchange: TypeAlias = Generator[ApiRequest | float, ApiResponse, T]
@@ -107,7 +108,8 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
             if not response.ok:
                 return response
             here = _decode(response.body)
-            if text(part(part(here, "metadata"), "annotations"), SOURCE_UID) not in ("", write.uid):
+            copied = text(part(part(here, "metadata"), "annotations"), SOURCE_UID)
+            if copied not in ("", write.uid) and kind.kind != "Namespace":
                 return None
         conflict = False
         for put in follower.merged(write, here):

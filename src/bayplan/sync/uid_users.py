@@ -1,0 +1,45 @@
+"""Who was written with the uid that another object has here, or waits for it: to be looked at again when that changes."""
+
+from __future__ import annotations
+
+from bayplan.sync.followed_kinds import ObjectRef
+from bayplan.sync.translation import Here
+
+
+class UidUsers:
+    """Users by the object whose uid they use."""
+
+    def __init__(self) -> None:
+        self._users: dict[ObjectRef, dict[ObjectRef, None]] = {}
+
+    def asking(self, user: ObjectRef, here: Here) -> Here:
+        """Return what answers an object's translation as `here` does, and notes what it asks for."""
+        return _Asking(self._users, user, here)
+
+    def take(self, ref: ObjectRef) -> list[ObjectRef]:
+        """Return the users of an object whose uid has changed, and forget them: who looks at them asks again."""
+        return list(self._users.pop(ref, ()))
+
+
+class _Asking:
+    """See `bayplan.sync.translation.Here`.
+
+    Args:
+        users: where the user is noted.
+        user: the object that is translated.
+        here: answers.
+    """
+
+    def __init__(self, users: dict[ObjectRef, dict[ObjectRef, None]], user: ObjectRef, here: Here) -> None:
+        self._users = users
+        self._user = user
+        self._here = here
+
+    def uid_of(self, ref: ObjectRef, source_uid: str) -> str | None:
+        """See `Here`."""
+        self._users.setdefault(ref, {})[self._user] = None
+        return self._here.uid_of(ref, source_uid)
+
+    def keeps_node(self, source_uid: str) -> bool:
+        """See `Here`."""
+        return self._here.keeps_node(source_uid)

@@ -1,0 +1,278 @@
+"""Tests of following where events of different kinds, or of source and cluster here, cross on their way."""
+
+from __future__ import annotations
+
+from bayplan.sync.document import Document, part
+from bayplan.sync.sync_write import SyncWrite, Verb
+from bayplan.sync.writing import carry_out
+from tests.sync.world import NS, World, node, pod
+
+VOLUME_KINDS = ("persistentvolumeclaims", "persistentvolumes", "pods")
+CLAIM_KINDS = ("nodes", "pods", "resourceclaims")
+
+
+def namespace(name: str) -> Document:
+    """Return a namespace of the source."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def volume_claim(name: str, *, volume: str = "", owner: str = "") -> Document:
+    """Return a claim of the source that is bound to a volume, or that a pod of a uid owns."""
+    metadata: Document = {"name": name, "namespace": NS}
+    if owner:
+        metadata["ownerReferences"] = [
+            {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": owner, "controller": True}
+        ]
+    spec: Document = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "",
+    }
+    if volume:
+        spec["volumeName"] = volume
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def volume(name: str, *, claim_uid: object, phase: str) -> Document:
+    """Return a volume of the source that belongs to the claim ``data`` of a uid."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/data"},
+            "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": {"namespace": NS, "name": "data", "uid": claim_uid},
+        },
+        "status": {"phase": phase},
+    }
+
+
+def uid_of(document: Document | None) -> object:
+    """Return the uid of an object that must be there."""
+    assert document is not None
+    return part(document, "metadata")["uid"]
+
+
+def claim_uid_of(world: World, name: str) -> object:
+    """Return the uid in the claimRef of a volume here."""
+    found = world.here.get("persistentvolumes", name)
+    assert found is not None
+    return part(part(found, "spec"), "claimRef")["uid"]
+
+
+def unprotect(world: World, name: str) -> None:
+    """Take away what keeps a claim here while pods use it, as its controller does when none does."""
+    found = world.here.get("persistentvolumeclaims", name)
+    assert found is not None
+    metadata = {key: value for key, value in part(found, "metadata").items() if key != "finalizers"}
+    world.here.ask("PUT", f"/api/v1/namespaces/{NS}/persistentvolumeclaims/{name}", {**found, "metadata": metadata})
+    world.work()
+
+
+def begin_writes(world: World, verb: Verb) -> list[SyncWrite]:
+    """Return the writes that are due now; all of them are of one verb."""
+    writes = world.follower.next_writes(10)
+    assert {write.verb for write in writes} == {verb}
+    return writes
+
+
+def test_what_changes_while_a_pod_is_being_made_is_written_after_it() -> None:
+    world = World()
+    world.start()
+    world.put("pods", pod("web"))
+    world.tell()
+    (write,) = begin_writes(world, Verb.CREATE)
+    world.put("pods", pod("web", labels={"new": "label"}))
+    world.tell()
+    world.here.drive(carry_out(world.follower, write))
+    world.work()
+    found = world.here.get("pods", "web")
+    assert found is not None
+    assert part(part(found, "metadata"), "labels") == {"new": "label"}
+
+
+def test_a_deletion_is_asked_for_once_however_late_its_event_comes() -> None:
+    world = World()
+    world.put("pods", pod("web"))
+    world.start()
+    world.work()
+    world.remove("pods", "web")
+    world.tell()
+    (write,) = begin_writes(world, Verb.DELETE)
+    world.here.drive(carry_out(world.follower, write))
+    assert world.follower.next_writes(10) == []
+    assert not world.follower.is_idle
+    world.put("pods", pod("web"))
+    world.follow()
+    assert world.here.get("pods", "web") is not None, "a new pod of that name comes when the name is free"
+
+
+def test_the_late_deletion_of_a_predecessor_does_not_take_its_successor_away() -> None:
+    world = World()
+    world.put("pods", pod("web"))
+    world.start()
+    world.work()
+    before = world.source[next(iter(world.source))]
+    world.remove("pods", "web")
+    world.put("pods", pod("web"))
+    world.follow(merged=True)
+    world.follower.source_changed("pods", before, deleted=True)
+    world.work()
+    assert world.here.get("pods", "web") is not None
+
+
+def test_an_end_that_the_api_refuses_is_told_and_not_tried_again_and_again() -> None:
+    world = World()
+    world.put("pods", pod("job", node_name="n1"))
+    world.start()
+    world.work()
+    ended = pod("job", node_name="n1", phase="Succeeded")
+    world.put("pods", {**ended, "status": {"phase": "Succeeded", "startTime": "yesterday"}})
+    world.follow()
+    assert len(world.follower.problems) == 1
+
+
+def test_a_volume_whose_claim_is_gone_stays_and_belongs_to_no_later_claim_of_that_name() -> None:
+    world = World(VOLUME_KINDS)
+    claim = world.put("persistentvolumeclaims", volume_claim("data", volume="pv"))
+    world.put("persistentvolumes", volume("pv", claim_uid=uid_of(claim), phase="Bound"))
+    world.start()
+    world.work()
+    unprotect(world, "data")
+    world.remove("persistentvolumeclaims", "data")
+    world.follow()
+    # Any change of it, before it is known to be released.
+    changed = volume("pv", claim_uid=uid_of(claim), phase="Bound")
+    changed["metadata"] = {"name": "pv", "labels": {"new": "label"}}
+    world.put("persistentvolumes", changed)
+    world.follow()
+    world.put("persistentvolumes", volume("pv", claim_uid=uid_of(claim), phase="Released"))
+    world.follow()
+    world.put("persistentvolumeclaims", volume_claim("data"))
+    world.follow()
+    made, released = (world.here.get(kind, name) for kind, name in zip(VOLUME_KINDS, ("data", "pv"), strict=False))
+    assert released is not None
+    assert part(released, "status")["phase"] == "Released"
+    assert claim_uid_of(world, "pv") != uid_of(made)
+
+
+def test_a_volume_that_is_told_before_its_new_claim_gets_the_uid_of_that() -> None:
+    world = World(VOLUME_KINDS)
+    world.put("persistentvolumeclaims", volume_claim("data", volume="old"))
+    world.start()
+    world.work()
+    unprotect(world, "data")
+    world.remove("persistentvolumeclaims", "data")
+    claim = world.put("persistentvolumeclaims", volume_claim("data", volume="pv"))
+    bound = world.put("persistentvolumes", volume("pv", claim_uid=uid_of(claim), phase="Bound"))
+    world.follower.source_changed("persistentvolumes", bound)
+    world.work()
+    world.follow()
+    assert claim_uid_of(world, "pv") == uid_of(world.here.get("persistentvolumeclaims", "data"))
+
+
+def test_a_claim_of_a_pod_made_anew_belongs_to_the_new_pod() -> None:
+    world = World(VOLUME_KINDS)
+    first = world.put("pods", pod("web"))
+    world.put("persistentvolumeclaims", volume_claim("web-scratch", owner=str(uid_of(first))))
+    world.start()
+    world.work()
+    unprotect(world, "web-scratch")
+    world.remove("persistentvolumeclaims", "web-scratch")
+    world.remove("pods", "web")
+    second = world.put("pods", pod("web"))
+    world.put("persistentvolumeclaims", volume_claim("web-scratch", owner=str(uid_of(second))))
+    world.follow()
+    found = world.here.get("persistentvolumeclaims", "web-scratch")
+    assert found is not None
+    owners = part(found, "metadata")["ownerReferences"]
+    assert isinstance(owners, list)
+    assert [owner["uid"] for owner in owners] == [uid_of(world.here.get("pods", "web"))]
+
+
+def test_a_pod_survives_the_replacement_of_its_namespace_that_is_told_after_it() -> None:
+    world = World(("namespaces", "pods"))
+    world.put("namespaces", namespace("team"))
+    world.start()
+    world.work()
+    world.remove("namespaces", "team")
+    world.put("namespaces", namespace("team"))
+    lonely = pod("web")
+    lonely["metadata"] = {"name": "web", "namespace": "team"}
+    made = world.put("pods", lonely)
+    world.follower.source_changed("pods", made)
+    world.work()
+    world.follow()
+    assert world.here.get("pods", "web", "team") is not None
+
+
+def test_what_is_told_before_its_namespace_comes_with_it() -> None:
+    world = World(("namespaces", "services"))
+    world.start()
+    service: Document = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web", "namespace": "team"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+    }
+    world.put("services", service)
+    world.follow()
+    assert world.here.get("services", "web", "team") is None
+    world.put("namespaces", namespace("team"))
+    world.follow()
+    assert world.here.get("services", "web", "team") is not None
+    assert world.follower.problems == {}
+
+
+def resource_claim(*, pod_uid: object = "") -> Document:
+    """Return a resource claim of the source, allocated to the pod ``web`` of a uid where there is one."""
+    request: Document = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    metadata: Document = {"name": "gpu", "namespace": NS}
+    claim: Document = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata}
+    claim["spec"] = {"devices": {"requests": [request]}}
+    if pod_uid:
+        claim["status"] = allocation("there", pod_uid)
+    return claim
+
+
+def allocation(device: str, pod_uid: object) -> Document:
+    """Return the status of a claim that has a device, for the pod ``web`` of a uid."""
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "pool", "device": device}
+    users = [{"resource": "pods", "name": "web", "uid": pod_uid}]
+    return {"allocation": {"devices": {"results": [result]}}, "reservedFor": users}
+
+
+def test_an_allocation_that_was_decided_here_stays_when_the_source_allocates_too() -> None:
+    world = World(CLAIM_KINDS)
+    world.put("nodes", node("n1"))
+    there = world.put("pods", pod("web"))
+    world.put("resourceclaims", resource_claim())
+    world.start()
+    world.work()
+    claim = world.here.get("resourceclaims", "gpu")
+    assert claim is not None
+    decided = allocation("here", uid_of(world.here.get("pods", "web")))
+    path = f"/apis/resource.k8s.io/v1/namespaces/{NS}/resourceclaims/gpu/status"
+    world.here.ask("PUT", path, {**claim, "status": decided})
+    world.put("resourceclaims", resource_claim(pod_uid=uid_of(there)))
+    world.follow()
+    world.start()
+    world.work()
+    claim = world.here.get("resourceclaims", "gpu")
+    assert claim is not None
+    assert part(claim, "status") == decided
+
+
+def test_the_source_s_allocation_comes_with_a_pod_that_keeps_its_node() -> None:
+    world = World(CLAIM_KINDS)
+    world.put("nodes", node("n1"))
+    there = world.put("pods", pod("web", node_name="n1"))
+    world.put("resourceclaims", resource_claim(pod_uid=uid_of(there)))
+    world.start()
+    world.work()
+    claim = world.here.get("resourceclaims", "gpu")
+    assert claim is not None
+    assert part(claim, "status") == allocation("there", uid_of(world.here.get("pods", "web")))
