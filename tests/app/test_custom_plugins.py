@@ -75,6 +75,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "racks.py").write_text(PLUGIN)
     (tmp_path / "broken.py").write_text("import bayplan\n\ndef f(:\n")
     (tmp_path / "raises.py").write_text("x = {}\ny = x['z']\n")
+    (tmp_path / "ends.py").write_text("import sys\n\nsys.exit(3)\n")
     return tmp_path
 
 
@@ -157,6 +158,11 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
             "broken.py:X",
             "{folder}/broken.py:3 the file can't be imported: got SyntaxError",
             id="a file that is not Python",
+        ),
+        pytest.param(
+            "ends.py:X",
+            "{folder}/ends.py:3 the file can't be imported: got SystemExit: 3",
+            id="a file that ends the process ends nothing",
         ),
         pytest.param(
             "raises.py:X",

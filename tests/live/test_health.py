@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,27 @@ def test_an_address_that_is_taken_is_refused() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match="address already in use"):
             HealthServer({}, bytes, listen="127.0.0.1", port=port)
+
+
+@pytest.mark.parametrize(
+    ("port", "certificate", "key", "want"),
+    [
+        pytest.param(70_000, None, None, "--port: .*70000", id="a port that there is not"),
+        pytest.param(
+            0, "cert.pem", None, r"--tls-cert and --tls-key: .*No such file", id="a certificate that is not there"
+        ),
+        pytest.param(0, None, "key.pem", "--tls-key: .*no --tls-cert", id="a key without its certificate"),
+    ],
+)
+def test_what_can_not_be_served_is_refused_at_once(
+    tmp_path: Path, port: int, certificate: str | None, key: str | None, want: str
+) -> None:
+    with pytest.raises(InputError, match=want):
+        HealthServer(
+            {},
+            bytes,
+            listen="127.0.0.1",
+            port=port,
+            certificate=None if certificate is None else tmp_path / certificate,
+            key=None if key is None else tmp_path / key,
+        )

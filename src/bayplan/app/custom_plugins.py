@@ -124,7 +124,8 @@ def _load_module(path: Path, option: str) -> ModuleType:
         # From the text, never from kept bytecode: servers read files again that were changed a moment ago.
         linecache.checkcache(str(path))
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
+        # SystemExit, too: a server that reads plugins again must not end with a file that calls sys.exit.
         sys.modules.pop(name, None)
         raise failure_in_plugin(problem, (str(path),), "the file can't be imported") from problem
     return module

@@ -102,6 +102,8 @@ class SimulatorServer:
             self.pump.on_written = self.annotator.take
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
+        # One change after the other: what is told of the settings must be what the engine got last.
+        self._changing = asyncio.Lock()
         self._switch_seconds = sys.getswitchinterval()
 
     # --- its life, on the loop ----------------------------------------------------------------------------------------
@@ -161,7 +163,8 @@ class SimulatorServer:
                 self.annotator.extended = bool(settings.connections.extenders)
             return before
 
-        before = await asyncio.to_thread(change)
+        async with self._changing:
+            before = await asyncio.to_thread(change)
         if before.connections is not self.settings.connections:
             before.connections.close()
 

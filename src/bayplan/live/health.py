@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from bayplan.base.errors import InputError
 
 Check = Callable[[], str]
 """Returns what is wrong, "" for nothing."""
+
+LARGEST_PORT = 65535
 
 LEADER_GRACE_SECONDS = 20.0
 """A leader whose lease has been over for longer is not healthy."""
@@ -37,7 +40,7 @@ class HealthServer:
         url: where it listens.
 
     Raises:
-        InputError: the address can't be listened on.
+        InputError: the address can't be listened on, or the certificate can't be used.
     """
 
     def __init__(
@@ -51,6 +54,9 @@ class HealthServer:
         key: Path | None = None,
     ) -> None:
         self._metrics = metrics
+        _check_certificate(certificate, key)
+        if port > LARGEST_PORT:
+            raise InputError("--port", got=str(port), wanted=f"at most {LARGEST_PORT}")
         try:
             family = socket.AF_INET6 if ":" in listen else socket.AF_INET
             self._socket = socket.create_server((listen, port), family=family)
@@ -94,6 +100,20 @@ class HealthServer:
         if self._task is not None:
             await self._task
         self._socket.close()
+
+
+def _check_certificate(certificate: Path | None, key: Path | None) -> None:
+    """Refuse files that the server would stumble over only when it has begun to run."""
+    if certificate is None:
+        if key is not None:
+            raise InputError("--tls-key", got="no --tls-cert", wanted="both")
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+    except OSError as problem:
+        raise InputError(
+            "--tls-cert and --tls-key", got=str(problem), wanted="a certificate and its key (PEM)"
+        ) from None
 
 
 class _Server(uvicorn.Server):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
 from hashlib import blake2b
 
 import msgspec
@@ -37,8 +36,3 @@ def bytes_answer(request: Request, body: bytes, status: int = 200, media_type: s
         body = gzip.compress(body, 1)
         headers["content-encoding"] = "gzip"
     return Response(body, status, headers, media_type)
-
-
-def lazy_answer(request: Request, make: Callable[[], object], status: int = 200) -> Callable[[], Response]:
-    """Return what makes the document and its answer together, for a worker thread."""
-    return lambda: json_answer(request, make(), status)

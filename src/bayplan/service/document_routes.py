@@ -17,7 +17,6 @@ from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.loading import Loaded, Source, load_one_by_one
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.store import Snapshot
-from bayplan.base.errors import InputError
 from bayplan.objects.pod import Pod
 from bayplan.service.answers import JSON, json_answer
 from bayplan.service.bodies import read_body, read_struct
@@ -134,7 +133,8 @@ async def load_into(observation: Observation, documents: list[dict[str, object]]
         for number, _ in enumerate(load_one_by_one(backend, sources, loaded)):
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
-    except InputError:
+    except BaseException:
+        # Whatever it was, half a cluster is nobody's.
         backend.store.restore(before)
         raise
     return loaded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -17,6 +17,9 @@ from bayplan.formats.documents import Document, read_documents
 from bayplan.service.refusal import Refusal
 
 MOST_COPIES = 10_000
+LEAST_OFF_LOOP = 50_000
+"""Texts of so many characters are read on a thread: YAML of some megabytes takes seconds."""
+
 AT_ONCE = 20
 """So many documents are written before others get their turn on the loop."""
 
@@ -64,7 +67,7 @@ async def apply_text(api: Api, wanted: ApplyRequest) -> Written:
     for number in range(1, (count or 1) + 1):
         text = wanted.text if count is None else wanted.text.replace("{n}", str(number))
         try:
-            documents = list(read_documents(text.encode(), "text"))
+            documents = _read(text) if len(text) < LEAST_OFF_LOOP else await asyncio.to_thread(_read, text)
         except InputError as problem:
             raise Refusal(422, problem.what, where=problem.where, got=problem.got, wanted=problem.wanted) from problem
         if not documents:
@@ -80,6 +83,10 @@ async def apply_text(api: Api, wanted: ApplyRequest) -> Written:
             if len(written.items) % AT_ONCE == 0:
                 await asyncio.sleep(0)
     return written
+
+
+def _read(text: str) -> list[Document]:
+    return list(read_documents(text.encode(), "text"))
 
 
 async def _apply(api: Api, document: Document, wanted: ApplyRequest) -> Plain:
@@ -167,22 +174,3 @@ async def ask(
 def message_of(answer: Response) -> str:
     """Return what the API says of a refusal."""
     return str(msgspec.json.decode(answer.body).get("message", ""))
-
-
-async def write_all(api: Api, documents: Sequence[Mapping[str, object]], *, replace: bool) -> list[Plain]:
-    """Write documents in the order given, and return those that were refused, with the reasons."""
-    refused: list[Plain] = []
-    for number, document in enumerate(documents):
-        resource = api.backend.registry.by_kind(str(document.get("apiVersion") or ""), str(document.get("kind") or ""))
-        metadata = document.get("metadata")
-        metadata = metadata if isinstance(metadata, dict) else {}
-        named = f"{document.get('kind')} {metadata.get('namespace', '')}/{metadata.get('name', '')}"
-        if resource is None:
-            refused.append({"object": named, "message": "no kind that is served"})
-            continue
-        answer = await write(api, resource, str(metadata.get("namespace") or "default"), document, replace=replace)
-        if answer.status >= 300:
-            refused.append({"object": named, "message": message_of(answer)})
-        if number % AT_ONCE == AT_ONCE - 1:
-            await asyncio.sleep(0)
-    return refused

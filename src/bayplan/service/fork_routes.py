@@ -203,7 +203,11 @@ async def _ask(url: str) -> Placements:
         async with httpx.AsyncClient(timeout=REMOTE_SECONDS) as client:
             answer = await client.get(f"{url}/bayplan/v1/placements")
             answer.raise_for_status()
-            return msgspec.json.decode(answer.content, type=Placements)
+            told = msgspec.json.decode(answer.content, type=Placements)
     except (httpx.HTTPError, httpx.InvalidURL, msgspec.DecodeError) as problem:
         got = f"{type(problem).__name__}: {problem}"
         raise Refusal(HTTPStatus.BAD_GATEWAY, url, got=got, wanted="a server of this kind that answers") from problem
+    if len(told.pods) != len(told.nodes):
+        got = f"{len(told.pods)} pods and {len(told.nodes)} nodes"
+        raise Refusal(HTTPStatus.BAD_GATEWAY, url, got=got, wanted="a node for each pod")
+    return told

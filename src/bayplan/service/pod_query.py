@@ -14,7 +14,6 @@ from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
 SORTS = ("name", "namespace", "status", "node", "cpu", "memory", "priority", "attempts", "age", "created_at")
-FACETS = ("status", "reason", "namespace", "node", "priority")
 MOST_FACET_VALUES = 50
 ROWS_AT_ONCE = 5_000
 

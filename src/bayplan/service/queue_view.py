@@ -85,6 +85,7 @@ class QueueView:
         self._engine = engine
         self._copy = EMPTY
         self._fresh_until = 0.0
+        self._is_forgotten = False
         self._lock = Lock()
 
     def copy(self) -> QueueCopy:
@@ -95,7 +96,8 @@ class QueueView:
         """
         with self._lock:
             begun = monotonic()
-            if begun >= self._fresh_until:
+            if self._is_forgotten or begun >= self._fresh_until:
+                self._is_forgotten = False
                 self._ask(begun)
             if self._copy is EMPTY:
                 raise EngineBusy("the scheduler is busy, and nothing is known of its queue yet")
@@ -115,9 +117,9 @@ class QueueView:
         self._fresh_until = now + max(LEAST_AGE_SECONDS, MOST_SHARE * (now - begun))
 
     def forget(self) -> None:
-        """Ask again at the next occasion: something was done to the queue."""
-        with self._lock:
-            self._fresh_until = 0.0
+        """Ask again at the next occasion: something was done to the queue. On any thread."""
+        # Without the lock, which is held while the engine is asked: the loop must not wait for that.
+        self._is_forgotten = True
 
 
 def _copy_queue(

@@ -124,6 +124,8 @@ function receive(text) {
   } catch {
     return;
   }
+  // A topic that was refused: that frame has no time, and says nothing of the server's.
+  if (frame.topic === "error") return;
   seen = frame.at;
   offset = Date.parse(frame.at) - Date.now() || 0;
   if (instance && frame.instance !== instance) for (const hear of [...restarts]) hear();
