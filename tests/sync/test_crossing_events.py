@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.sync.document import Document, part
 from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import carry_out
-from tests.sync.world import NS, World, node, pod
+from tests.sync.world import NS, Here, World, node, pod
 
 VOLUME_KINDS = ("persistentvolumeclaims", "persistentvolumes", "pods")
 CLAIM_KINDS = ("nodes", "pods", "resourceclaims")
@@ -276,3 +276,74 @@ def test_the_source_s_allocation_comes_with_a_pod_that_keeps_its_node() -> None:
     claim = world.here.get("resourceclaims", "gpu")
     assert claim is not None
     assert part(claim, "status") == allocation("there", uid_of(world.here.get("pods", "web")))
+
+
+def test_an_empty_cluster_at_the_same_address_is_filled_as_in_the_beginning() -> None:
+    world = World(("namespaces", "nodes", "pods"))
+    world.put("nodes", node("n1"))
+    world.put("pods", pod("runs", node_name="n1"))
+    world.start()
+    world.work()
+    world.put("pods", pod("later", node_name="n1"))
+    world.follow()
+    world.here = Here()
+    world.list_here()
+    world.work()
+    found = {name: world.here.get("pods", name) for name in ("runs", "later")}
+    nodes = {name: part(each or {}, "spec").get("nodeName") for name, each in found.items()}
+    assert nodes == {"runs": "n1", "later": "n1"}, "both run there when following begins again"
+    world.here.delete_pod("runs")
+    world.start()
+    world.work()
+    assert world.here.get("pods", "runs") is None, "what came since is remembered in the new cluster"
+
+
+def test_a_gate_that_was_opened_here_stays_open() -> None:
+    world = World()
+    world.start()
+    world.put("pods", pod("web", gates=("example.com/a", "example.com/b")))
+    world.follow()
+    here = world.here.get("pods", "web")
+    assert here is not None
+    half_open = {**part(here, "spec"), "schedulingGates": [{"name": "example.com/b"}]}
+    world.here.ask("PUT", f"/api/v1/namespaces/{NS}/pods/web", {**here, "spec": half_open})
+    world.put("pods", pod("web", gates=("example.com/a", "example.com/b"), labels={"new": "label"}))
+    world.follow()
+    found = world.here.get("pods", "web")
+    assert found is not None
+    assert part(found, "spec")["schedulingGates"] == [{"name": "example.com/b"}]
+    assert part(part(found, "metadata"), "labels") == {"new": "label"}
+    assert world.follower.problems == {}
+
+
+def test_results_that_stand_in_annotations_here_stay_when_a_waiting_pod_changes() -> None:
+    world = World()
+    world.put("pods", pod("web"))
+    world.start()
+    world.work()
+    here = world.here.get("pods", "web")
+    assert here is not None
+    metadata = part(here, "metadata")
+    noted = {**part(metadata, "annotations"), "scheduler-simulator/result-history": "[]"}
+    world.here.ask("PUT", f"/api/v1/namespaces/{NS}/pods/web", {**here, "metadata": {**metadata, "annotations": noted}})
+    world.put("pods", pod("web", labels={"new": "label"}))
+    world.follow()
+    found = world.here.get("pods", "web")
+    assert found is not None
+    assert part(part(found, "metadata"), "annotations") == noted
+    assert part(part(found, "metadata"), "labels") == {"new": "label"}
+
+
+def test_the_memory_of_a_source_that_follows_another_one_is_not_copied() -> None:
+    world = World(("namespaces", "pods"))
+    world.put("namespaces", namespace("bayplan-sync"))
+    world.put("pods", pod("web"))
+    world.start()
+    world.work()
+    world.here.delete_pod("web")
+    world.work()
+    world.remove("namespaces", "bayplan-sync")
+    world.follow()
+    world.start()
+    world.work()
+    assert world.here.get("pods", "web") is None

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from bayplan.sync.document import Document, part, text
 from bayplan.sync.followed_kinds import BY_PLURAL, FollowedKind, ObjectRef
-from bayplan.sync.memory import Known, Memory
+from bayplan.sync.memory import MEMORY_NAMESPACE, Known, Memory
 from bayplan.sync.merging import (
     finished_status,
     is_finished,
@@ -42,6 +42,8 @@ from bayplan.sync.uid_users import UidUsers
 
 _INITIAL_ONLY = ("volumeattachments",)
 """Kinds whose later objects are the source's decisions about its pods' nodes."""
+
+_MEMORY_PLACE = ObjectRef("namespaces", "", MEMORY_NAMESPACE)
 
 _NEEDED_BY_OTHERS = ("namespaces", "priorityclasses", "runtimeclasses")
 """Kinds without whose objects the API refuses others, which may be told first: watches of two kinds know no common order."""
@@ -149,6 +151,8 @@ class Follower:
             self._drop(ref)
 
     def _take(self, ref: ObjectRef, document: Document, *, initial: bool) -> None:
+        if ref == _MEMORY_PLACE:
+            return  # A source that follows another one has its own memory.
         metadata = part(document, "metadata")
         uid = text(metadata, "uid")
         if not uid:
@@ -245,6 +249,19 @@ class Follower:
             del self._local[ref]
         self.problems.pop(ref, None)
         self._look_at(ref)
+        if ref == _MEMORY_PLACE:
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Begin as if nothing had been here: memory was deleted by hand, or this is another cluster, empty, at the same address."""
+        self.memory.clear()
+        for forgotten in (self._applied, self._expected, self._deleting, self.problems):
+            forgotten.clear()
+        for ref, known in self._source.items():
+            known.initial = True
+            self._look_at(ref)
+        if not self._unlisted:
+            self._remember_the_beginning()
 
     def _arrived(self, ref: ObjectRef, uid: str) -> None:
         expected = self._expected.get(ref)

@@ -71,6 +71,13 @@ class Memory:
             del self._buckets[bucket][uid]
             self._changed[bucket] = None
 
+    def clear(self) -> None:
+        """Forget everything, also that following has begun."""
+        self.began = False
+        self._changed.update(dict.fromkeys(bucket for bucket, uids in self._buckets.items() if uids))
+        self._known.clear()
+        self._buckets.clear()
+
     def uids(self) -> list[str]:
         """Return the uids of all entries."""
         return list(self._known)

@@ -50,11 +50,18 @@ def merge_waiting_pod(here: Document, wanted: Document) -> Document:
     """Return a pod that waits in the source with what has changed about it there, on the node that it may have here."""
     spec = dict(part(here, "spec"))
     _take(spec, part(wanted, "spec"), _POD_FIELDS)
+    if "schedulingGates" in spec:
+        # Gates can only go; one that was opened here stays open.
+        gates_here = items(part(here, "spec"), "schedulingGates")
+        spec["schedulingGates"] = [gate for gate in items(spec, "schedulingGates") if gate in gates_here]
     spec["containers"] = _containers(here, wanted, "image")
     # Tolerations can only come; those that admission here has added stay.
     kept = items(spec, "tolerations")
     spec["tolerations"] = kept + [each for each in items(part(wanted, "spec"), "tolerations") if each not in kept]
-    return {**here, "metadata": _metadata(here, wanted), "spec": spec}
+    metadata = _metadata(here, wanted)
+    # Results of scheduling here stand in annotations, which scheduling does not read.
+    metadata["annotations"] = {**part(part(here, "metadata"), "annotations"), **part(metadata, "annotations")}
+    return {**here, "metadata": metadata, "spec": spec}
 
 
 def resized(here: Document, wanted: Document) -> Document:
