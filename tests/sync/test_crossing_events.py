@@ -347,3 +347,18 @@ def test_the_memory_of_a_source_that_follows_another_one_is_not_copied() -> None
     world.start()
     world.work()
     assert world.here.get("pods", "web") is None
+
+
+def test_a_pod_follows_one_of_its_name_that_came_and_went_here_unseen() -> None:
+    world = World()
+    world.start()
+    world.put("pods", pod("web"))
+    world.tell()
+    world.begin_writes()
+    world.end_writes()
+    world.here.delete_pod("web")
+    world.lose_here()
+    world.remove("pods", "web")
+    world.put("pods", pod("web"))
+    world.follow()
+    assert world.here.get("pods", "web") is not None

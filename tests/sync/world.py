@@ -179,6 +179,10 @@ class World:
         for write in under_way:
             self.here.drive(carry_out(self.follower, write))
 
+    def lose_here(self) -> None:
+        """Let what has happened here never be told: as a watch does not that was away while something came and went."""
+        self._seen_here = self.here.backend.store.revision
+
     def work(self, rounds: int = 50) -> None:
         """Let the follower do all there is to do."""
         self.end_writes()

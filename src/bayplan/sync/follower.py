@@ -180,6 +180,7 @@ class Follower:
         self.memory.forget(known.uid)
         self._applied.pop(known.uid, None)
         self.problems.pop(ref, None)
+        self._expected.pop(ref, None)  # What came and went while nobody watched is never seen.
         self._look_at(ref)
 
     def _remember_the_beginning(self) -> None:
@@ -466,10 +467,9 @@ class Follower:
             message: why.
             retry: look at the object again at once (somebody else wrote it meanwhile); else when it changes in the source.
         """
-        ref = write.ref
         if not retry:
-            self.note(ref, message)
-        self._landed(ref)
+            self.note(write.ref, message)
+        self._landed(write.ref)
 
     def note(self, ref: ObjectRef, message: str) -> None:
         """Note what of an object could not be written, until it changes in the source."""
