@@ -276,6 +276,9 @@ def test_the_source_s_allocation_comes_with_a_pod_that_keeps_its_node() -> None:
     claim = world.here.get("resourceclaims", "gpu")
     assert claim is not None
     assert part(claim, "status") == allocation("there", uid_of(world.here.get("pods", "web")))
+    assert part(claim, "metadata")["finalizers"] == ["resource.kubernetes.io/delete-protection"], (
+        "else it is never given back"
+    )
 
 
 def test_an_empty_cluster_at_the_same_address_is_filled_as_in_the_beginning() -> None:

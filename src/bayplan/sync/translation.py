@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Protocol, cast
 
+from bayplan.cluster.controllers.resource_claims import DELETE_PROTECTION
 from bayplan.sync.document import Document, items, part, text
 from bayplan.sync.followed_kinds import FollowedKind, ObjectRef
 from bayplan.sync.policy import SOURCE_UID
@@ -83,7 +84,11 @@ def translate(kind: FollowedKind, source: Document, here: Here, *, keeps_node: b
         document["spec"] = part(source, "spec") if released else _volume_spec(part(source, "spec"), here)
     elif kind.kind == "ResourceClaim":
         document.pop("status", None)
-        document.update(_claim_status(part(source, "status"), text(metadata, "namespace"), here))
+        status = _claim_status(part(source, "status"), text(metadata, "namespace"), here)
+        document.update(status)
+        if status:
+            # Controllers give devices back only of claims that have this finalizer, which the scheduler sets with the allocation.
+            kept["finalizers"] = [DELETE_PROTECTION]
     elif kind.kind == "Service":
         document["spec"] = {k: v for k, v in part(source, "spec").items() if k not in ("clusterIP", "clusterIPs")}
     if not kind.has_status:
