@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from bayplan.client.claim_writes import give_up_claim, tell_pod, wait_for_devices, write_claim
-from bayplan.client.event_recorder import EventRecording, PodEvent
+from bayplan.client.event_recorder import PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
 from bayplan.client.requests import (
     NO_ANSWER,
@@ -290,12 +290,3 @@ async def carry_out(
                 step = steps.send(await send(step))
     except StopIteration:
         return
-
-
-def recording_exchange(recording: EventRecording, pod: Pod) -> Exchange:
-    """Return the exchange that writes an event about a pod."""
-
-    def steps() -> Steps:
-        yield from recording.exchange()
-
-    return Exchange(pod, steps())

@@ -8,7 +8,7 @@ from bayplan.apiserver.kinds.affinity_validation import check_affinity
 from bayplan.apiserver.kinds.resource_validation import check_container_resources
 from bayplan.apiserver.kinds.strategy import Document, part, parts
 from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
-from bayplan.apiserver.rest.object_meta import check_labels, shown
+from bayplan.apiserver.rest.object_meta import check_labels
 from bayplan.objects.names import check_dns1123_label, check_dns1123_subdomain, check_label_value, check_qualified_name
 from bayplan.objects.selectors import quote
 
@@ -266,8 +266,3 @@ def check_topology_key(key: str, field: str, *, once: bool = False) -> list[Caus
     if key or not once:
         causes += [invalid_value(field, quote(key), each) for each in check_qualified_name(key)]
     return causes
-
-
-def check_unchanged(new: object, old: object, field: str) -> list[Cause]:
-    """Return what is wrong where a field must stay as it is."""
-    return [] if new == old else [invalid_value(field, shown(new), "field is immutable")]

@@ -174,8 +174,3 @@ def not_supported(field: str, shown: str, supported: Sequence[str]) -> Cause:
 def too_long(field: str, limit: int) -> Cause:
     """A text that is too long."""
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
-
-
-def not_found_value(field: str, shown: str) -> Cause:
-    """A reference to what is not there."""
-    return Cause("FieldValueNotFound", f"Not found: {shown}", field)
