@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from bayplan.base.errors import PluginFailure
+from bayplan.engine.decision import Decision
+from bayplan.framework.status import Status
 from bayplan.service.query import MOST_ROWS
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
@@ -314,3 +318,17 @@ def test_an_engine_that_is_busy_holds_nobody_up(tmp_path: Path) -> None:
         assert (await lab.get("/pods/default/slow"))["status"] == "placed"
 
     run(test, node("n1"), pod("quick"), plugins=[f"{file}:Sleepy"])
+
+
+def test_a_plugin_that_can_not_say_why_takes_only_its_part_from_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(decision: Decision, row: int) -> Status | None:
+        raise PluginFailure("Picky", "Filter", "KeyError: 'zone'")
+
+    async def test(lab: Lab) -> None:
+        assert (await lab.get("/nodes/n1"))["rejected_missing"] == ""
+        monkeypatch.setattr(Decision, "first_failure", fail)
+        found = await lab.get("/nodes/n1")
+        assert (found["name"], found["rejected"], found["rejected_is_exact"]) == ("n1", [], False)
+        assert found["rejected_missing"] == "running Filter plugin \"Picky\": KeyError: 'zone'"
+
+    run(test, node("n1"), pod("huge", cpu="40"))

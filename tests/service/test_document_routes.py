@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from bayplan.service.document_writes import segment
 from tests.service.lab import Lab, node, pod, run
 
 THREE = """\
@@ -75,6 +78,10 @@ def test_many_pods_are_made_of_one_text() -> None:
         await lab.settle()
         assert (await lab.get("/pods", status="placed"))["total"] == 50
         assert (await lab.send("POST", "/apply", {"text": COPIES, "count": 0}, want=422))["error"]["what"] == "count"
+        two = {"text": f"{COPIES}\n---\n{COPIES}", "count": 5001}
+        many = (await lab.send("POST", "/apply", two, want=422))["error"]
+        assert (many["got"], many["wanted"]) == ("5,001 copies of 2 documents", "at most 10,000 documents in all")
+        assert (await lab.get("/pods"))["total"] == 50
         assert (await lab.send("POST", "/apply", {"text": "a: [", "count": 1}, want=422))["error"]["where"] == "text:1"
         assert (await lab.send("POST", "/apply", {"text": "\n"}, want=422))["error"]["got"] == "no document"
 
@@ -152,3 +159,16 @@ def test_a_node_is_drained() -> None:
         pod("b", nodeName="n1"),
         pod("kept", nodeName="n1", labels={"app": "kept"}),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("web-1", "web-1", id="a plain name"),
+        pytest.param("a/b", "a%2Fb", id="a slash begins no other part of a path"),
+        pytest.param("../nodes", "..%2Fnodes", id="nor does it lead out of it"),
+        pytest.param("system:node", "system:node", id="colons are part of names"),
+    ],
+)
+def test_segments_of_paths(text: str, want: str) -> None:
+    assert segment(text) == want

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bayplan.live.plugin_guard import GuardedRegistry
+from bayplan.service import fork_routes
 from bayplan.service.comparison import Side, differences
 from tests.service.lab import Lab, node, pod, run
 from tests.service.test_control_routes import MISSPELT, MOST_ALLOCATED
@@ -131,3 +135,123 @@ def test_a_fork_is_read_like_the_server() -> None:
         assert (await lab.get("/pods/default/a", run=run_id))["sentence"].endswith("no decision was taken about it")
 
     run(test, *NODES, pod("a"), pod("b"), pod("huge", cpu="40"))
+
+
+ODD_PLUGIN = """\
+import time
+from pathlib import Path
+
+from bayplan import PerNodePlugin
+
+
+class Odd(PerNodePlugin):
+    def filter_node(self, pod, node):
+        while pod.metadata.name == "endless" or (Path(__file__).parent / "loop").exists():
+            pass
+        if pod.metadata.name.startswith("slow"):
+            time.sleep(0.01)
+        if pod.metadata.name == "broken":
+            raise KeyError("zone")
+"""
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> str:
+    """Return a plugin that loops, dawdles or raises, as the pod's name has it."""
+    file = tmp_path / "odd.py"
+    file.write_text(ODD_PLUGIN)
+    return f"{file}:Odd"
+
+
+def _shorten_deadline(lab: Lab) -> None:
+    registry = lab.server.settings.registry
+    assert isinstance(registry, GuardedRegistry)
+    registry.runner.deadline_seconds = 0.3
+
+
+def test_a_plugin_that_loops_ends_its_fork_and_no_other(odd: str) -> None:
+    async def test(lab: Lab) -> None:
+        _shorten_deadline(lab)
+        looping = await _fork(lab, objects=[pod("endless")])
+        assert looping["state"] == "failed"
+        assert 'plugin "Odd": cut off after 0.3s at filter_node()' in looping["message"]
+        raising = await _fork(lab, objects=[pod("broken")])
+        assert (raising["state"], "KeyError" in raising["message"]) == ("failed", True)
+        assert (await _fork(lab, objects=[pod("good")]))["state"] == "done"
+        assert lab.server.runner.failures == {}, "what happens in forks is not held against the scheduler that runs"
+        assert [each.daemon for each in threading.enumerate() if each.name == "bayplan-fork"] == [True]
+
+    run(test, *NODES, plugins=[odd])
+
+
+def test_a_fork_that_is_deleted_ends(odd: str) -> None:
+    async def test(lab: Lab) -> None:
+        begun = await lab.send("POST", "/forks", {"objects": [pod(f"slow{n}") for n in range(400)]}, want=201)
+        fork = lab.service.observation.forks.get(begun["id"])
+        await asyncio.sleep(0.2)
+        await lab.send("DELETE", f"/forks/{begun['id']}")
+        for _ in range(200):
+            if fork.state != "running":
+                break
+            await asyncio.sleep(0.01)
+        assert (fork.state, fork.message) == ("failed", "ended before it was done")
+
+    run(test, *NODES, plugins=[odd])
+
+
+def test_a_plugin_that_loops_verifies_no_remedies(odd: str, tmp_path: Path) -> None:
+    async def test(lab: Lab) -> None:
+        _shorten_deadline(lab)
+        before = (await lab.get("/pods/default/waits/remedies"))["items"]
+        assert any(each["verified"] for each in before)
+        (tmp_path / "loop").touch()
+        after = (await lab.get("/pods/default/waits/remedies"))["items"]
+        assert len(after) == len(before)
+        assert not any(each["verified"] for each in after)
+
+    run(test, node("off", unschedulable=True), pod("waits"), plugins=[odd])
+
+
+def test_another_server_is_not_asked_for_a_page_of_another_site() -> None:
+    async def test(lab: Lab) -> None:
+        query = {"a": "now", "b": "http://127.0.0.1:1"}
+        for site, want in (("cross-site", 403), ("same-origin", 502)):
+            answer = await lab.client.get("/bayplan/v1/compare", params=query, headers={"sec-fetch-site": site})
+            assert answer.status_code == want, answer.text
+
+    run(test, *NODES)
+
+
+@pytest.mark.parametrize(
+    ("pause", "want"),
+    [
+        pytest.param(0.0, "a longer answer", id="an answer without end"),
+        pytest.param(0.05, "TimeoutError", id="an answer that comes in drops"),
+    ],
+)
+def test_answers_of_other_servers_are_bounded(pause: float, want: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_routes, "REMOTE_SECONDS", 0.5)
+    monkeypatch.setattr(fork_routes, "MOST_REMOTE_BYTES", 100_000)
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        try:
+            while not writer.is_closing():
+                writer.write(b" " * (1 if pause else 10_000))
+                await writer.drain()
+                await asyncio.sleep(pause)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    async def test(lab: Lab) -> None:
+        server = await asyncio.start_server(endless, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            refused = await lab.get("/compare", want=502, a=f"http://127.0.0.1:{port}")
+            assert refused["error"]["got"].startswith(want)
+            await asyncio.sleep(0.1)
+
+    run(test, *NODES)

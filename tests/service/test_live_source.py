@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.analysis.free_amounts import requested_by_time_lines
+from bayplan.sim.result import PodFate
 from tests.service.lab import Lab, node, pod, run
 
 
@@ -45,3 +46,13 @@ def test_records_that_are_kept_are_those_of_the_server() -> None:
         assert {life.key for life in source.pods} == {"default/a", "default/b"}
 
     run(test, node("n1"))
+
+
+def test_reading_leaves_the_time_lines_of_the_table_alone() -> None:
+    async def test(lab: Lab) -> None:
+        source = await lab.service.observation.source_of("default/alien")
+        assert [life.fate for life in source.lives_of("default/alien")] == [PodFate.UNATTENDED]
+        kept = lab.service.observation.view.pods.lives_of("default/alien")
+        assert [life.fate for life in kept] == [PodFate.PENDING]
+
+    run(test, node("n1"), pod("alien", schedulerName="nobody"))

@@ -12,6 +12,7 @@ from bayplan.analysis.explain import attempts_of
 from bayplan.analysis.verdict import pod_verdict
 from bayplan.engine.decision import Decision
 from bayplan.engine.records import RecordLevel
+from bayplan.service.trial_runner import TrialRunner
 from bayplan.service.verified_remedies import Surroundings, fits
 from bayplan.testing.builders import make_node, make_pod
 from tests.service.lab import Lab, node, pod, run
@@ -281,8 +282,8 @@ def test_a_change_that_does_not_help_is_not_verified() -> None:
         small = make_node("n").capacity(cpu="4").obj()
         around = Surroundings(lab.server.settings, (), {"n": small}, {}, lab.server.clock.now_ns())
         wants_more = make_pod("p").req(cpu="5").obj()
-        assert not fits([wants_more], wants_more, small, around)
-        assert fits([make_pod("p").req(cpu="3").obj()], wants_more, small, around)
+        assert not fits([wants_more], wants_more, small, around, TrialRunner(1.0))
+        assert fits([make_pod("p").req(cpu="3").obj()], wants_more, small, around, TrialRunner(1.0))
 
     run(test)
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.analysis.cluster_sentences import node_sentence
+from bayplan.base.errors import PluginFailure
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.service.answers import json_answer
 from bayplan.service.clock_facts import clock_document
@@ -156,7 +157,7 @@ async def node(observation: Observation, request: Request, query: Query) -> Resp
             facets=False,
             deadline=Deadline(),
         )
-        rejected, exact = _rejected(observation, pods, name)
+        rejected, exact, missing = _rejected(observation, pods, name)
         facts = node_row(columns, row)
         item = columns.nodes[row]
         assert item is not None
@@ -174,6 +175,7 @@ async def node(observation: Observation, request: Request, query: Query) -> Resp
             "events": [event_row(event) for event in events],
             "rejected": [{"text": text, "pods": count} for text, count in rejected],
             "rejected_is_exact": exact,
+            "rejected_missing": missing,
         }
         return json_answer(request, document)
 
@@ -204,14 +206,18 @@ def _node_sentence(columns: NodeColumns, row: int, named_by: int) -> str:
     )
 
 
-def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tuple[list[tuple[str, int]], bool]:
-    """Return why waiting pods were rejected by a node in their last attempts; False where there was no time for all of them."""
+def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tuple[list[tuple[str, int]], bool, str]:
+    """Return why waiting pods were rejected by a node in their last attempts, whether that is all, and the plugin's failure if not.
+
+    It is not all where there was no time, or where a plugin could not say why.
+    """
     deadline, decisions = Deadline(REJECTED_SECONDS), observation.subject.decisions
     counts: dict[str, int] = {}
     rows = np.flatnonzero(pods.used & (pods.status == PodStatus.WAITING)).tolist()
-    exact = True
+    exact, missing = True, ""
     for row in rows:
-        if deadline.is_over:
+        # One failure is enough: each may have lasted as long as a plugin's call may.
+        if deadline.is_over or missing:
             exact = False
             break
         numbers = decisions.numbers_of(pods.keys[row])
@@ -223,11 +229,15 @@ def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tup
             continue
         if node_name not in decision.names:
             continue
-        status = decision.first_failure(decision.names.index(node_name))
+        try:
+            status = decision.first_failure(decision.names.index(node_name))
+        except PluginFailure as failure:
+            exact, missing = False, str(failure)
+            continue
         if status is not None:
             text = status.message or status.code.text
             counts[text] = counts.get(text, 0) + 1
-    return sorted(counts.items(), key=lambda each: (-each[1], each[0])), exact
+    return sorted(counts.items(), key=lambda each: (-each[1], each[0])), exact, missing
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------

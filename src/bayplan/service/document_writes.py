@@ -17,6 +17,8 @@ from bayplan.formats.documents import Document, read_documents
 from bayplan.service.refusal import Refusal
 
 MOST_COPIES = 10_000
+"""So many documents are written at once where a text is written more than once: copies times documents."""
+
 LEAST_OFF_LOOP = 50_000
 """Texts of so many characters are read on a thread: YAML of some megabytes takes seconds."""
 
@@ -72,6 +74,9 @@ async def apply_text(api: Api, wanted: ApplyRequest) -> Written:
             raise Refusal(422, problem.what, where=problem.where, got=problem.got, wanted=problem.wanted) from problem
         if not documents:
             raise Refusal(422, "text", got="no document", wanted="YAML or JSON")
+        if (count or 1) * len(documents) > MOST_COPIES and count not in (None, 1):
+            got = f"{count:,} copies of {len(documents):,} documents"
+            raise Refusal(422, "count", got=got, wanted=f"at most {MOST_COPIES:,} documents in all")
         for document in documents:
             item = await _apply(api, document, wanted)
             item["index"] = len(written.items)
@@ -90,14 +95,11 @@ def _read(text: str) -> list[Document]:
 
 
 async def _apply(api: Api, document: Document, wanted: ApplyRequest) -> Plain:
-    value = document.value
+    value = document.value_with_kind()
     line = document.source.line
     told: Plain = {"line": line, "kind": "", "namespace": "", "name": "", "path": "", "problems": []}
     if not isinstance(value, dict):
         return told | {"action": "refused", "message": f"a document is an object, not {type(value).__name__}"}
-    if document.list_type is not None and "kind" not in value:
-        version, kind = document.list_type
-        value = {"apiVersion": version, "kind": kind.removesuffix("List"), **value}
     resource = api.backend.registry.by_kind(str(value.get("apiVersion") or ""), str(value.get("kind") or ""))
     if resource is None:
         got = f"{value.get('apiVersion') or 'no apiVersion'} {value.get('kind') or 'no kind'}"
@@ -112,7 +114,7 @@ async def _apply(api: Api, document: Document, wanted: ApplyRequest) -> Plain:
     if answer.status >= 300:
         return told | {"action": "refused", "message": body.get("message", ""), "problems": _problems(document, body)}
     name = str(body.get("metadata", {}).get("name") or name)
-    path = f"{collection_path(resource, namespace)}/{quote(name)}"
+    path = f"{collection_path(resource, namespace)}/{segment(name)}"
     action = "created" if answer.status == 201 else "replaced"
     return told | {"name": name, "path": path, "action": action, "message": ""}
 
@@ -129,10 +131,15 @@ def _problems(document: Document, status: Mapping[str, object]) -> list[Plain]:
     return found
 
 
+def segment(text: str) -> str:
+    """Return a name as one part of a path: a slash in it does not begin another part. Colons stay, as in ``system:node``."""
+    return quote(text, safe=":")
+
+
 def collection_path(resource: Resource, namespace: str) -> str:
     """Return the path under which objects of a resource are made."""
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
-    inside = f"/namespaces/{quote(namespace)}" if resource.namespaced else ""
+    inside = f"/namespaces/{segment(namespace)}" if resource.namespaced else ""
     return f"{root}{inside}/{resource.name}"
 
 
@@ -158,7 +165,7 @@ async def write(
         unconditional["metadata"] = {
             key: value for key, value in metadata.items() if key not in ("resourceVersion", "uid")
         }
-    return await ask(api, "PUT", f"{path}/{quote(str(name))}", unconditional, query)
+    return await ask(api, "PUT", f"{path}/{segment(str(name))}", unconditional, query)
 
 
 async def ask(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 
 import httpx
@@ -10,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.engine.decision import Decision, Outcome
-from bayplan.framework.registry import Registry
 from bayplan.service.answers import json_answer
 from bayplan.service.bodies import read_struct
 from bayplan.service.comparison import KINDS, Side, comparison_document
@@ -34,6 +34,10 @@ from bayplan.sim.result import PodFate, SimulationResult
 
 NOW = "now"
 REMOTE_SECONDS = 10.0
+"""So long another server may take for its whole answer."""
+
+MOST_REMOTE_BYTES = 64 << 20
+"""So long its answer may be: that of 100,000 pods takes some megabytes."""
 
 Plain = dict[str, object]
 
@@ -111,8 +115,7 @@ async def begin_fork(observation: Observation, request: Request, query: Query) -
     setup = ForkSetup(
         objects=lambda: objects,
         configuration=configuration,
-        # Plugins run here without their guard: one that fails ends the fork, and nothing else.
-        registry=Registry(settings.registry.plugins),
+        registry=settings.registry,
         feature_gates=settings.feature_gates,
         seed=settings.seed if wanted.seed is None else wanted.seed,
         start_ns=subject.clock.now_ns(),
@@ -150,10 +153,18 @@ def nodes_of(pods: PodColumns) -> dict[str, str]:
 async def compare(observation: Observation, request: Request, query: Query) -> Response:
     """Compare two runs: ``now``, a fork, or another server by its address."""
     kind, (offset, limit) = query.one_of("kind", KINDS), query.page()
-    sides = [await _side(observation, query.text(name, NOW)) for name in ("a", "b")]
+    names = [query.text(name, NOW) for name in ("a", "b")]
+    if any(_is_remote(name) for name in names) and request.headers.get("sec-fetch-site") == "cross-site":
+        # An image in somebody else's page could make this server ask any address that it reaches.
+        raise Refusal(HTTPStatus.FORBIDDEN, "compare", got="a request from another site's page", wanted="one from ours")
+    sides = [await _side(observation, name) for name in names]
     return await observation.off_loop(
         lambda: json_answer(request, comparison_document(sides[0], sides[1], kind, offset, limit))
     )
+
+
+def _is_remote(name: str) -> bool:
+    return name.startswith(("http://", "https://"))
 
 
 async def _side(observation: Observation, name: str) -> Side:
@@ -163,7 +174,7 @@ async def _side(observation: Observation, name: str) -> Side:
         nodes = await observation.off_loop(lambda: nodes_of(pods))
         facts: Plain = {"kind": NOW, "at": format_instant(observation.subject.clock.now_ns())}
         return Side(name=NOW, nodes=nodes, facts=facts, decision=lambda pod: _decision(decisions, pod))
-    if name.startswith(("http://", "https://")):
+    if _is_remote(name):
         told = await _ask(name.rstrip("/"))
         facts = {"kind": "server", "url": name, "instance": told.instance}
         return Side(name=name, nodes=dict(zip(told.pods, told.nodes, strict=True)), facts=facts)
@@ -197,17 +208,32 @@ async def _ask(url: str) -> Placements:
     """Ask another server for its placements.
 
     Raises:
-        Refusal: it does not answer, or is no such server.
+        Refusal: it does not answer in time, answers too much, or is no such server.
     """
     try:
-        async with httpx.AsyncClient(timeout=REMOTE_SECONDS) as client:
-            answer = await client.get(f"{url}/bayplan/v1/placements")
-            answer.raise_for_status()
-            told = msgspec.json.decode(answer.content, type=Placements)
-    except (httpx.HTTPError, httpx.InvalidURL, msgspec.DecodeError) as problem:
+        async with asyncio.timeout(REMOTE_SECONDS), httpx.AsyncClient(timeout=REMOTE_SECONDS) as client:
+            told = msgspec.json.decode(await _read(client, url), type=Placements)
+    except (httpx.HTTPError, httpx.InvalidURL, msgspec.DecodeError, TimeoutError) as problem:
         got = f"{type(problem).__name__}: {problem}"
         raise Refusal(HTTPStatus.BAD_GATEWAY, url, got=got, wanted="a server of this kind that answers") from problem
     if len(told.pods) != len(told.nodes):
         got = f"{len(told.pods)} pods and {len(told.nodes)} nodes"
         raise Refusal(HTTPStatus.BAD_GATEWAY, url, got=got, wanted="a node for each pod")
     return told
+
+
+async def _read(client: httpx.AsyncClient, url: str) -> bytes:
+    """Return the placements of another server as it tells them.
+
+    Raises:
+        Refusal: they are too long.
+    """
+    found = bytearray()
+    async with client.stream("GET", f"{url}/bayplan/v1/placements") as answer:
+        answer.raise_for_status()
+        async for piece in answer.aiter_bytes():
+            found += piece
+            if len(found) > MOST_REMOTE_BYTES:
+                wanted = f"at most {MOST_REMOTE_BYTES:,} bytes"
+                raise Refusal(HTTPStatus.BAD_GATEWAY, url, got="a longer answer", wanted=wanted)
+    return bytes(found)

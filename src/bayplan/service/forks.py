@@ -1,17 +1,18 @@
 """Forks: a copy of the cluster that runs in virtual time beside the server, to try something and throw it away.
 
 A fork begins with the typed objects of now or of a snapshot: pods that have a node keep it, pods that wait are tried. It shares
-nothing with the server but these objects, which nobody changes. Forks run one after the other on a thread of their own.
+nothing with the server but these objects, which nobody changes. Forks run one after the other on a thread of their own, which
+does not keep the process from ending.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from threading import Event, Lock
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
 
 import msgspec
 
@@ -31,12 +32,14 @@ from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.extender import Extender
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
+from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import KINDS, decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.service.readings import ForkReading
 from bayplan.service.refusal import Refusal
+from bayplan.service.trial_runner import TrialEnded, TrialRunner, deadline_of
 from bayplan.sim.operations import Apply
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Progress, Simulator
@@ -85,7 +88,8 @@ class ForkSetup:
 
     Attributes:
         objects: makes the objects that it begins with; called on the fork's thread.
-        configuration, registry, feature_gates: of the scheduler. seed: of all random streams.
+        configuration, registry, feature_gates: of the scheduler; custom plugins get a guard of the fork's own.
+        seed: of all random streams.
         start_ns: when it begins, in virtual time. until_ns: when it ends, since then; or None.
     """
 
@@ -123,17 +127,14 @@ class Fork:
     cancelled: Event = field(default_factory=Event)
 
 
-class _Cancelled(BayplanError):
-    """The fork is not wanted any more."""
-
-
 class Forks:
     """The forks of a server. Used on the loop; what they do, they do on their thread."""
 
     def __init__(self) -> None:
         self._forks: dict[str, Fork] = {}
         self._lock = Lock()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bayplan-fork")
+        self._waiting: SimpleQueue[tuple[Fork, ForkSetup] | None] = SimpleQueue()
+        self._thread: Thread | None = None
 
     def all(self) -> Sequence[Fork]:
         """Return all of them, the oldest first."""
@@ -186,7 +187,11 @@ class Forks:
             raise Refusal(HTTPStatus.CONFLICT, "forks", got=f"{MOST_FORKS} already", hint="delete one")
         fork = Fork(uuid.uuid4().hex[:8], request.name, request.origin, created_ns, setup.feature_gates)
         self._forks[fork.id] = fork
-        self._thread.submit(_run, fork, setup)
+        self._waiting.put((fork, setup))
+        if self._thread is None:
+            # A daemon, unlike the threads of an executor: what runs in a fork must not keep the process from ending.
+            self._thread = Thread(target=_run_all, args=(self._waiting,), name="bayplan-fork", daemon=True)
+            self._thread.start()
         return fork
 
     def delete(self, fork_id: str) -> None:
@@ -202,18 +207,27 @@ class Forks:
         """End all of them."""
         for fork in self._forks.values():
             fork.cancelled.set()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._waiting.put(None)
 
 
 # --- what runs on the thread ------------------------------------------------------------------------------------------
+
+
+def _run_all(waiting: SimpleQueue[tuple[Fork, ForkSetup] | None]) -> None:
+    while (found := waiting.get()) is not None:
+        _run(*found)
+        # Not held while the next one is waited for: it is a whole cluster.
+        del found
 
 
 def _run(fork: Fork, setup: ForkSetup) -> None:
     def progress(now: Progress) -> None:
         fork.progress = now
         if fork.cancelled.is_set():
-            raise _Cancelled
+            raise TrialEnded("ended before it was done")
 
+    runner = TrialRunner(deadline_of(setup.registry), lambda: not fork.cancelled.is_set())
+    setup = replace(setup, registry=GuardedRegistry(setup.registry.plugins, runner))
     try:
         with ExtenderConnections(setup.configuration.extenders) as connections:
             simulator = simulator_of(setup, connections.extenders)
@@ -223,13 +237,15 @@ def _run(fork: Fork, setup: ForkSetup) -> None:
         fork.result = simulator.result()
         fork.facts = run_facts(fork.result)
         fork.state = "done"
-    except _Cancelled:
-        fork.state, fork.message = "failed", "ended before it was done"
     except BayplanError as problem:
         fork.state, fork.message = "failed", str(problem)
     except Exception as problem:
         # Most likely a plugin of the user's: the server goes on, and the fork says what happened.
         fork.state, fork.message = "failed", f"{type(problem).__name__}: {problem}"
+    finally:
+        # Who reads in the fork may still ask its plugins.
+        runner.over = True
+        runner.close()
 
 
 def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simulator:

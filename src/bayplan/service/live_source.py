@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -183,9 +184,10 @@ class LiveSource:
 
     def lives_of(self, key: str) -> list[PodTimeline]:
         """Return the time lines of all pods that had a key and are remembered, the newest last."""
-        lives = self._table.lives_of(key)
-        for life in lives:
-            if life.fate in (PodFate.PENDING, PodFate.UNATTENDED):
-                known = life.scheduler_name in self._attended
-                life.fate = PodFate.PENDING if known else PodFate.UNATTENDED
-        return lives
+        return [self._with_attendance(life) for life in self._table.lives_of(key)]
+
+    def _with_attendance(self, life: PodTimeline) -> PodTimeline:
+        """Return a time line that says whether anybody attends to its pod: a copy, as the table's own belong to the loop."""
+        if life.fate is PodFate.PENDING and life.scheduler_name not in self._attended:
+            return replace(life, fate=PodFate.UNATTENDED)
+        return life

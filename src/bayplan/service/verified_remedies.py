@@ -17,7 +17,7 @@ from bayplan.analysis.run_source import RunSource
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
-from bayplan.framework.registry import Registry
+from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.objects.affinity import Toleration
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject
@@ -26,11 +26,15 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.objects.selectors import tolerates
 from bayplan.service.subject import Settings
+from bayplan.service.trial_runner import TrialRunner, deadline_of
 from bayplan.sim.result import PodTimeline
 from bayplan.state.resource_table import PODS
 
 MOST_TRIED = 20
 """So many changes are tried, those that open most nodes."""
+
+CALL_SECONDS = 1.0
+"""So long a call of a custom plugin may take here, where somebody waits for the answer; then nothing more is tried."""
 
 Plain = dict[str, object]
 
@@ -62,18 +66,24 @@ def remedies_document(
     if life.pod is None:
         return {"items": [], "why": "nothing is known of the pod"}
     found = remedies(source, number, decision, life)
-    items = [_item(each, life.pod, around, tried=place < MOST_TRIED) for place, each in enumerate(found)]
+    runner, items = TrialRunner(min(CALL_SECONDS, deadline_of(around.settings.registry))), []
+    try:
+        for place, each in enumerate(found):
+            tried = place < MOST_TRIED and not runner.ended_by
+            items.append(_item(each, life.pod, around, runner, tried=tried))
+    finally:
+        runner.close()
     why = "" if items else "no single change of the kinds that can be told would let the pod onto a node"
     return {"items": items, "why": why}
 
 
-def _item(remedy: Remedy, pod: Pod, around: Surroundings, *, tried: bool) -> Plain:
+def _item(remedy: Remedy, pod: Pod, around: Surroundings, runner: TrialRunner, *, tried: bool) -> Plain:
     told: Plain = {"plugin": remedy.plugin, "text": remedy.text, "nodes": remedy.nodes, "verified": False}
     node = around.nodes.get(remedy.nodes[0]) if remedy.nodes else None
     change = None if node is None or not tried else change_of(remedy.plugin, pod, node, around.pods_on)
     if change is None or node is None:
         return told
-    told["verified"] = fits(change, pod, node, around)
+    told["verified"] = fits(change, pod, node, around, runner)
     told["objects"] = [document_of_object(item) for item in change]
     return told
 
@@ -141,14 +151,14 @@ def _with_room(pod: Pod, node: Node, pods: Iterable[Pod]) -> Node:
 # --- the engine's word ------------------------------------------------------------------------------------------------
 
 
-def fits(change: Sequence[KubernetesObject], pod: Pod, node: Node, around: Surroundings) -> bool:
-    """Return whether the engine places the pod on the node, once the change was made."""
+def fits(change: Sequence[KubernetesObject], pod: Pod, node: Node, around: Surroundings, runner: TrialRunner) -> bool:
+    """Return whether the engine places the pod on the node, once the change was made; `runner` runs custom plugins."""
     changed = {type(item): item for item in change}
     settings = around.settings
     try:
         scheduler = assemble_scheduler(
             settings.configuration,
-            Registry(settings.registry.plugins),
+            GuardedRegistry(settings.registry.plugins, runner),
             feature_gates=settings.feature_gates,
             seed=settings.seed,
             start_ns=around.now_ns,
