@@ -21,11 +21,21 @@ from typing import Any
 import pytest
 
 from bayplan.apiserver.bridge.bridge import BridgeOptions
+from bayplan.app.annotator import Annotator
 from bayplan.app.scheduler_settings import SchedulerOptions
 from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
 from bayplan.engine.records import RecordLevel
-from bayplan.formats.result_annotations import HISTORY, PREFIX, SELECTED_NODE, decode, encode, history_of, size_of
+from bayplan.formats.result_annotations import (
+    HISTORY,
+    PREFIX,
+    SELECTED_NODE,
+    Written,
+    decode,
+    encode,
+    history_of,
+    size_of,
+)
 from tests.app.servers import FULL, Server, running
 
 RECORDED = Path(__file__).parents[2] / "conformance/annotations/scenarios.jsonl.gz"
@@ -256,3 +266,30 @@ def test_what_a_large_cluster_says_is_cut_to_the_limit() -> None:
 def test_annotations_need_full_records() -> None:
     with pytest.raises(InputError, match="--annotations: expected --records full, got --records summary"):
         Server(replace(ANNOTATED, record_level=RecordLevel.SUMMARY), Clock())
+
+
+def test_a_bug_about_one_pod_is_told_and_others_are_written(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = Annotator._made
+
+    def broken(self: Annotator, number: int, present: dict[str, str]) -> Written:
+        if self._decisions[number].pod == "default/a":
+            raise ZeroDivisionError("a bug")
+        return made(self, number, present)
+
+    async def scene() -> None:
+        async with running(ANNOTATED) as server:
+            monkeypatch.setattr(Annotator, "_made", broken)
+            await server.add_nodes("n1")
+            await server.add_pod("a")
+            await server.add_pod("b")
+            await server.settle()
+            annotator = server.simulator.annotator
+            assert annotator is not None
+            await server.until(lambda: annotator.is_idle)
+            assert annotator.failures == {"default/a": "ZeroDivisionError: a bug"}
+            assert (await server.pod("b"))["metadata"]["annotations"][SELECTED_NODE] == "n1"
+
+    asyncio.run(scene())
+    assert "annotations of default/a" in caplog.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from bayplan.apiserver.bridge.bridge import BridgeOptions
 from bayplan.app.scheduler_settings import SchedulerOptions
 from bayplan.app.simulator_server import SimulatorOptions
 from bayplan.base.clock import SECOND_NS, Clock
-from bayplan.base.errors import ConfigurationError, InputError, PluginError
+from bayplan.base.errors import ConfigurationError, EngineBusy, InputError, PluginError
 from bayplan.engine.records import Outcome, RecordLevel
+from bayplan.extender.connections import ExtenderConnections
 from tests.app.servers import FULL, Server, running
 
 PLUGIN = """
@@ -390,3 +391,27 @@ def test_nothing_is_left_running_when_it_ends() -> None:
     before = {thread.name for thread in threading.enumerate()}
     play(scene())
     assert {thread.name for thread in threading.enumerate()} - before <= {"asyncio_0", "bayplan-plugin"}
+
+
+def test_what_ticks_and_the_connections_of_an_old_configuration_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[ExtenderConnections] = []
+
+    def busy(make: Callable[[], object]) -> None:
+        raise EngineBusy("it takes its time")
+
+    async def scene() -> None:
+        async with running() as server:
+            simulator = server.simulator
+            before = simulator.settings.connections
+            monkeypatch.setattr(ExtenderConnections, "close", lambda it: closed.append(it))
+            monkeypatch.setattr(simulator.engine, "replace", busy)
+            with pytest.raises(EngineBusy):
+                await simulator.configure("")
+            await server.until(lambda: bool(closed))
+            assert closed == [before]
+            ticker = simulator._ticker
+        assert ticker is not None
+        await asyncio.wait({ticker}, timeout=10)
+        assert ticker.cancelled()
+
+    play(scene())

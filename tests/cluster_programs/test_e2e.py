@@ -22,11 +22,11 @@ import pytest
 import yaml
 
 from bayplan.app import scheduler_settings
-from bayplan.app.live_scheduler import USER_AGENT, LiveOptions, LiveScheduler
+from bayplan.app.live_scheduler import LiveOptions, LiveScheduler
 from bayplan.app.scheduler_settings import SchedulerOptions
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
-from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.client.requests import USER_AGENT, ApiRequest, ApiResponse
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.comparer import differ
 from bayplan.conformance.e2e import following, observed

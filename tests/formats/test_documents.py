@@ -189,3 +189,18 @@ def test_errors_in_big_lists_know_their_line(monkeypatch: pytest.MonkeyPatch) ->
 def test_documents_are_what_was_written(values: list[dict[str, object]], style: Style) -> None:
     text = "".join(f"---{style.newline}{write(value, style)}" for value in values)
     assert [each.value for each in read(text)] == values
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ('{"kind": "PodList", "apiVersion": "v1", "items": [{"a": 1}]}', {"apiVersion": "v1", "kind": "Pod", "a": 1}),
+        ('{"kind": "PodList", "apiVersion": "v1", "items": [{"kind": "Node"}]}', {"kind": "Node"}),
+        ('{"kind": "List", "apiVersion": "v1", "items": [{"a": 1}]}', {"a": 1}),
+        ("- a", ["a"]),
+    ],
+    ids=["an item of a typed list", "one that says itself what it is", "an item of a general list", "no object"],
+)
+def test_items_get_the_kind_of_their_list(text: str, want: object) -> None:
+    (document,) = read_documents(text.encode(), "text")
+    assert document.value_with_kind() == want

@@ -40,11 +40,14 @@ class Server:
 class Engine:
     def __init__(self) -> None:
         self.failed: list[str] = []
+        self.generations: list[int | None] = []
+        self.generation = 3
 
     def binding_failed(
         self, key: str, message: str, *, plugin: str = "", point: str = "", generation: int | None = None
     ) -> None:
         self.failed.append(f"{key} {point} {plugin}: {message}")
+        self.generations.append(generation)
 
     def preemption_failed(self, pod: Pod) -> None:
         raise AssertionError("no preemption")
@@ -109,6 +112,25 @@ def test_a_binding_that_a_bug_of_ours_ends_comes_back(monkeypatch: pytest.Monkey
     assert engine.failed == ["n/a Bind DefaultBinder: internal error"]
 
 
+def test_a_refusal_goes_to_the_scheduler_that_had_asked() -> None:
+    def check(server: Server, events: Server, engine: Engine, dispatcher: Dispatcher) -> None:
+        engine.generation = 4
+
+    _, _, engine, _ = dispatched([Bind(pod("a"), "n1")], check, status=409)
+    assert engine.generations == [3]
+
+
+def test_bindings_that_can_not_even_be_begun_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(module, "exchanges_of", broken)
+    a = pod("a")
+    told: list[Action] = [SetCondition(pod("b"), "Unschedulable", "no room"), Bind(a, "n1")]
+    _, _, engine, _ = dispatched(told, lambda *_: None)
+    assert engine.failed == ["n/a Bind DefaultBinder: internal error"]
+
+
 def test_events_have_a_way_of_their_own_that_is_not_endless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_EVENTS", 3)
 
@@ -126,6 +148,7 @@ def test_what_can_not_be_finished_in_time_is_left_and_nothing_is_begun_after_tha
         server = Server()
         connection = cast("ApiConnection", server)
         dispatcher = Dispatcher(connection, connection, Nothing(), host_name="host", now_ns=lambda: 0)
+        dispatcher.engine = Engine()
         dispatcher.take([Bind(pod("a"), "n1")])
         await asyncio.sleep(0.05)
         began = asyncio.get_running_loop().time()

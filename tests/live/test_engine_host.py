@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from bayplan.base.clock import Clock
 from bayplan.base.errors import EngineBusy, InputError
 from bayplan.cluster.store import ADDED, ChangeEvent
-from bayplan.engine.actions import Bind
+from bayplan.engine.actions import Action, Bind
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live import engine_host
@@ -151,6 +153,60 @@ class TestReplacing:
         assert cluster.nodes_of() == {"big": "", "p": "n0"}
         cluster.check()
 
+    def test_what_the_one_before_wanted_is_handed_over_in_its_own_generation(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cluster = small_cluster()
+        host = cluster.host
+        taken: list[tuple[str, int]] = []
+
+        def take(actions: Sequence[Action]) -> None:
+            taken.extend((type(action).__name__, host.generation) for action in actions)
+            cluster.actions.extend(actions)
+
+        monkeypatch.setattr(host, "_on_actions", take)
+        cluster.add(small_pod("p"))
+        host.at_this_instant()
+        taken.clear()
+        # The refusal is heard in the turn in which the other takes over.
+        host.binding_failed("default/p", "no")
+        host.replace(cluster.make)
+        assert ("SetCondition", 0) in taken
+        assert host.generation == 1
+        assert all(generation == 1 for name, generation in taken if name == "Bind")
+
+    def test_a_successor_that_breaks_once_has_taken_over_in_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        cluster = small_cluster()
+        cluster.add(small_pod("worst"), small_pod("p"))
+        cluster.run()
+        handle = Scheduler.handle
+
+        def broken(self: Scheduler, old: Any, new: Any, now_ns: int) -> list[Action]:
+            if new is not None and new.metadata.name == "worst":
+                raise ZeroDivisionError
+            return handle(self, old, new, now_ns)
+
+        monkeypatch.setattr(Scheduler, "handle", broken)
+        cluster.host.replace(cluster.make)
+        assert [it.doing for it in cluster.host.status().engine_failures] == ["taking over"]
+        assert cluster.host.ask(lambda scheduler: len(scheduler.pods)) == 1
+
+    @pytest.mark.parametrize("threaded", [False, True], ids=["at once", "on a thread"])
+    def test_that_a_successor_breaks_again_and_again_is_told(
+        self, monkeypatch: pytest.MonkeyPatch, threaded: bool
+    ) -> None:
+        cluster = small_cluster()
+
+        def broken(*arguments: object) -> None:
+            raise ZeroDivisionError("a bug")
+
+        monkeypatch.setattr(engine_host, "refill", broken)
+        if threaded:
+            cluster.host.start()
+        with pytest.raises(EngineBusy, match="breaks on what it is told of the cluster: ZeroDivisionError: a bug"):
+            cluster.host.replace(cluster.make, timeout=30)
+        cluster.host.stop()
+
     def test_a_scheduler_that_can_not_be_made_changes_nothing(self) -> None:
         cluster = small_cluster()
 
@@ -214,6 +270,21 @@ class TestBugsOfOurs:
         cluster.add(small_pod("worst"))
         cluster.run()
         assert cluster.nodes_of()["worst"]
+        cluster.check()
+
+    def test_bindings_that_nobody_takes_have_failed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        cluster = small_cluster()
+
+        def broken(actions: object) -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(cluster.host, "_on_actions", broken)
+        cluster.add(small_pod("p"))
+        cluster.run()
+        assert cluster.messages_of("p")[-1] == 'running Bind plugin "DefaultBinder": internal error'
+        monkeypatch.undo()
+        cluster.pass_seconds(2)
+        assert cluster.nodes_of() == {"p": "n0"}
         cluster.check()
 
     def test_without_a_way_to_make_another_it_stops_and_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:

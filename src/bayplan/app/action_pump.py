@@ -20,7 +20,7 @@ from bayplan.apiserver.rest.messages import Request, Response, parse_query
 from bayplan.base.clock import Clock
 from bayplan.client.event_recorder import EventRecorder, EventRecording, PodEvent
 from bayplan.client.exchanges import Exchange, Steps, exchanges_of
-from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.client.requests import USER_AGENT, ApiRequest, ApiResponse
 from bayplan.engine.actions import Action, Bind
 from bayplan.live.engine_host import EngineHost
 from bayplan.objects.meta import KubernetesObject
@@ -33,7 +33,6 @@ MOST_EVENTS = 20_000
 """So many events may wait to be written; more are dropped, as upstream does with a queue of 1,000."""
 
 USER = "system:kube-scheduler"
-_AGENT = "kube-scheduler/v1.36.3 (bayplan) kubernetes/scheduler"
 _log = logging.getLogger("bayplan.scheduler")
 
 
@@ -189,7 +188,7 @@ class ActionPump:
 
     def _answer(self, request: ApiRequest) -> ApiResponse:
         """Return what the API says; it does so at once, as nothing of this waits for anything."""
-        headers = {"content-type": request.content_type, "user-agent": _AGENT, "accept": "application/json"}
+        headers = {"content-type": request.content_type, "user-agent": USER_AGENT, "accept": "application/json"}
         asked = Request(request.method, request.path, parse_query(request.query), headers, request.body, USER)
         answering = self._api.handle(asked)
         try:

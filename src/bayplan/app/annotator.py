@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import OrderedDict
 from functools import partial
 from typing import cast
@@ -22,6 +23,7 @@ from bayplan.live.decision_store import DecisionStore
 from bayplan.objects.pod import Pod
 
 MOST_REMEMBERED = 100_000
+_log = logging.getLogger("bayplan.annotator")
 _HEADERS = {"content-type": "application/merge-patch+json", "user-agent": "simulator/bayplan"}
 
 
@@ -67,6 +69,10 @@ class Annotator:
                     await self._write(key, uid)
                 except (InputError, LookupError, PluginFailure) as problem:
                     self._fail(key, str(problem))
+                except Exception as problem:
+                    # A bug of ours; the next pod may fare better.
+                    _log.exception("annotations of %s", key)
+                    self._fail(key, f"{type(problem).__name__}: {problem}")
         finally:
             self._task = None
 

@@ -116,8 +116,4 @@ def make_api_server(
 def _documents(paths: Sequence[str]) -> Iterator[Source]:
     for file in find_files(paths):
         for document in read_documents(read_bytes(file, stdin=sys.stdin.buffer), file.name, suffix=file.suffix):
-            value = document.value
-            if isinstance(value, dict) and document.list_type is not None and "kind" not in value:
-                version, kind = document.list_type
-                value = {"apiVersion": version, "kind": kind.removesuffix("List"), **value}
-            yield Source(value, str(document.source))
+            yield Source(document.value_with_kind(), str(document.source))

@@ -195,12 +195,9 @@ async def _follow(
 def _documents(paths: Sequence[str]) -> Iterator[Document]:
     for file in find_files(paths):
         for document in read_documents(read_bytes(file, stdin=sys.stdin.buffer), file.name, suffix=file.suffix):
-            value = document.value
+            value = document.value_with_kind()
             if not isinstance(value, dict):
                 raise InputError("document", where=str(document.source), got=type(value).__name__, wanted="an object")
-            if document.list_type is not None and "kind" not in value:
-                version, kind = document.list_type
-                value = {"apiVersion": version, "kind": kind.removesuffix("List"), **value}
             yield cast("Document", value)
 
 
@@ -254,9 +251,9 @@ async def _replay(options: ReplayOptions, tell: Callable[[SyncStatus], None]) ->
     pace = Pace(time.monotonic_ns, speed=options.speed, start_ns=options.start_ns)
     if options.paused:
         pace.pause()
-    steer = None if options.steer is None else options.steer(pace)
     async with AsyncExitStack() as stack:
         here = await _connect(options.here, stack)
+        steer = None if options.steer is None else options.steer(pace)
         if recording.header.applies:
             return await _apply(recording, pace, here, steer)
         feed = ReplayFeed(recording, pace)
@@ -290,7 +287,10 @@ async def _connect(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnect
 async def _until_told_to_end(
     work: Coroutine[None, None, None], watch: Awaitable[None] | None, steer: Awaitable[None] | None
 ) -> None:
-    """Do something until it is done, or SIGINT or SIGTERM comes; `watch` and `steer` go on beside it."""
+    """Do something until it is done, or SIGINT or SIGTERM comes; `watch` and `steer` go on beside it.
+
+    What one of these raises ends the work, and is raised.
+    """
     task = asyncio.create_task(work)
     beside = [asyncio.ensure_future(each) for each in (watch, steer) if each is not None]
     loop = asyncio.get_running_loop()
@@ -301,12 +301,22 @@ async def _until_told_to_end(
         told = True
         task.cancel()
 
+    failures: list[BaseException] = []
+
+    def ended(each: asyncio.Future[None]) -> None:
+        problem = None if each.cancelled() else each.exception()
+        if problem is not None:
+            failures.append(problem)
+            task.cancel()
+
+    for each in beside:
+        each.add_done_callback(ended)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
     try:
         await task
     except asyncio.CancelledError:
-        if not told:
+        if not told and not failures:
             raise
     except BaseExceptionGroup as problems:
         # Whatever went wrong first has ended the rest.
@@ -317,3 +327,5 @@ async def _until_told_to_end(
             loop.remove_signal_handler(number)
         for each in beside:
             each.cancel()
+    if failures:
+        raise failures[0]

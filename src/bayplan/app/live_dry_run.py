@@ -10,11 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from bayplan.app.live_scheduler import USER_AGENT, LiveOptions, stopping_signals
+from bayplan.app.live_scheduler import LiveOptions, stopping_signals
 from bayplan.app.scheduler_settings import SchedulerSettings, read_settings
 from bayplan.base.clock import Clock
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
+from bayplan.client.requests import USER_AGENT
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.cluster_feed import ClusterFeed

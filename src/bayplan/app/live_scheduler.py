@@ -25,23 +25,20 @@ from bayplan.base.errors import EngineBusy
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.exchanges import carry_out
+from bayplan.client.requests import USER_AGENT
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.cluster_feed import ClusterFeed, ObjectChange
 from bayplan.live.decision_store import DecisionStore, Retention
 from bayplan.live.dispatcher import Dispatcher
-from bayplan.live.engine_host import EngineHost
+from bayplan.live.engine_host import SWITCH_SECONDS, EngineHost
 from bayplan.live.health import LEADER_GRACE_SECONDS, HealthServer
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
 from bayplan.live.metrics import QueueFigures, SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 
-USER_AGENT = "kube-scheduler/v1.36.3 (bayplan) kubernetes/scheduler"
-"""The API server takes the name of the manager of fields from what stands before the slash: the stock scheduler's."""
-
 SECOND_NS = 1_000_000_000
-SWITCH_SECONDS = 0.0005
 DRAIN_SECONDS = 5.0
 WATCHDOG_SECONDS = 0.5
 FIGURES_SECONDS = 1.0

@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
@@ -25,11 +26,8 @@ from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
 from bayplan.engine.records import RecordLevel
 from bayplan.live.decision_store import DecisionStore, Retention
-from bayplan.live.engine_host import EngineHost
+from bayplan.live.engine_host import SWITCH_SECONDS, EngineHost
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
-
-SWITCH_SECONDS = 0.0005
-"""How long one thread may compute while another waits: the API must not wait for the engine (measured: docs/simulator.md)."""
 
 TICK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
@@ -121,6 +119,10 @@ class SimulatorServer:
 
     def stop(self) -> None:
         """End; called from any thread when no request is answered any more."""
+        if self._loop is not None and self._ticker is not None:
+            # A loop that is closed by now has ended it.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._ticker.cancel)
         self.engine.stop()
         self.settings.connections.close()
         sys.setswitchinterval(self._switch_seconds)
@@ -153,20 +155,23 @@ class SimulatorServer:
 
     async def _change(self, read: Callable[[], SchedulerSettings]) -> None:
         # Reading plugins runs their files, and making them their constructors: not on the loop.
-        def change() -> SchedulerSettings:
+        def change() -> None:
             settings = read()
             maker = settings.maker(self.clock)
             first = [maker()]
             self.settings, before = settings, self.settings
-            self.engine.replace(lambda: first.pop() if first else maker())
-            if self.annotator is not None:
-                self.annotator.extended = bool(settings.connections.extenders)
-            return before
+            try:
+                self.engine.replace(lambda: first.pop() if first else maker())
+            finally:
+                # They hold even where the engine is too busy to say so.
+                if self.annotator is not None:
+                    self.annotator.extended = bool(settings.connections.extenders)
+                if before.connections is not settings.connections:
+                    # The old scheduler may be in a cycle still; when that has ended, it begins no other.
+                    self.engine.submit(lambda scheduler: before.connections.close())
 
         async with self._changing:
-            before = await asyncio.to_thread(change)
-        if before.connections is not self.settings.connections:
-            before.connections.close()
+            await asyncio.to_thread(change)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

@@ -9,12 +9,16 @@ from collections.abc import Mapping
 
 import msgspec
 
+from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 JSON = "application/json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+USER_AGENT = f"kube-scheduler/{KUBERNETES_VERSION} (bayplan) kubernetes/scheduler"
+"""The API server takes the name of the manager of fields from what stands before the slash: the stock scheduler's."""
+
 NO_ANSWER = 0
 """The status of a response that never came; its body says why."""
 

@@ -60,6 +60,14 @@ class Document:
     _index: int = 0
     _inside: str = "$"
 
+    def value_with_kind(self) -> object:
+        """Return the value; an item of a typed list that doesn't say what it is gets apiVersion and kind from the list."""
+        value = self.value
+        if not isinstance(value, dict) or self.list_type is None or "kind" in value:
+            return value
+        version, kind = self.list_type
+        return {"apiVersion": version, "kind": kind.removesuffix("List"), **value}
+
     def line_of(self, path: str) -> int:
         """Return the line, counted from 1, of the field at a JSON path such as `$.spec.containers[0].image`.
 

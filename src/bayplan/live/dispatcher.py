@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from bayplan.client.connection import ApiConnection
 from bayplan.client.event_recorder import EventRecorder, EventRecording, PodEvent
 from bayplan.client.exchanges import Exchange, carry_out, exchanges_of
-from bayplan.engine.actions import Action
+from bayplan.engine.actions import Action, Bind
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
@@ -30,6 +30,11 @@ _log = logging.getLogger("bayplan.scheduler")
 
 class Engine(Protocol):
     """Who is told how it went: `bayplan.live.engine_host.EngineHost`."""
+
+    @property
+    def generation(self) -> int:
+        """Return how often its scheduler was made anew."""
+        ...
 
     def binding_failed(
         self, key: str, message: str, *, plugin: str = ..., point: str = ..., generation: int | None = ...
@@ -81,7 +86,7 @@ class Dispatcher:
         self._now_ns = now_ns
         self._recorder = EventRecorder(host_name, now_ns)
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[str, deque[Exchange]] = {}
+        self._waiting: dict[str, deque[tuple[Exchange, _Asked]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._pending_events = 0
         self._is_closed = False
@@ -90,32 +95,41 @@ class Dispatcher:
 
     def take(self, actions: Sequence[Action]) -> None:
         """Take what the engine wants done; called on its thread."""
-        self._loop.call_soon_threadsafe(self._carry_out, actions)
+        self._loop.call_soon_threadsafe(self._carry_out, actions, _Asked(self, self.engine.generation))
 
-    def _carry_out(self, actions: Sequence[Action]) -> None:
+    def _carry_out(self, actions: Sequence[Action], asked: _Asked) -> None:
         if self._is_closed:
             return
-        for exchange in exchanges_of(actions, self):
+        try:
+            exchanges = exchanges_of(actions, asked)
+        except Exception:
+            # A bug of ours; none of these was begun.
+            _log.exception("actions of the scheduler")
+            for action in actions:
+                if isinstance(action, Bind):
+                    asked.give_up(action.pod.key)
+            return
+        for exchange in exchanges:
             key = exchange.pod.key
             behind = self._waiting.get(key)
             if behind is not None:
-                behind.append(exchange)
+                behind.append((exchange, asked))
                 continue
-            self._waiting[key] = deque((exchange,))
+            self._waiting[key] = deque(((exchange, asked),))
             self._spawn(self._run_all(key))
 
     async def _run_all(self, key: str) -> None:
         """Run the exchanges of one pod, one after the other, until there is none."""
         row = self._waiting[key]
         while row:
+            exchange, asked = row[0]
             try:
-                await carry_out(row[0].steps, self._connection.send, asyncio.sleep)
+                await carry_out(exchange.steps, self._connection.send, asyncio.sleep)
             except Exception:
                 # A bug of ours; the next exchange may fare better.
                 _log.exception("an exchange about %s", key)
-                if row[0].is_binding:
-                    # The pod must not wait for ever.
-                    self.binding_failed(key, "internal error", plugin="DefaultBinder", point="Bind")
+                if exchange.is_binding:
+                    asked.give_up(key)
             row.popleft()
         del self._waiting[key]
 
@@ -155,7 +169,7 @@ class Dispatcher:
         finally:
             self._pending_events -= 1
 
-    # --- what exchanges want to know and tell (`bayplan.client.exchanges.ExchangeHost`) ---------------------------------
+    # --- what exchanges want to know ------------------------------------------------------------------------------------
 
     def now_ns(self) -> int:
         """Return the time."""
@@ -171,10 +185,35 @@ class Dispatcher:
         if recording is not None:
             self._write(recording)
 
+
+class _Asked:
+    """Whom exchanges tell what came of them (`bayplan.client.exchanges.ExchangeHost`), and which scheduler had asked for it."""
+
+    def __init__(self, dispatcher: Dispatcher, generation: int) -> None:
+        self._dispatcher = dispatcher
+        self._generation = generation
+
+    def now_ns(self) -> int:
+        """Return the time."""
+        return self._dispatcher.now_ns()
+
+    def find(self, kind: type[T], key: str) -> T | None:
+        """Return an object as the API has it, or None."""
+        return self._dispatcher.find(kind, key)
+
+    def happened(self, event: PodEvent) -> None:
+        """Have an event written."""
+        self._dispatcher.happened(event)
+
     def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
-        """Tell the engine that a pod could not be bound."""
-        self.engine.binding_failed(key, message, plugin=plugin, point=point)
+        """Tell the engine that a pod could not be bound; a scheduler that came later does not hear of it."""
+        engine = self._dispatcher.engine
+        engine.binding_failed(key, message, plugin=plugin, point=point, generation=self._generation)
 
     def preemption_failed(self, pod: Pod) -> None:
         """Tell the engine that victims could not be evicted."""
-        self.engine.preemption_failed(pod)
+        self._dispatcher.engine.preemption_failed(pod)
+
+    def give_up(self, key: str) -> None:
+        """Tell the engine that nothing will come of a binding, for a bug of ours: the pod must not wait for ever."""
+        self.binding_failed(key, "internal error", plugin="DefaultBinder", point="Bind")

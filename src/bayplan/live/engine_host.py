@@ -19,7 +19,7 @@ from typing import TypeVar
 from bayplan.base.clock import Clock
 from bayplan.base.errors import EngineBusy
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
-from bayplan.engine.actions import Action, CycleReport
+from bayplan.engine.actions import Action, Bind, CycleReport
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
@@ -45,6 +45,8 @@ DRAIN_SECONDS = 2.0
 """A scheduler that is to be replaced has so long to hear how its last bindings went."""
 
 ASK_SECONDS = 5.0
+SWITCH_SECONDS = 0.0005
+"""How long a thread may compute while another waits: nobody must wait for the engine's (measured: docs/simulator.md)."""
 
 
 class EngineHost:
@@ -53,7 +55,7 @@ class EngineHost:
     Args:
         scheduler: for an empty cluster; nobody else may touch it from now on.
         clock: says what time it is; where it stands still, nothing is scheduled but what is asked for step by step.
-        on_actions: is called, on the engine's thread, with what the scheduler wants done, in order.
+        on_actions: is called, on the engine's thread, with what the scheduler of the present generation wants done, in order.
         remake: makes a scheduler like it, for when it breaks; None: then it stops.
         runner: of its custom plugins, for the status.
 
@@ -89,6 +91,7 @@ class EngineHost:
         self._thread: Thread | None = None
         self._stopping = False
         self._successor: tuple[Scheduler, Callable[[], Scheduler], float, Future[None]] | None = None
+        self._replacing: list[Future[None]] = []
         self._steps: deque[Future[bool]] = deque()
         self._instant_ns = -1
         self._busy_since_ns: int | None = None
@@ -224,7 +227,8 @@ class EngineHost:
 
         Raises:
             InputError: what `make` raises; then nothing has changed.
-            EngineBusy: the cycle that goes on takes longer; it is replaced all the same when that has ended.
+            EngineBusy: the cycle that goes on takes longer; it is replaced all the same when that has ended. Or the successor
+                breaks on what it is told of the cluster, twice; it is tried again.
         """
         successor = make()
         future: Future[None] = Future()
@@ -238,7 +242,10 @@ class EngineHost:
         self._put(job)
         if self._is_alone():
             self.turn()
-            return
+            if not future.done():
+                # What broke the successor is kept from it now.
+                self.turn()
+            timeout = 0.0
         try:
             future.result(timeout)
         except TimeoutError:
@@ -334,13 +341,19 @@ class EngineHost:
             more = self._guarded("scheduling", self._schedule) is True
         else:
             self._end_steps()
-        if self._actions:
-            actions, self._actions = self._actions, []
-            self._guarded("handing over actions", lambda: self._on_actions(actions), fatal=False)
+        self._hand_over()
         self._is_published = False
         if time.monotonic() - self._published_at > PUBLISH_SECONDS or self._is_alone():
             self._guarded("publishing the status", self._publish, fatal=False)
         return more or bool(self._inbox)
+
+    def _hand_over(self) -> None:
+        """Let what the scheduler wants be carried out; bindings that nobody takes have failed."""
+        actions, self._actions = self._actions, []
+        if actions and self._guarded("handing over actions", lambda: (self._on_actions(actions),), fatal=False) is None:
+            for action in actions:
+                if isinstance(action, Bind):
+                    self.binding_failed(action.pod.key, "internal error", generation=self.generation)
 
     def _take_inbox(self) -> None:
         inbox = self._inbox
@@ -431,17 +444,26 @@ class EngineHost:
         before = self._scheduler
         self._remake = make
         self._recovery.end()
-        self._guarded("taking over", lambda: self._load(successor, before))
-        if not future.cancelled():
-            future.set_result(None)
+        self._replacing.append(future)
+        # Where that fails it is made anew at once, without what has broken it: that decides.
+        if self._guarded("taking over", lambda: self._load(successor, before)) is True:
+            self._tell_replaced(None)
 
-    def _load(self, scheduler: Scheduler, before: Scheduler) -> None:
+    def _tell_replaced(self, problem: EngineBusy | None) -> None:
+        while self._replacing:
+            future = self._replacing.pop()
+            future.set_result(None) if problem is None else future.set_exception(problem)
+
+    def _load(self, scheduler: Scheduler, before: Scheduler) -> bool:
         """Make a scheduler the one that runs: tell it of all objects, and of the attempts that pods have behind them."""
+        # What the one before it wants is no business of the next generation.
+        self._hand_over()
         scheduler.records = before.records
         prepare(scheduler)
         self._scheduler = scheduler
         self.generation += 1
         refill(scheduler, before, self._mirror, self._quarantine, self.clock.now_ns(), self._actions)
+        return True
 
     # --- what must not happen -----------------------------------------------------------------------------------------
 
@@ -482,4 +504,8 @@ class EngineHost:
         remake, before = self._remake, self._scheduler
         self._recovery.end()
         if remake is not None:
-            self._guarded("making the scheduler anew", lambda: self._load(remake(), before))
+            problem = None
+            if self._guarded("making the scheduler anew", lambda: self._load(remake(), before)) is not True:
+                text = self._recovery.failures[-1].exception
+                problem = EngineBusy(f"the new scheduler breaks on what it is told of the cluster: {text}")
+            self._tell_replaced(problem)
