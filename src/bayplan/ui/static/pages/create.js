@@ -129,7 +129,14 @@ class CreateView {
   request(dry) {
     const { text = "" } = this.editor ?? {};
     // A count is for texts with a place for the number; without one it is one object.
-    return { text, dry_run: dry, count: /\{n\}/.test(text) ? this.amount : undefined };
+    // To check, one copy is enough: the others differ by their number only.
+    return { text, dry_run: dry, count: /\{n\}/.test(text) ? (dry ? 1 : this.amount) : undefined };
+  }
+
+  /** How many objects there would be. */
+  wanted() {
+    const copies = /\{n\}/.test(this.editor?.text ?? "") ? this.amount : 1;
+    return (this.checked?.items.length ?? 0) * copies;
   }
 
   async check() {
@@ -178,14 +185,18 @@ class CreateView {
     const { checked, result, editor } = this;
     if (!editor) return;
     const refused = (result ?? checked)?.refused ?? 0;
-    const ready = checked && !refused;
+    const many = this.wanted();
+    const tooMany = many > MOST_COUNT && many > (checked?.items.length ?? 0);
+    const ready = checked && !refused && !tooMany;
     const words = result
       ? `${counted(result.created, "object")} created${result.refused ? `, ${count(result.refused)} refused` : ""}`
       : ready
-        ? `${counted(checked.created ?? checked.items.length, "object")} can be created`
-        : checked
-          ? `${counted(refused, "object")} would be refused`
-          : "Create objects";
+        ? `${counted(many, "object")} can be created`
+        : tooMany && !refused
+          ? `${counted(many, "object")} are too many at once: at most ${count(MOST_COUNT)}`
+          : checked
+            ? `${counted(refused, "object")} would be refused`
+            : "Create objects";
     draw(
       this.head,
       h(
@@ -304,6 +315,8 @@ class CreateView {
       return;
     }
     const problems = problemsOf(answer);
+    const total = result ? result.items.length : this.wanted();
+    const shown = Math.min(answer.items.length, MOST_SHOWN);
     draw(
       this.side,
       h("h2", null, result ? "Created" : "What would be created"),
@@ -333,9 +346,7 @@ class CreateView {
             ),
         ),
       ),
-      answer.items.length > MOST_SHOWN
-        ? h("p", { class: "faint" }, `and ${count(answer.items.length - MOST_SHOWN)} more`)
-        : null,
+      total > shown ? h("p", { class: "faint" }, `and ${count(total - shown)} more`) : null,
       result && result.created
         ? h(
             "p",
