@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -301,3 +302,25 @@ def test_nodes_that_a_search_did_not_come_by_have_not_failed() -> None:
         assert (await lab.get("/pods/default/p/attempts/latest/matrix", only="failed"))["total"] == 0
 
     run(test, *(node(f"n{number:03}") for number in range(120)))
+
+
+def test_a_matrix_tells_what_was_said_on_the_way_to_the_binding(tmp_path: Path) -> None:
+    file = tmp_path / "closed.py"
+    file.write_text(
+        "from bayplan.framework.plugin import ReservePlugin\n"
+        "from bayplan.framework.status import SUCCESS, unschedulable\n\n\n"
+        "class Closed(ReservePlugin):\n    name = 'Closed'\n\n"
+        "    def reserve(self, state, pod, node_name):\n"
+        "        return unschedulable('closed') if pod.metadata.name == 'bad' else SUCCESS\n\n"
+        "    def unreserve(self, state, pod, node_name):\n        pass\n"
+    )
+
+    async def test(lab: Lab) -> None:
+        good = (await lab.get("/pods/default/good/attempts/latest/matrix"))["points"]
+        assert {"plugin": "DefaultBinder", "status": "Success", "message": ""} in good["bind"]
+        assert {"plugin": "Closed", "status": "Success", "message": ""} in good["reserve"]
+        bad = (await lab.get("/pods/default/bad/attempts/latest/matrix"))["points"]
+        assert bad["reserve"][-1] == {"plugin": "Closed", "status": "Unschedulable", "message": "closed"}
+        assert (bad["permit"], bad["pre_bind"], bad["bind"]) == ([], [], [])
+
+    run(test, node("n1"), pod("good"), pod("bad"), plugins=[f"{file}:Closed"])

@@ -6,7 +6,7 @@ the cycle, not of a dry run that came after it (docs/simulator.md).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -129,26 +129,38 @@ def _scores(decision: Decision, *, weighted: bool) -> NodeScores:
     }
 
 
-def _late_texts(points: LatePoints, said: Sequence[PointSaid]) -> dict[str, PluginTexts]:
-    """Return what the plugins said that were called after the choice of a node, by extension point."""
+def late_answers(points: LatePoints, said: Sequence[PointSaid]) -> Iterator[tuple[str, str, PointSaid | None]]:
+    """Yield the plugins that were called after the choice of a node, in order, as far as the first that refused.
+
+    Args:
+        points: the plugins of the profile. said: what they said beside plain success.
+
+    Yields:
+        Extension point, plugin, and what it said; None for plain success.
+    """
     plugins = {"Reserve": points.reserve, "Permit": points.permit, "PreBind": points.pre_bind, "Bind": points.bind[:1]}
-    found: dict[str, PluginTexts] = {point: {} for point in plugins}
     for point, names in plugins.items():
         told = {it.plugin: it for it in reversed(said) if it.point == point}
         if point == "Bind" and told:
             names = tuple(told)
         for name in names:
             it = told.get(name)
-            if it is None or it.status.ok:
-                found[point][name] = SUCCESS
-            elif it.status.code is Code.WAIT:
-                found[point][name] = WAIT
-            else:
-                found[point][name] = it.status.message
-                return found
+            yield point, name, it
+            if it is not None and not it.status.ok and it.status.code is not Code.WAIT:
+                return
         if any(it.status.code.rejects or it.status.code is Code.ERROR for it in told.values()):
             # Refused while it waited for a permit.
-            return found
+            return
+
+
+def _late_texts(points: LatePoints, said: Sequence[PointSaid]) -> dict[str, PluginTexts]:
+    """Return what the plugins said that were called after the choice of a node, by extension point."""
+    found: dict[str, PluginTexts] = {point: {} for point in ("Reserve", "Permit", "PreBind", "Bind")}
+    for point, name, it in late_answers(points, said):
+        if it is None or it.status.ok:
+            found[point][name] = SUCCESS
+        else:
+            found[point][name] = WAIT if it.status.code is Code.WAIT else it.status.message
     return found
 
 

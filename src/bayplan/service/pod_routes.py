@@ -7,12 +7,14 @@ from collections.abc import Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
+from bayplan.analysis.attempt_results import late_answers
 from bayplan.analysis.verdict import decision_text
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
+from bayplan.framework.status import Code
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.service.answers import json_answer
@@ -25,6 +27,7 @@ from bayplan.service.pod_query import SORTS as POD_SORTS
 from bayplan.service.pod_query import PodFilter, find_pods
 from bayplan.service.pod_table import STATUS_NAMES
 from bayplan.service.query import DEADLINE_SECONDS, Deadline, Query
+from bayplan.service.subject import Decisions
 from bayplan.service.verified_remedies import Surroundings, document_of_object, remedies_document
 from bayplan.sim.result import PodFate
 
@@ -124,7 +127,7 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
     """Lay out what the plugins said in one attempt, nodes by plugins."""
     offset, limit = query.page(MOST_MATRIX_ROWS, 200)
     form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
-    text, exhaustive = query.text("q"), query.switch("exhaustive")
+    text, exhaustive, run = query.text("q"), query.switch("exhaustive"), query.text("run")
     profiles = {
         profile.scheduler_name: {point: profile.names(point) for point in ("filter", "score")}
         for profile in observation.subject.settings.configuration.profiles
@@ -153,7 +156,10 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
         document["attempt"] = chosen.attempt
         document["sentence"] = decision_text(record, margin_of(decision).points)
         document["skipped"] = skipped_plugins(decision, profiles.get(page.life.scheduler_name, {}))
-        document["points"] = _points(decision)
+        points = _points(decision)
+        if not run and decision.record.outcome is Outcome.SCHEDULED:
+            points |= _late_points(observation.subject.decisions, chosen.number)
+        document["points"] = points
         return document
 
     return await _with_page(observation, request, query, make)
@@ -191,6 +197,20 @@ def _points(decision: Decision) -> Plain:
             for said in decision.extenders
         ],
     }
+
+
+def _late_points(decisions: Decisions, number: int) -> dict[str, list[Plain]]:
+    """Return what plugins said after the choice of a node, on the way to the binding; nothing where that is not kept."""
+    points = decisions.late_points(number)
+    if points is None:
+        return {}
+    found: dict[str, list[Plain]] = {"reserve": [], "permit": [], "pre_bind": [], "bind": []}
+    keys = dict(zip(("Reserve", "Permit", "PreBind", "Bind"), found, strict=True))
+    for point, plugin, said in late_answers(points, decisions.said_later(number)):
+        status = Code.SUCCESS.text if said is None else said.status.code.text
+        message = "" if said is None else said.status.message
+        found[keys[point]].append({"plugin": plugin, "status": status, "message": message})
+    return found
 
 
 async def preemption(observation: Observation, request: Request, query: Query) -> Response:

@@ -11,6 +11,7 @@ from bayplan.engine.assemble import request_gates
 from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.engine.records import RecordLevel, Records
 from bayplan.framework.feature_gates import FeatureGates
+from bayplan.live.decision_store import LatePoints, PointSaid
 from bayplan.live.noting_queue import Origin
 from bayplan.service.decision_summaries import DecisionSummaries
 from bayplan.service.node_table import NodeColumns, NodeTable
@@ -68,6 +69,14 @@ class ForkDecisions:
     def origin(self, number: int) -> Origin | None:
         """See `Decisions`; queues of simulations leave out attempts, and note none."""
         return None
+
+    def late_points(self, number: int) -> LatePoints | None:
+        """See `Decisions`; simulations don't record them."""
+        return None
+
+    def said_later(self, number: int) -> Sequence[PointSaid]:
+        """See `Decisions`."""
+        return ()
 
     def numbers_of(self, pod: str) -> Sequence[int]:
         """See `Decisions`."""

@@ -19,6 +19,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
+from bayplan.live.decision_store import LatePoints, PointSaid
 from bayplan.live.noting_queue import Origin
 
 T = TypeVar("T")
@@ -69,6 +70,14 @@ class Decisions(Protocol):
 
     def origin(self, number: int) -> Origin | None:
         """Return what made the pod of a decision ready to be tried; None where that is not known."""
+        ...
+
+    def late_points(self, number: int) -> LatePoints | None:
+        """Return which plugins a decision with a full record meets after the choice of a node; None where that is not known."""
+        ...
+
+    def said_later(self, number: int) -> Sequence[PointSaid]:
+        """Return what these said beside plain success, the oldest first."""
         ...
 
     def numbers_of(self, pod: str) -> Sequence[int]:
