@@ -30,6 +30,9 @@ MOST_CONNECTIONS = 32
 MOST_REFUSALS = 10
 """So often a server may say that it has too much to do before that is the answer."""
 
+LEAVE_SECONDS = 0.25
+"""So long the end waits for connections with TLS to be closed; aiohttp's documentation names this time."""
+
 SILENCE_SECONDS = 60.0
 """A stream that goes on for so long after it should have ended is dead."""
 
@@ -103,6 +106,9 @@ class ApiConnection:
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
+        if self.access.tls is not None:
+            # Connections with TLS take leave of the other side first, which nobody can wait for.
+            await asyncio.sleep(LEAVE_SECONDS)
 
     async def __aenter__(self) -> Self:
         return self

@@ -20,11 +20,9 @@ from bayplan.base.clock import Clock
 from bayplan.base.errors import EngineBusy
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.actions import Action, Bind, CycleReport
-from bayplan.engine.queued_pod import QueuedPod
-from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
-from bayplan.live.engine_recovery import EngineRecovery, prepare, refill
+from bayplan.live.engine_recovery import EngineRecovery, hold_back_broken_cycle, prepare, refill
 from bayplan.live.engine_status import CycleMeter, EngineStatus, status_of
 from bayplan.live.object_mirror import Change, ObjectMirror
 from bayplan.live.plugin_runner import PluginRunner
@@ -475,29 +473,9 @@ class EngineHost:
             text = self._recovery.note(doing, problem, self.clock.now_ns())
             if fatal:
                 if doing == "scheduling":
-                    self._hold_back_broken_cycle(text)
+                    hold_back_broken_cycle(self._scheduler, self._quarantine, text, self.clock.now_ns())
                 self._recovery.begin(for_ever=self._remake is None)
             return None
-
-    def _hold_back_broken_cycle(self, text: str) -> None:
-        """Keep the pod from the engine whose cycle has not ended: the one that was popped last. Its record says why."""
-        scheduler, now_ns = self._scheduler, self.clock.now_ns()
-        flying = [item for item in scheduler.queue.in_flight() if isinstance(item, QueuedPod)]
-        if not flying or flying[-1].key in scheduler.assumed:
-            return
-        queued = flying[-1]
-        self._quarantine.put_pod(queued.key, now_ns)
-        scheduler.records.add(
-            time_ns=now_ns,
-            pod=queued.key,
-            attempt=queued.attempts,
-            outcome=Outcome.ERROR,
-            node="",
-            message=f"internal error: {text}",
-            nominated_node="",
-            plan=None,
-            result=None,
-        )
 
     def _rebuild(self) -> None:
         """Make the scheduler anew from the objects that it was told of, but for those that broke it."""

@@ -7,6 +7,8 @@ import traceback
 from collections import deque
 
 from bayplan.engine.actions import Action
+from bayplan.engine.queued_pod import QueuedPod
+from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
 from bayplan.live.engine_status import EngineFailure
@@ -98,3 +100,30 @@ def refill(
         fresh = scheduler.queue.get(queued.key)
         if fresh is not None and fresh.uid == queued.uid:
             fresh.attempts, fresh.initial_attempt_ns = queued.attempts, queued.initial_attempt_ns
+
+
+def hold_back_broken_cycle(scheduler: Scheduler, quarantine: Quarantine, text: str, now_ns: int) -> None:
+    """Keep the pod from the engine whose cycle has not ended: the one that was popped last. Its record says why.
+
+    Args:
+        scheduler: the one that broke.
+        quarantine: takes the pod.
+        text: what happened.
+        now_ns: when.
+    """
+    flying = [item for item in scheduler.queue.in_flight() if isinstance(item, QueuedPod)]
+    if not flying or flying[-1].key in scheduler.assumed:
+        return
+    queued = flying[-1]
+    quarantine.put_pod(queued.key, now_ns)
+    scheduler.records.add(
+        time_ns=now_ns,
+        pod=queued.key,
+        attempt=queued.attempts,
+        outcome=Outcome.ERROR,
+        node="",
+        message=f"internal error: {text}",
+        nominated_node="",
+        plan=None,
+        result=None,
+    )
