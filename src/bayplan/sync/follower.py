@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
@@ -308,16 +309,15 @@ class Follower:
         if not self.is_ready:
             return writes
         for rank, dirty in enumerate(self._dirty):
-            for ref in list(dirty):
-                if ref in self._in_flight:
-                    continue
-                del dirty[ref]
-                write = self._decide(ref)
-                if write is not None:
-                    self._in_flight[ref] = write
-                    writes.append(write)
-                    if len(writes) >= most:
-                        return writes
+            while refs := [ref for ref in islice(dirty, len(self._in_flight) + most) if ref not in self._in_flight]:
+                for ref in refs:
+                    del dirty[ref]
+                    write = self._decide(ref)
+                    if write is not None:
+                        self._in_flight[ref] = write
+                        writes.append(write)
+                        if len(writes) >= most:
+                            return writes
             if any(BY_PLURAL[ref.plural].rank <= rank for ref in self._in_flight):
                 break
         return writes
