@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from bayplan.apiserver.bridge.acquaintances import Acquaintances
 from bayplan.apiserver.bridge.document_controller import Ask
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.deployment import DeploymentController
@@ -65,16 +66,18 @@ class AdoptingDeployments(DeploymentController):
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
         self._selectors = _Selectors()
-        self._met: dict[str, None] = {}
+        self._met = Acquaintances()
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Adopt, then take one step of a rollout or of scaling; see `DeploymentController.reconcile`."""
         item = self.store.get(Deployment, key)
-        if item is not None and item.metadata.uid not in self._met and item.metadata.deletion_timestamp is None:
+        if item is None:
+            self._met.forget(key)
+        elif self._met.is_new(item) and item.metadata.deletion_timestamp is None:
             for each in list(self.store.all(ReplicaSet)):
                 if _is_orphan(each, item.metadata.namespace) and self._selectors.match(item.spec.selector, each):
                     _adopt(self.store, item, each)
-            self._met[item.metadata.uid] = None
+            self._met.note(item)
         return super().reconcile(key, now_ns)
 
 
@@ -196,15 +199,17 @@ class AdoptingReplicaSets(ReplicaSetController):
         super().__init__(tools)
         self._selectors = _Selectors()
         self._ownership = ownership
-        self._met: dict[str, None] = {}
+        self._met = Acquaintances()
         ownership.replica_sets = self
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Adopt, then create or delete pods; see `ReplicaSetController.reconcile`."""
         item = self.store.get(ReplicaSet, key)
-        if item is not None and item.metadata.uid not in self._met and item.metadata.deletion_timestamp is None:
+        if item is None:
+            self._met.forget(key)
+        elif self._met.is_new(item) and item.metadata.deletion_timestamp is None:
             self._adopt_pods(item)
-            self._met[item.metadata.uid] = None
+            self._met.note(item)
         return super().reconcile(key, now_ns)
 
     def _adopt_pods(self, item: ReplicaSet) -> None:

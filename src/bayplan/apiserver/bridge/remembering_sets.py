@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.apiserver.bridge.acquaintances import Acquaintances
 from bayplan.apiserver.bridge.revision_documents import REVISIONS, typed_template
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
@@ -21,17 +22,17 @@ class _Memory:
 
     def __init__(self, documents: Store) -> None:
         self._documents = documents
-        self._met: dict[str, None] = {}
+        self._met = Acquaintances()
 
-    def is_new(self, uid: str) -> bool:
-        """Say whether a set is seen for the first time, and note that it has been."""
-        if uid in self._met:
-            return False
-        self._met[uid] = None
-        return True
+    def forget(self, key: str) -> None:
+        """Forget a set that is gone."""
+        self._met.forget(key)
 
     def fill(self, history: RevisionHistory, item: StatefulSet | DaemonSet) -> None:
-        """Fill an empty history with the stored revisions of a set."""
+        """Fill the empty history of a set that is seen for the first time with its stored revisions."""
+        if not self._met.is_new(item):
+            return
+        self._met.note(item)
         if history.revisions:
             return
         prefix = f"{item.metadata.name}-"
@@ -63,7 +64,9 @@ class RememberingStatefulSets(StatefulSetController):
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Remember, then take the steps that the order of the set allows; see `StatefulSetController.reconcile`."""
         item = self.store.get(StatefulSet, key)
-        if item is not None and self._stored.is_new(item.metadata.uid):
+        if item is None:
+            self._stored.forget(key)
+        else:
             self._stored.fill(self.history_of(item.metadata.uid), item)
         return super().reconcile(key, now_ns)
 
@@ -83,6 +86,8 @@ class RememberingDaemonSets(DaemonSetController):
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Remember, then create and delete pods on the nodes that changed; see `DaemonSetController.reconcile`."""
         item = self.store.get(DaemonSet, key)
-        if item is not None and self._stored.is_new(item.metadata.uid):
+        if item is None:
+            self._stored.forget(key)
+        else:
             self._stored.fill(self.history_of(item.metadata.uid), item)
         return super().reconcile(key, now_ns)

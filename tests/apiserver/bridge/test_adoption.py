@@ -1,0 +1,55 @@
+"""Who takes over what nobody controls, and what is remembered of that."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.bridge import adoption, remembering_sets
+from bayplan.apiserver.bridge.acquaintances import Acquaintances
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.workloads import ReplicaSet
+from tests.apiserver.bridge.world import APPS, World, workload
+from tests.apiserver.client import Document
+
+
+def replica_set(uid: str) -> ReplicaSet:
+    return ReplicaSet(metadata=ObjectMeta(name="web", namespace="default", uid=uid))
+
+
+def test_an_object_is_new_until_it_is_noted_and_again_when_it_is_made_anew_or_gone() -> None:
+    known = Acquaintances()
+    first, second = replica_set("1"), replica_set("2")
+    assert known.is_new(first)
+    assert known.is_new(first), "until what had to be done about it is done"
+    known.note(first)
+    assert not known.is_new(first)
+    assert known.is_new(second)
+    known.note(second)
+    assert len(known) == 1
+    known.forget("default/web")
+    assert known.is_new(second)
+    assert len(known) == 0
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
+def test_controllers_forget_what_is_gone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    memories: list[Acquaintances] = []
+
+    class Noted(Acquaintances):
+        def __init__(self) -> None:
+            super().__init__()
+            memories.append(self)
+
+    for module in (adoption, remembering_sets):
+        monkeypatch.setattr(module, "Acquaintances", Noted)
+    world = World(nodes=1)
+    plural = f"{kind.lower()}s"
+    for number in range(3):
+        spec: Document = {} if kind == "DaemonSet" else {"replicas": 1}
+        world.post(f"{APPS}/{plural}", workload(kind, f"web-{number}", spec))
+        world.run()
+    assert sum(map(len, memories)) >= 3
+    for number in range(3):
+        world.delete(f"{APPS}/{plural}/web-{number}")
+    world.run(60)
+    assert sum(map(len, memories)) == 0
