@@ -10,7 +10,7 @@ import pytest
 
 from bayplan.client.connection import ApiConnection
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.engine.actions import Action, Bind, Emit, SetCondition
+from bayplan.engine.actions import Action, Bind, Emit, Evict, SetCondition
 from bayplan.live import dispatcher as module
 from bayplan.live.dispatcher import Dispatcher
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
@@ -49,8 +49,9 @@ class Engine:
         self.failed.append(f"{key} {point} {plugin}: {message}")
         self.generations.append(generation)
 
-    def preemption_failed(self, pod: Pod) -> None:
-        raise AssertionError("no preemption")
+    def preemption_failed(self, pod: Pod, *, generation: int | None = None) -> None:
+        self.failed.append(f"{pod.key} preempts")
+        self.generations.append(generation)
 
 
 class Nothing:
@@ -116,8 +117,9 @@ def test_a_refusal_goes_to_the_scheduler_that_had_asked() -> None:
     def check(server: Server, events: Server, engine: Engine, dispatcher: Dispatcher) -> None:
         engine.generation = 4
 
-    _, _, engine, _ = dispatched([Bind(pod("a"), "n1")], check, status=409)
-    assert engine.generations == [3]
+    _, _, engine, _ = dispatched([Bind(pod("a"), "n1"), Evict(pod("b"), pod("c"), "n1")], check, status=409)
+    assert engine.failed == ["n/a Bind DefaultBinder: no", "n/c preempts"]
+    assert engine.generations == [3, 3]
 
 
 def test_bindings_that_can_not_even_be_begun_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,24 @@ def test_a_refusal_of_an_earlier_generation_is_no_longer_of_interest() -> None:
     assert cluster.nodes_of() == {"p": "n0"}
 
 
+@pytest.mark.parametrize(
+    ("generation", "want"),
+    [
+        pytest.param(None, 2, id="one that names none is of the present generation"),
+        pytest.param(0, 2, id="one of the present generation has the pod tried again"),
+        pytest.param(7, 1, id="one of another generation is no longer of interest"),
+    ],
+)
+def test_a_refused_eviction_is_the_business_of_the_scheduler_that_asked(generation: int | None, want: int) -> None:
+    cluster = small_cluster()
+    big = small_pod("big", cpu="100")
+    cluster.add(big)
+    cluster.run()
+    cluster.host.preemption_failed(big, generation=generation)
+    cluster.run()
+    assert cluster.host.status().decisions == want
+
+
 def test_pods_of_other_schedulers_are_left_alone() -> None:
     cluster = small_cluster()
     cluster.add(make_pod("theirs").scheduler("outside").req(cpu="1").obj(), small_pod("ours"))

@@ -226,7 +226,7 @@ class ActionPump:
 
     def preemption_failed(self, pod: Pod) -> None:
         """Tell the engine that victims could not be evicted."""
-        self.engine.preemption_failed(pod)
+        self.engine.preemption_failed(pod, generation=self._generation)
 
 
 def _recorded(recording: EventRecording) -> Steps:

@@ -42,7 +42,7 @@ class Engine(Protocol):
         """Take that a pod could not be bound."""
         ...
 
-    def preemption_failed(self, pod: Pod) -> None:
+    def preemption_failed(self, pod: Pod, *, generation: int | None = ...) -> None:
         """Take that victims could not be evicted."""
         ...
 
@@ -211,8 +211,8 @@ class _Asked:
         engine.binding_failed(key, message, plugin=plugin, point=point, generation=self._generation)
 
     def preemption_failed(self, pod: Pod) -> None:
-        """Tell the engine that victims could not be evicted."""
-        self._dispatcher.engine.preemption_failed(pod)
+        """Tell the engine that victims could not be evicted; a scheduler that came later does not hear of it."""
+        self._dispatcher.engine.preemption_failed(pod, generation=self._generation)
 
     def give_up(self, key: str) -> None:
         """Tell the engine that nothing will come of a binding, for a bug of ours: the pod must not wait for ever."""

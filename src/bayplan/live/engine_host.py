@@ -182,9 +182,14 @@ class EngineHost:
 
         self._put(job)
 
-    def preemption_failed(self, pod: Pod) -> None:
-        """Tell that an eviction for a pod was refused; see `Scheduler.preemption_failed`."""
-        self._put(lambda: self._scheduler.preemption_failed(pod, self.clock.now_ns()))
+    def preemption_failed(self, pod: Pod, *, generation: int | None = None) -> None:
+        """Tell that an eviction for a pod was refused; see `Scheduler.preemption_failed`, and `binding_failed` here."""
+
+        def job() -> None:
+            if generation is None or generation == self.generation:
+                self._scheduler.preemption_failed(pod, self.clock.now_ns())
+
+        self._put(job)
 
     def submit(self, question: Callable[[Scheduler], T]) -> Future[T]:
         """Let a function be called with the scheduler between two cycles; it must not change anything, and be quick."""
