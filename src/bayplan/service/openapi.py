@@ -8,7 +8,7 @@ from functools import cache
 import msgspec
 
 from bayplan.base.version import __version__
-from bayplan.service.operations import ANY_LIST, OPERATIONS, PARAMETERS, ROOT, TEXT, Operation
+from bayplan.service.operations import ANY_LIST, LINES, OPERATIONS, PARAMETERS, ROOT, TEXT, Operation
 
 _IN_PATH = re.compile(r"\{(\w+)\}")
 _SCHEMAS = "#/components/schemas/{name}"
@@ -45,7 +45,7 @@ def _operation(operation: Operation) -> Plain:
         "responses": _responses(operation),
     }
     if operation.body is not None:
-        found["requestBody"] = {"required": operation.body in (TEXT, ANY_LIST), "content": _content(operation)}
+        found["requestBody"] = {"required": operation.body in (TEXT, ANY_LIST, LINES), "content": _content(operation)}
     return found
 
 
@@ -67,8 +67,11 @@ def _parameter(name: str) -> Plain:
 def _content(operation: Operation) -> Plain:
     if operation.body == TEXT:
         return {"application/yaml": {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "object"}}}
+    items: Plain = {"type": "array", "items": {"type": "object"}}
+    if operation.body == LINES:
+        whole: Plain = {"type": "object", "properties": {"items": items}}
+        return {"application/jsonl": {"schema": {"type": "string"}}, "application/json": {"schema": whole}}
     if operation.body == ANY_LIST:
-        items: Plain = {"type": "array", "items": {"type": "object"}}
         properties: Plain = {"items": items, "configuration": {"type": "string"}}
         return {"application/json": {"schema": {"type": "object", "properties": properties}}}
     assert isinstance(operation.body, type)

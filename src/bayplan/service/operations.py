@@ -21,8 +21,8 @@ Handler = Callable[[Observation, Request, Query], Awaitable[Response]]
 ROOT = "/bayplan/v1"
 """What the paths of all operations begin with."""
 
-TEXT, ANY_LIST = "text", "list"
-"""Bodies that are no structs: a configuration as text, a List of Kubernetes documents."""
+TEXT, ANY_LIST, LINES = "text", "list", "lines"
+"""Bodies that are no structs: a configuration as text, a List of Kubernetes documents, lines of JSON or such a List."""
 
 
 class Parameter(NamedTuple):
@@ -57,6 +57,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "metric": Parameter("string", "a resource: cpu, memory, pods, or an extended one"),
     "namespace": Parameter("string", "of the pods"),
     "node": Parameter("string", "name of a node"),
+    "objects": Parameter("boolean", "whether the answer holds what was made"),
     "offset": Parameter("integer", "how many to pass over"),
     "only": Parameter("string", "all, fit, failed or nearest"),
     "outcome": Parameter("string", "scheduled, unschedulable, error or skipped"),
@@ -87,7 +88,7 @@ class Operation:
         method, path: what is asked; the path below /bayplan/v1.
         handler: who answers. Its docstring is the summary.
         query: names of the parameters that mean something.
-        body: what is sent: a struct, `TEXT`, `ANY_LIST`, or None for nothing.
+        body: what is sent: a struct, `TEXT`, `ANY_LIST`, `LINES`, or None for nothing.
         status: of an answer that does what was asked.
     """
 
@@ -147,6 +148,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/compare", fork_routes.compare, ("a", "b", "kind", *_PAGE)),
     Operation("GET", "/placements", fork_routes.placements),
     Operation("POST", "/apply", document_routes.apply, body=ApplyRequest),
+    Operation("POST", "/objects", document_routes.objects, ("objects",), LINES),
     Operation("GET", "/export", document_routes.export),
     Operation("POST", "/import", document_routes.import_documents, ("replace",), ANY_LIST),
     Operation("GET", "/sources", control_routes.sources),

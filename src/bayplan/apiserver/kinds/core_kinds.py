@@ -29,6 +29,11 @@ class NodeStrategy(Strategy):
         if not any(each.get("key") == _NOT_READY and each.get("effect") == "NoSchedule" for each in taints):
             spec["taints"] = [*taints, {"key": _NOT_READY, "effect": "NoSchedule"}]
 
+    def admit_whole(self, context: Context, document: Document) -> None:
+        """Leave the taints to a node that is known to be ready or not: they follow from that where it comes from."""
+        if all(each.get("type") != "Ready" for each in parts(part(document, "status"), "conditions")):
+            self.admit(context, document)
+
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Check taints."""
         causes: list[Cause] = []

@@ -101,6 +101,10 @@ class Strategy:
     def admit(self, context: Context, document: Document) -> None:
         """Change a new object as admission plugins do; refuse it with `ApiError`."""
 
+    def admit_whole(self, context: Context, document: Document) -> None:
+        """Likewise for an object that comes from another cluster as it is there, with its status."""
+        self.admit(context, document)
+
     def prepare_create(self, context: Context, document: Document) -> None:
         """Set what users may not set on a new object."""
         if context.resource.has_status and not self.keeps_status_on_create:

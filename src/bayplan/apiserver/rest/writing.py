@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -98,14 +99,22 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
     Raises:
         ApiError: admission or validation refuses it, or its name is taken.
     """
-    resource = info.resource
+    managers = begin_create(backend, info, document, options)
+    return store_new(backend, info, document, managers, options)
+
+
+def begin_create(backend: Backend, info: RequestInfo, document: Document, options: WriteOptions) -> managed.Managers:
+    """Put a new object in its place, and return its managers; those that the document brings are taken out of it.
+
+    Raises:
+        ApiError: its namespace is not there, or is another one than the request's.
+    """
     metadata = cast("Document", document.setdefault("metadata", {}))
     place(info, metadata)
     check_namespace(backend, info, str(metadata.get("name") or ""))
     entries = metadata.pop("managedFields", None)
     owner = ownership(backend, info, options)
-    managers = first_managers(owner, resource, document, managed.decode(entries))
-    return store_new(backend, info, document, managers, options)
+    return first_managers(owner, info.resource, document, managed.decode(entries))
 
 
 def first_managers(
@@ -179,11 +188,35 @@ def store_new(
     backend: Backend, info: RequestInfo, document: Document, managers: managed.Managers, options: WriteOptions
 ) -> Written:
     """Admit, prepare, validate and store a new object whose managers are known."""
+    strategy = backend.strategy(info.resource)
+    made = new_object(backend, info, document, strategy.admit)
+    set_managers(made.document, managers)
+    if options.dry_run:
+        part(made.document, "metadata").pop("resourceVersion", None)
+    else:
+        made.item = backend.put(info.resource, made.document)
+    return made
+
+
+def new_object(
+    backend: Backend, info: RequestInfo, document: Document, admit: Callable[[Context, Document], None]
+) -> Written:
+    """Return a new object as it is to be stored, without managers: admitted, prepared and valid, its name free.
+
+    Args:
+        backend: of everything.
+        info: of the request.
+        document: decoded and defaulted, in the version of the request.
+        admit: `Strategy.admit`, or what does its work.
+
+    Raises:
+        ApiError: it is refused.
+    """
     resource, strategy = info.resource, backend.strategy(info.resource)
     context = backend.context(resource, info.namespace)
     stored = to_storage(resource, document)
     metadata = part(stored, "metadata")
-    strategy.admit(context, stored)
+    admit(context, stored)
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
         metadata.pop(name, None)
     metadata["creationTimestamp"] = backend.now()
@@ -191,19 +224,14 @@ def store_new(
     if metadata.get("generateName") and not metadata.get("name"):
         metadata["name"] = _free_name(backend, resource, info.namespace, str(metadata["generateName"]))
     strategy.prepare_create(context, stored)
-    _refuse(resource, metadata, create_causes(strategy, context, stored, metadata))
+    refuse(resource, metadata, create_causes(strategy, context, stored, metadata))
     if metadata.get("resourceVersion") not in (None, "", "0"):
         raise internal("resourceVersion should not be set on objects to be created")
     name = str(metadata["name"])
     if backend.store.get(resource.table, (info.namespace, name)) is not None:
         raise already_exists(resource.name, resource.group, name)
     warnings = strategy.warnings(context, stored)
-    document = from_storage(resource, stored)
-    set_managers(document, managers)
-    item = None if options.dry_run else backend.put(resource, document)
-    if item is None:
-        part(document, "metadata").pop("resourceVersion", None)
-    return Written(document, item, True, warnings)
+    return Written(from_storage(resource, stored), None, True, warnings)
 
 
 def create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
@@ -213,7 +241,8 @@ def create_causes(strategy: Strategy, context: Context, document: Document, meta
     return causes + strategy.validate(context, document)
 
 
-def _refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
+def refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
+    """Refuse an object of which something is wrong, with ApiError; nothing wrong, nothing done."""
     if causes:
         raise invalid(resource.kind, kind_group(resource), str(metadata.get("name") or ""), causes)
 
@@ -307,7 +336,7 @@ def change(
     else:
         # Upstream's kinds check changes of metadata again, so each such cause stands there twice.
         causes += [*updates, *strategy.validate_update(context, stored, before)]
-    _refuse(resource, {"name": info.name}, causes)
+    refuse(resource, {"name": info.name}, causes)
     new = from_storage(resource, stored)
     set_managers(new, managers)
     if is_same(new, old):

@@ -1,0 +1,68 @@
+"""Objects that come whole, from another cluster: made with the status that they have there, in one write.
+
+What the API does in two requests, a create and an update of the status, is done in one step: whoever watches sees the object
+once, as it is. So a pod that runs elsewhere is never one that is yet to be started here. Every refusal is that of one of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.kinds.conversion import from_storage, to_storage
+from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.decoding import decode_value, target_of
+from bayplan.apiserver.rest.options import WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.writing import Written
+
+
+def create_whole(backend: Backend, info: RequestInfo, value: Mapping[str, object], options: WriteOptions) -> Written:
+    """Store a new object with the status that it brings; without one, as by a create.
+
+    Args:
+        backend: of everything.
+        info: of the create.
+        value: the object as JSON has it.
+        options: of the write; dry runs are none of its business.
+
+    Raises:
+        ApiError: the object or its status is refused, or its name is taken; nothing is stored then.
+    """
+    resource, strategy = info.resource, backend.strategy(info.resource)
+    decoded = decode_value(target_of(resource), dict(value), [], options.validation)
+    document = decoded.document
+    status = document.get("status") if value.get("status") and resource.has_status else None
+    managers = writing.begin_create(backend, info, document, options)
+    made = writing.new_object(backend, info, document, strategy.admit_whole)
+    made.warnings = [*decoded.warnings, *made.warnings]
+    if isinstance(status, dict) and not strategy.keeps_status_on_create:
+        made.document, managers = _with_status(backend, info, made.document, status, managers, options)
+    writing.set_managers(made.document, managers)
+    made.item = backend.put(resource, made.document)
+    return made
+
+
+def _with_status(
+    backend: Backend,
+    info: RequestInfo,
+    made: Document,
+    status: Document,
+    managers: managed.Managers,
+    options: WriteOptions,
+) -> tuple[Document, managed.Managers]:
+    """Return a new object as an update of its status would leave it, and its managers then."""
+    resource, strategy = info.resource, backend.strategy(info.resource)
+    info = replace(info, verb="update", name=str(part(made, "metadata")["name"]), subresource="status")
+    owner = writing.ownership(backend, info, options)
+    # Nothing else can change, so nothing else is compared.
+    before: Document = {"status": made.get("status") or {}}
+    managers = managed.after_update(owner, before, {"status": status}, managers, is_create=False)
+    context = backend.context(resource, info.namespace, info.subresource)
+    stored, was = to_storage(resource, {**made, "status": status}), to_storage(resource, made)
+    strategy.prepare_status(context, stored, was)
+    writing.refuse(resource, {"name": info.name}, strategy.validate_status(context, stored, was))
+    return from_storage(resource, stored), managers

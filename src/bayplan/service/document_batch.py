@@ -1,0 +1,194 @@
+"""Many objects in one request: each is made whole, or deleted, for itself, with an outcome of its own.
+
+Nothing is undone, whatever becomes of the others: an object that the API refuses says why, one that is there already says so. So a
+batch whose answer was lost can be sent again. Other requests get their turn after a few milliseconds each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+
+import msgspec
+
+from bayplan.apiserver.kinds.strategy import part
+from bayplan.apiserver.rest import deleting
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.errors import ApiError, bad_request
+from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.resources import Resource
+from bayplan.apiserver.rest.whole_objects import create_whole
+
+MOST_BATCH_BYTES = 32 << 20
+SLICE_NS = 3_000_000
+"""After so long others get their turn; one object may go beyond it."""
+
+Plain = dict[str, object]
+
+
+class Outcome(msgspec.Struct, omit_defaults=True):
+    """What became of one entry of a batch.
+
+    Attributes:
+        outcome: ``created``, ``exists`` (nothing was changed), ``deleted``, ``absent`` (so nothing was deleted) or ``refused``.
+        code: that the Kubernetes API would have answered with. message: its words, where it refuses.
+        kind, namespace, name: of the object. uid, resource_version: as it is now, or was when it was deleted.
+        warnings: for the writer. object: as it is now, where that was asked for.
+    """
+
+    outcome: str
+    code: int
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    message: str = ""
+    warnings: list[str] = []
+    object: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class Batch(msgspec.Struct):
+    """The answer: outcomes in the order of the entries, and how many there are of each."""
+
+    items: list[Outcome]
+    created: int = 0
+    exists: int = 0
+    deleted: int = 0
+    absent: int = 0
+    refused: int = 0
+
+
+class _Deletion(msgspec.Struct, forbid_unknown_fields=True):
+    """An entry that deletes: names of the object; with a uid no other one of that name. Seconds of grace as in DeleteOptions."""
+
+    delete: Plain
+    grace_period_seconds: int | None = None
+
+
+class _List(msgspec.Struct):
+    items: list[msgspec.Raw]
+    kind: str = ""
+    api_version: str = msgspec.field(name="apiVersion", default="")
+
+
+class _TypeOfItems(msgspec.Struct):
+    kind: str
+    api_version: str
+
+
+_UNTOLD = _TypeOfItems("", "")
+
+
+async def write_batch(backend: Backend, body: bytes, manager: str, *, objects: bool = False) -> Batch:
+    """Carry out a batch.
+
+    Args:
+        backend: of the API.
+        body: entries, one a line, or a List of them: an object to be made, or ``{"delete": names of an object}``.
+        manager: who writes.
+        objects: whether the answer holds what was made.
+    """
+    entries, types = _entries(body)
+    options = WriteOptions(manager=manager)
+    batch = Batch([])
+    end_ns = time.perf_counter_ns() + SLICE_NS
+    for entry in entries:
+        outcome = _carry_out(backend, entry, types, options, objects=objects)
+        batch.items.append(outcome)
+        setattr(batch, outcome.outcome, getattr(batch, outcome.outcome) + 1)
+        if time.perf_counter_ns() > end_ns:
+            await asyncio.sleep(0)
+            end_ns = time.perf_counter_ns() + SLICE_NS
+    return batch
+
+
+def _entries(body: bytes) -> tuple[Iterator[bytes | msgspec.Raw], _TypeOfItems]:
+    """Return the entries of a body, and what those are that don't say so: items of a PodList are Pods."""
+    try:
+        found = msgspec.json.decode(body, type=_List)
+    except msgspec.DecodeError:
+        return iter([body] if _is_one(body) else [line for line in body.split(b"\n") if line.strip()]), _UNTOLD
+    kind = found.kind.removesuffix("List")
+    return iter(found.items), _TypeOfItems(kind, found.api_version if kind else "")
+
+
+def _is_one(body: bytes) -> bool:
+    """Say whether a body is one value of JSON, be it on many lines."""
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _carry_out(
+    backend: Backend, entry: bytes | msgspec.Raw, types: _TypeOfItems, options: WriteOptions, *, objects: bool
+) -> Outcome:
+    told = Outcome("refused", HTTPStatus.BAD_REQUEST)
+    try:
+        value: object = msgspec.json.decode(entry)
+        if not isinstance(value, dict):
+            told.message = f"an entry is an object, not {type(value).__name__}"
+        elif "delete" in value and "kind" not in value:
+            _delete(backend, msgspec.convert(value, _Deletion), told)
+        else:
+            _create(backend, {"apiVersion": types.api_version, "kind": types.kind, **value}, told, options, objects)
+    except (msgspec.MsgspecError, RecursionError) as problem:
+        told.message = f"unreadable: {problem}"
+    except ApiError as problem:
+        told.code, told.message = problem.code, problem.message
+    return told
+
+
+def _create(backend: Backend, value: Plain, told: Outcome, options: WriteOptions, objects: bool) -> None:
+    resource, name = _place(backend, value, told)
+    info = RequestInfo("create", resource, told.namespace)
+    there = backend.store.get(resource.table, (told.namespace, name)) if name else None
+    try:
+        made = create_whole(backend, info, value, options)
+    except ApiError as problem:
+        if problem.code == HTTPStatus.CONFLICT and there is not None:
+            told.outcome, told.uid, told.resource_version = "exists", there.uid, str(there.revision)
+        raise
+    item = made.item
+    assert item is not None
+    told.outcome, told.code = "created", HTTPStatus.CREATED
+    told.name, told.uid, told.resource_version, told.warnings = item.name, item.uid, str(item.revision), made.warnings
+    if objects:
+        told.object = msgspec.Raw(backend.encode(resource, item))
+
+
+def _delete(backend: Backend, entry: _Deletion, told: Outcome) -> None:
+    resource, name = _place(backend, entry.delete, told)
+    uid = part(entry.delete, "metadata").get("uid")
+    info = RequestInfo("delete", resource, told.namespace, name)
+    wanted = DeleteOptions(entry.grace_period_seconds, uid=str(uid) if uid else None)
+    try:
+        deleted = deleting.delete(backend, info, wanted)
+    except ApiError as problem:
+        if problem.code in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            told.outcome = "absent"
+        raise
+    metadata = part(deleted.document, "metadata")
+    told.outcome, told.code = "deleted", HTTPStatus.OK
+    told.uid, told.resource_version = str(metadata.get("uid") or ""), str(metadata.get("resourceVersion") or "")
+
+
+def _place(backend: Backend, value: Plain, told: Outcome) -> tuple[Resource, str]:
+    """Return the resource of an object and its name, and tell where it belongs.
+
+    Raises:
+        ApiError: it is of no kind that is served.
+    """
+    version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
+    resource = backend.registry.by_kind(version, kind)
+    if resource is None:
+        raise bad_request(f"{version or 'no apiVersion'} {kind or 'no kind'} is no kind that is served")
+    metadata = part(value, "metadata")
+    told.kind, told.name = resource.kind, str(metadata.get("name") or "")
+    told.namespace = str(metadata.get("namespace") or "default") if resource.namespaced else ""
+    return resource, told.name
