@@ -80,7 +80,7 @@ def test_pods_nodes_and_events_are_read_as_they_were(result: SimulationResult, d
         assert ours.pod.spec == msgspec.structs.replace(theirs.pod.spec, node_name="")
         waits = theirs.fate.value in ("gated", "unattended")
         message = ours.message if waits else theirs.message
-        assert dataclasses.replace(ours, pod=None) == dataclasses.replace(theirs, pod=None, message=message)
+        assert msgspec.structs.replace(ours, pod=None) == msgspec.structs.replace(theirs, pod=None, message=message)
     assert list(directory.nodes) == [node.name for node in result.nodes if node.removed_ns is None]
     assert directory.nodes["gpu"].status.allocatable["example.com/gpu"] == "2"
     assert list(directory.events) == result.events

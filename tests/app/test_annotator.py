@@ -12,13 +12,13 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.bridge import BridgeOptions
 from bayplan.app.annotator import Annotator

@@ -6,10 +6,10 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.bridge import BridgeOptions
 from bayplan.app.scheduler_settings import SchedulerOptions
@@ -49,7 +49,7 @@ def play(scene: Coroutine[object, object, None]) -> None:
 def with_plugin(tmp_path: Path, what: str = "pass", refused: str = "", **more: object) -> SimulatorOptions:
     path = tmp_path / "whim.py"
     path.write_text(PLUGIN.format(what=what, refused=refused))
-    return replace(FULL, scheduler=SchedulerOptions(plugins=[f"{path}:Whim"]), **more)  # type: ignore[arg-type]
+    return replace(FULL, scheduler=SchedulerOptions(plugins=[f"{path}:Whim"]), **more)
 
 
 def test_a_pod_is_bound_told_and_recorded() -> None:

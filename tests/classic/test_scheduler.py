@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
 from bayplan.engine.classic.assemble import assemble_classic_scheduler

@@ -6,12 +6,12 @@ import json
 import ssl
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.conformance.scripted_server import scripted
@@ -28,7 +28,7 @@ SECOND_NS = 1_000_000_000
 
 
 def extender(url: str, **settings: object) -> Extender:
-    return replace(Extender(url_prefix=url, filter_verb="filter", http_timeout_ns=5 * SECOND_NS), **settings)  # type: ignore[arg-type]
+    return replace(Extender(url_prefix=url, filter_verb="filter", http_timeout_ns=5 * SECOND_NS), **settings)
 
 
 def send(configuration: Extender, verb: str = "filter") -> object:

@@ -36,7 +36,7 @@ def test_shares_peaks_and_means_of_a_small_story() -> None:
 
 
 def _in_zone(whole: ResourceUsage, zone: str) -> ResourceUsage:
-    fields = {name: getattr(whole, name) for name in ResourceUsage.__slots__}
+    fields = {name: getattr(whole, name) for name in ResourceUsage.__struct_fields__}
     return ResourceUsage(**{**fields, "zone": zone})
 
 

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import msgspec
+
 from bayplan.apiserver.http.server import ApiServer, ServerOptions
 from bayplan.apiserver.rest.loading import Loaded, Source, load_documents
 from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
@@ -81,7 +83,7 @@ def make_service(
     clock = clock or Clock()
     if options.certificate is not None:
         bridge = replace(simulator_options.bridge, certificate=options.certificate.read_text())
-        simulator_options = replace(simulator_options, bridge=bridge)
+        simulator_options = msgspec.structs.replace(simulator_options, bridge=bridge)
     server, loaded = make_api_server(options, paths, clock.seconds)
     try:
         simulator = SimulatorServer(server.api, simulator_options, clock)

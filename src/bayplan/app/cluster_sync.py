@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -40,8 +39,7 @@ STATUS_SECONDS = 1.0
 _USER_AGENT = f"bayplan-sync/{__version__}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
+class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster to connect with.
 
     Attributes:
@@ -56,8 +54,7 @@ class ClusterOptions:
     burst: int = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncOptions:
+class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is followed, by whom, how.
 
     Attributes:
@@ -71,12 +68,11 @@ class SyncOptions:
     source: ClusterOptions | None = None
     paths: Sequence[str] = ()
     here: ClusterOptions
-    policy: SyncPolicy = field(default_factory=SyncPolicy)
+    policy: SyncPolicy = msgspec.field(default_factory=SyncPolicy)
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayOptions:
+class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is replayed, and how.
 
     Attributes:
@@ -89,15 +85,14 @@ class ReplayOptions:
 
     path: Path
     here: ClusterOptions
-    policy: SyncPolicy = field(default_factory=SyncPolicy)
+    policy: SyncPolicy = msgspec.field(default_factory=SyncPolicy)
     speed: float = 1.0
     start_ns: int = 0
     paused: bool = False
     steer: Callable[[Pace], Awaitable[None]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyResult:
+class ApplyResult(msgspec.Struct, frozen=True):
     """What came of a trace whose workloads were applied: objects applied and deleted, and what was refused."""
 
     applied: int

@@ -8,11 +8,12 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import msgspec
 
 from bayplan.base.errors import BayplanError, PluginError
 from bayplan.framework.plugin import Plugin
@@ -23,8 +24,7 @@ MAX_WEIGHT = (1 << 31) - 1
 """Weights are an int32 in a configuration file."""
 
 
-@dataclass(frozen=True, slots=True)
-class CustomPlugin:
+class CustomPlugin(msgspec.Struct, frozen=True):
     """A plugin to be enabled.
 
     Attributes:

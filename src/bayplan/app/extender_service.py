@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
 from bayplan.app.simulation import read_configuration
@@ -25,8 +27,7 @@ NEEDED_POINTS = ("queue_sort", "bind")
 """A profile has to have plugins here, whether anybody asks them or not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtenderOptions:
+class ExtenderOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a user can say about an extender.
 
     Attributes:

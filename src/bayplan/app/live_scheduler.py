@@ -15,9 +15,10 @@ import socket
 import sys
 import uuid
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
 from bayplan.base.clock import Clock
@@ -45,8 +46,7 @@ FIGURES_SECONDS = 1.0
 _log = logging.getLogger("bayplan.scheduler")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveOptions:
+class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a user can say.
 
     Attributes:
@@ -61,7 +61,7 @@ class LiveOptions:
 
     kubeconfig: Path | None = None
     context: str | None = None
-    scheduler: SchedulerOptions = field(default_factory=SchedulerOptions)
+    scheduler: SchedulerOptions = msgspec.field(default_factory=SchedulerOptions)
     leader_elect: bool | None = None
     qps: float | None = None
     burst: int | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.apiserver.store.store import Snapshot, Store
 from bayplan.base.clock import Clock
@@ -13,8 +14,7 @@ MOST = 100
 LONGEST_NAME = 100
 
 
-@dataclass(frozen=True, slots=True)
-class NamedSnapshot:
+class NamedSnapshot(msgspec.Struct, frozen=True):
     """A moment.
 
     Attributes:

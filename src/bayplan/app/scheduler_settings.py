@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.base.clock import Clock
 from bayplan.base.errors import ConfigurationError
@@ -25,8 +27,7 @@ NOBODY = "none.bayplan.io"
 """The scheduler name of a server that leaves all pods to schedulers outside: nobody asks for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerOptions:
+class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a user can say about the scheduler.
 
     Attributes:
@@ -80,9 +81,8 @@ class SchedulerSettings:
         """Return a function that makes a scheduler for an empty cluster; it begins when it is made."""
         configuration = self.configuration
         if not self.options.enabled:
-            configuration = replace(
-                configuration, profiles=(replace(configuration.profiles[0], scheduler_name=NOBODY),)
-            )
+            nobody = msgspec.structs.replace(configuration.profiles[0], scheduler_name=NOBODY)
+            configuration = msgspec.structs.replace(configuration, profiles=(nobody,))
 
         def make() -> Scheduler:
             return assemble_scheduler(

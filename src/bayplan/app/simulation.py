@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import BinaryIO
+
+import msgspec
 
 from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
 from bayplan.app.mode import Mode
@@ -33,8 +34,7 @@ from bayplan.sim.simulator import Progress, Simulator
 from bayplan.sim.traced_queue import TracedQueue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationOptions:
+class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a user can say about a simulation.
 
     Attributes:
@@ -68,8 +68,7 @@ class SimulationOptions:
     check: bool = False
 
 
-@dataclass(slots=True)
-class PreparedSimulation:
+class PreparedSimulation(msgspec.Struct):
     """A simulation that is ready to run.
 
     Attributes:
@@ -152,8 +151,7 @@ def prepare_simulation(
     return PreparedSimulation(options, simulator, _summary(inputs), plugins, seconds, connections)
 
 
-@dataclass(frozen=True, slots=True)
-class _Assembly:
+class _Assembly(msgspec.Struct, frozen=True):
     """A scheduler that is configured: what it is connected with, and how it is made once its start is known."""
 
     custom_plugins: Sequence[CustomPlugin]

@@ -12,7 +12,8 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+import msgspec
 
 from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
 from bayplan.apiserver.bridge.driver import BridgeDriver
@@ -35,8 +36,7 @@ MOST_JUMPS = 1000
 """A step of one decision passes over so many instants at which nothing was decided; then it ends without one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatorOptions:
+class SimulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a user can say about the simulator.
 
     Attributes:
@@ -47,10 +47,10 @@ class SimulatorOptions:
         plugin_deadline_seconds: how long a call of a custom plugin may take.
     """
 
-    scheduler: SchedulerOptions = field(default_factory=SchedulerOptions)
-    bridge: BridgeOptions = field(default_factory=BridgeOptions)
+    scheduler: SchedulerOptions = msgspec.field(default_factory=SchedulerOptions)
+    bridge: BridgeOptions = msgspec.field(default_factory=BridgeOptions)
     record_level: RecordLevel = RecordLevel.SUMMARY
-    retention: Retention = field(default_factory=Retention)
+    retention: Retention = msgspec.field(default_factory=Retention)
     annotations: bool = False
     plugin_deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
 

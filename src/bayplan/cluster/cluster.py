@@ -15,9 +15,9 @@ comes from the seeded streams given. One seed and one sequence of calls give one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
@@ -55,8 +55,7 @@ from bayplan.objects.pod import Pod, PodCondition
 T = TypeVar("T", bound=KubernetesObject)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
+class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a virtual cluster behaves.
 
     Attributes:
@@ -65,7 +64,7 @@ class ClusterOptions:
         terminated_pod_threshold: how many finished pods are kept before the oldest are removed; 0 keeps all.
     """
 
-    kubelet: KubeletOptions = field(default_factory=KubeletOptions)
+    kubelet: KubeletOptions = msgspec.field(default_factory=KubeletOptions)
     sync_delay_ns: int = 0
     terminated_pod_threshold: int = 0
 

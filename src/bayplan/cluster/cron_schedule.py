@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from calendar import timegm
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.cluster.go_duration import parse_go_duration
@@ -43,16 +44,14 @@ _DESCRIPTORS = {
 _INTEGER = re.compile(r"\+?[0-9]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(msgspec.Struct, frozen=True):
     """The values of one field, and whether it was written with a bare star."""
 
     values: frozenset[int]
     star: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EverySchedule:
+class EverySchedule(msgspec.Struct, frozen=True):
     """``@every <duration>``: a constant delay, whole seconds, at least one."""
 
     delay_seconds: int
@@ -62,8 +61,7 @@ class EverySchedule:
         return (time_ns // SECOND_NS + self.delay_seconds) * SECOND_NS
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSchedule:
+class FieldSchedule(msgspec.Struct, frozen=True):
     """A schedule by fields, in a time zone."""
 
     minute: _Field

@@ -24,8 +24,8 @@ under the same name) is recognised by its uid.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
@@ -49,8 +49,7 @@ _MEMO_SIZE = 65536
 START, FINISH, KILL = range(3)
 
 
-@dataclass(frozen=True, slots=True)
-class PodRun:
+class PodRun(msgspec.Struct, frozen=True):
     """How long a pod runs, and how it ends.
 
     Attributes:
@@ -65,8 +64,7 @@ class PodRun:
 RunOf = Callable[[Pod], PodRun | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KubeletOptions:
+class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How the virtual kubelet behaves.
 
     Attributes:

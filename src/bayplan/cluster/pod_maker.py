@@ -6,8 +6,8 @@ equal ones. The scheduler finds the compiled plan of a spec by identity, and 10,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import replace as replace_fields
+import msgspec
+from msgspec.structs import replace as replace_fields
 
 from bayplan.base.errors import InputError
 from bayplan.cluster.admission import PodAdmission
@@ -32,8 +32,7 @@ _GATED = PodStatus(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedTemplate:
+class PreparedTemplate(msgspec.Struct, frozen=True):
     """What the pods of one template share.
 
     Attributes:

@@ -6,7 +6,7 @@ namespace with its value of LABEL have started. Until then a pod holds its node 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.objects.pod import Pod
@@ -14,8 +14,7 @@ from bayplan.objects.pod import Pod
 RUNS_WITH_ANNOTATION = "bayplan.io/runs-with"
 
 
-@dataclass(slots=True)
-class Company:
+class Company(msgspec.Struct):
     """The pods that run together.
 
     Attributes:
@@ -24,7 +23,7 @@ class Company:
     """
 
     count: int
-    present: dict[str, Pod] = field(default_factory=dict)
+    present: dict[str, Pod] = msgspec.field(default_factory=dict)
     complete: bool = False
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from bayplan.framework.status import Status
 
 
-@dataclass(slots=True)
-class ExtenderSaid:
+class ExtenderSaid(msgspec.Struct):
     """What one extender was asked and said in one cycle. Rows are row numbers of the cluster.
 
     Attributes:

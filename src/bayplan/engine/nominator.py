@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.objects.pod import Pod
@@ -21,8 +22,7 @@ class NominatingMode(Enum):
     OVERRIDE = 1
 
 
-@dataclass(frozen=True, slots=True)
-class NominatingInfo:
+class NominatingInfo(msgspec.Struct, frozen=True):
     """What the end of a cycle says about the pod's nomination. With OVERRIDE and no name the nomination is cleared."""
 
     mode: NominatingMode

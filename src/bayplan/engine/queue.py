@@ -10,9 +10,10 @@ needs the time is given it as ``now_ns``, nanoseconds since the epoch, never goi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
+
+import msgspec
 
 from bayplan.engine.cross_topology import may_be_helped
 from bayplan.engine.hint_index import AFTER_BACKOFF, IMMEDIATELY, SKIP, EventMatch, HintIndex, Strategy
@@ -56,8 +57,7 @@ PreCheck: TypeAlias = Callable[[Pod], bool]
 """Whether an event may move a pod at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requeue:
+class Requeue(msgspec.Struct, frozen=True):
     """What became of a pod that failed.
 
     Attributes:

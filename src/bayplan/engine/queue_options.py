@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.objects.requests import DEFAULT_GATES, RequestGates
 
@@ -10,8 +10,7 @@ SECOND_NS = 1_000_000_000
 FLUSH_UNSCHEDULABLE_PERIOD_NS = 30 * SECOND_NS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueOptions:
+class QueueOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the queue.
 
     Attributes:

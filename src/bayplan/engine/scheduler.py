@@ -6,10 +6,10 @@ It has no clock: every call says what time it is. `bayplan.engine.assemble` make
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from bayplan.base.errors import PluginError, PluginFailure
 from bayplan.base.version import KUBERNETES_VERSION

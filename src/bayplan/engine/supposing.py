@@ -7,9 +7,9 @@ and one that they would crowd out must not take their place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from bayplan.engine.full_pass import filter_over
@@ -27,8 +27,7 @@ FEW_SUPPOSED = 3
 """Up to here plain Python numbers beat arrays."""
 
 
-@dataclass(frozen=True, slots=True)
-class SupposedParts:
+class SupposedParts(msgspec.Struct, frozen=True):
     """The filter parts of a plan that supposed pods can change the verdicts of, all of which can be asked about them.
 
     Attributes:

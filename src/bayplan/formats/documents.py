@@ -14,9 +14,9 @@ A text is JSON where its name ends in .json or .jsonl, or where it starts with `
 import codecs
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 import msgspec
+from msgspec.structs import replace
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bayplan.base.errors import InputError
@@ -27,8 +27,7 @@ _SPLIT_ABOVE = 1_000_000
 """Lists in YAML of more characters than this are taken apart as text: composed whole, 50 MB would need gigabytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """Where a document came from: file, and the line it starts on, counted from 1."""
 
     file: str
@@ -38,8 +37,7 @@ class Source:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(slots=True)
-class Document:
+class Document(msgspec.Struct):
     """One document, or one item of a list.
 
     Attributes:
@@ -54,7 +52,7 @@ class Document:
     value: object
     raw: bytes
     list_type: tuple[str, str] | None = None
-    duplicates: list[tuple[str, str]] = field(default_factory=list)
+    duplicates: list[tuple[str, str]] = msgspec.field(default_factory=list)
     _text: str | bytes = ""
     _first_line: int = 0
     _index: int = 0
@@ -244,8 +242,7 @@ def _yaml_document(
     yield from _expand(document, parsed.item_lines)
 
 
-@dataclass(frozen=True, slots=True)
-class _Slices:
+class _Slices(msgspec.Struct, frozen=True):
     """A list object in block style, cut into its items as text.
 
     Attributes:

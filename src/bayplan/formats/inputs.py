@@ -1,8 +1,9 @@
 """Read whatever a user names at once: manifests and traces, told apart by their content."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
+
+import msgspec
 
 from bayplan.formats import openb
 from bayplan.formats.files import InputFile, find_files, read_bytes
@@ -11,8 +12,7 @@ from bayplan.formats.manifests import Progress, load_files
 from bayplan.formats.trace import Trace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     """What was read: the manifests together, and the traces together.
 
     Attributes:

@@ -6,7 +6,6 @@ Knows no files and no Kubernetes, except that an object with `items` may be a li
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 
@@ -20,8 +19,7 @@ class JsonError(Exception):
         super().__init__(problem)
 
 
-@dataclass(slots=True)
-class Value:
+class Value(msgspec.Struct):
     """One JSON value: plain data, its text, and the line on which it starts (counted from 0)."""
 
     value: object
@@ -37,8 +35,7 @@ class _Envelope(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | None = None
 
 
-@dataclass(slots=True)
-class ItemList:
+class ItemList(msgspec.Struct):
     """An object with a list of `items`: its kind and apiVersion as written, and the items."""
 
     kind: str

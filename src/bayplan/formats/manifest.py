@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,8 +39,7 @@ class WarningKind(StrEnum):
         return self in (WarningKind.UNUSED_KIND, WarningKind.INFERRED_KIND, WarningKind.GENERATED_NAME)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadWarning:
+class LoadWarning(msgspec.Struct, frozen=True, kw_only=True):
     """Something in the input that is not as it should be, but does not stop the load.
 
     Attributes:
@@ -63,8 +61,7 @@ class LoadWarning:
         return f"{text}; try {self.hint}" if self.hint else text
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedObject:
+class LoadedObject(msgspec.Struct, frozen=True):
     """An object of the input: typed with the API's defaults, and as it was written.
 
     Attributes:
@@ -85,8 +82,7 @@ class LoadedObject:
         return msgspec.json.decode(self.raw, type=dict[str, object])
 
 
-@dataclass(frozen=True, slots=True)
-class UnusedObject:
+class UnusedObject(msgspec.Struct, frozen=True):
     """An object of the input that Bayplan has no type for: a custom resource, a ConfigMap.
 
     Attributes:
@@ -108,8 +104,7 @@ class UnusedObject:
         return msgspec.json.decode(self.raw, type=dict[str, object])
 
 
-@dataclass(slots=True, kw_only=True)
-class Manifest:
+class Manifest(msgspec.Struct, kw_only=True):
     """Everything that was loaded, in the order of the input.
 
     Attributes:
@@ -120,11 +115,11 @@ class Manifest:
         files: the files that were read.
     """
 
-    loaded: list[LoadedObject] = field(default_factory=list)
-    unused: list[UnusedObject] = field(default_factory=list)
-    replaced: list[LoadedObject] = field(default_factory=list)
-    warnings: list[LoadWarning] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
+    loaded: list[LoadedObject] = msgspec.field(default_factory=list)
+    unused: list[UnusedObject] = msgspec.field(default_factory=list)
+    replaced: list[LoadedObject] = msgspec.field(default_factory=list)
+    warnings: list[LoadWarning] = msgspec.field(default_factory=list)
+    files: list[str] = msgspec.field(default_factory=list)
 
     def of(self, struct: type[Item]) -> list[Item]:
         """Return the typed objects of one kind, e.g. `manifest.of(PersistentVolume)`."""

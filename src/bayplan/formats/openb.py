@@ -28,9 +28,10 @@ run for ever.
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import Enum
+
+import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.formats.files import InputFile, find_files, read_bytes
@@ -200,8 +201,7 @@ def _node_status(row: "_Row") -> NodeStatus:
     return NodeStatus(capacity=amounts, allocatable=amounts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(msgspec.Struct, frozen=True):
     """What tasks that ask for the same share."""
 
     spec: PodSpec

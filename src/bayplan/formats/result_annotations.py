@@ -221,8 +221,7 @@ def size_of(annotations: Mapping[str, str]) -> int:
     return sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """What fits a pod.
 
     Attributes:

@@ -1,13 +1,12 @@
 """What every trace comes to: nodes, and pods with the times at which they arrive and leave. Times count from 0."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedPod:
+class TimedPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod of a trace.
 
     Attributes:
@@ -23,8 +22,7 @@ class TimedPod:
     gone_at_ns: int | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Trace:
+class Trace(msgspec.Struct, kw_only=True):
     """A recorded or made workload, and the nodes it ran on where the trace tells.
 
     Attributes:
@@ -36,6 +34,6 @@ class Trace:
     """
 
     format: str
-    nodes: list[Node] = field(default_factory=list)
-    pods: list[TimedPod] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
+    nodes: list[Node] = msgspec.field(default_factory=list)
+    pods: list[TimedPod] = msgspec.field(default_factory=list)
+    files: list[str] = msgspec.field(default_factory=list)

@@ -17,9 +17,9 @@ is the C stack, so `MAX_DEPTH` is checked first where text could nest deeply at 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import yaml
 from yaml._yaml import CParser
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -41,8 +41,7 @@ class YamlError(Exception):
         super().__init__(problem)
 
 
-@dataclass(slots=True)
-class Parsed:
+class Parsed(msgspec.Struct):
     """One YAML document.
 
     Attributes:
@@ -55,8 +54,8 @@ class Parsed:
 
     value: object
     line: int
-    duplicates: list[tuple[int, str]] = field(default_factory=list)
-    item_lines: list[int] = field(default_factory=list)
+    duplicates: list[tuple[int, str]] = msgspec.field(default_factory=list)
+    item_lines: list[int] = msgspec.field(default_factory=list)
     raw: bytes | None = None
 
 

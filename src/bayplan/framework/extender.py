@@ -7,8 +7,9 @@ are those of upstream's HTTPExtender. Source: https://kubernetes.io/docs/referen
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, TypeVar
+
+import msgspec
 
 from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
 from bayplan.framework.extender_answers import (
@@ -34,8 +35,7 @@ TO_NODE_SCORE = MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
 """What the scheduler multiplies their scores by, to get to the range of plugins."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderFailure:
+class ExtenderFailure(msgspec.Struct, frozen=True):
     """An extender that could not be asked, or whose answer can't be used: the text of upstream's error."""
 
     message: str
@@ -50,8 +50,7 @@ Arguments hold plain data and typed objects, under the names that upstream's Go 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Filtered:
+class Filtered(msgspec.Struct, frozen=True):
     """What an extender left of the nodes.
 
     Attributes:
@@ -66,8 +65,7 @@ class Filtered:
     bare: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Victims:
+class Victims(msgspec.Struct, frozen=True):
     """The pods that would have to leave a node, the most important first, and how many of them a budget protects."""
 
     pods: tuple[Pod, ...]

@@ -6,8 +6,9 @@ Source: the types of k8s.io/kube-scheduler/extender/v1, and the rules of Go's en
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 Value = TypeVar("Value")
 
@@ -18,8 +19,7 @@ class AnswerError(ValueError):
     """An answer of the wrong shape; the text is that of Go's decoder. Goes no further than `bayplan.framework.extender`."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilterAnswer:
+class FilterAnswer(msgspec.Struct, frozen=True):
     """An ExtenderFilterResult; of the nodes their names only. None where a list was not given."""
 
     nodes: tuple[str, ...] | None
@@ -29,8 +29,7 @@ class FilterAnswer:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class MetaVictims:
+class MetaVictims(msgspec.Struct, frozen=True):
     """Pods by uid, and how many of them a disruption budget protects."""
 
     uids: tuple[str, ...]

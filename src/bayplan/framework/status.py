@@ -5,8 +5,9 @@ Names and meanings are those of the scheduling framework (KEP-624).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 
 class Code(IntEnum):
@@ -42,8 +43,7 @@ _TEXTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """The outcome of an extension point.
 
     Attributes:

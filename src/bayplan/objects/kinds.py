@@ -7,7 +7,6 @@ fails is walked again with its nulls replaced by what Go makes of them (see `_wi
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -45,8 +44,7 @@ from bayplan.objects.workloads import (
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ResourceKind:
+class ResourceKind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of object.
 
     Attributes:

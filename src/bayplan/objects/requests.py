@@ -16,9 +16,11 @@ k8s.io/component-helpers/resource v0.36.3 and k8s.io/kubernetes/pkg/scheduler/fr
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from bayplan.objects.pod import Container, ContainerStatus, Pod, ResourceRequirements
 from bayplan.objects.quantity import Quantity, QuantityLike, milli_value, nano_value, parse_quantity, value
@@ -37,8 +39,7 @@ _MAX_INT64 = 2**63 - 1
 _NON_ZERO: Quantities = {CPU: f"{DEFAULT_CPU_MILLI}m", MEMORY: DEFAULT_MEMORY_BYTES}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestGates:
+class RequestGates(msgspec.Struct, frozen=True, kw_only=True):
     """The feature gates that change the arithmetic, at their defaults in v1.36."""
 
     pod_level_resources: bool = True
@@ -50,8 +51,7 @@ class RequestGates:
 DEFAULT_GATES = RequestGates()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestOptions:
+class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How requests are summed up; the names are those of upstream's PodResourcesOptions.
 
     Attributes:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from bayplan.objects.meta import LabelSelector
 from bayplan.objects.names import check_label_value, check_qualified_name
@@ -31,8 +33,7 @@ _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One condition on the labels of an object. Valid by construction (see `check_requirement`)."""
 
     key: str
@@ -198,8 +199,7 @@ def _operator(text: str) -> Operator:
 # --- node selectors ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(msgspec.Struct, frozen=True):
     """A condition on a field of a node; only `metadata.name` has a value."""
 
     field: str
@@ -238,8 +238,7 @@ class NodeTerm:
         return not name or all(requirement.matches(name) for requirement in self.fields)
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledNodeSelector:
+class CompiledNodeSelector(msgspec.Struct, frozen=True):
     """A compiled node selector: one of its terms must match. Without terms it matches no node.
 
     Attributes:
@@ -264,8 +263,7 @@ class CompiledNodeSelector:
         return any(term.matches(labels, name) for term in self.terms)
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledPreferredTerms:
+class CompiledPreferredTerms(msgspec.Struct, frozen=True):
     """Compiled preferred node terms with their weights.
 
     Attributes:
@@ -281,8 +279,7 @@ class CompiledPreferredTerms:
         return sum(weight for weight, term in self.terms if term.matches(labels, name))
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredNodeAffinity:
+class RequiredNodeAffinity(msgspec.Struct, frozen=True):
     """What a pod requires of its node's labels and name: `nodeSelector` and required node affinity together."""
 
     labels: Selector | None

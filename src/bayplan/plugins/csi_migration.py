@@ -7,10 +7,10 @@ Source: KEP-625, and the names that the drivers document.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from urllib.parse import unquote
 
+import msgspec
 from msgspec.structs import replace
 
 from bayplan.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -61,8 +61,7 @@ class TranslationError(ValueError):
     """A volume that can't be translated; the text is upstream's. Callers decide what that means."""
 
 
-@dataclass(frozen=True, slots=True)
-class CsiVolume:
+class CsiVolume(msgspec.Struct, frozen=True):
     """A volume as its CSI driver knows it.
 
     Attributes:

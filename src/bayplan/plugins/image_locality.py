@@ -6,7 +6,7 @@ Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.framework.plugin import MAX_NODE_SCORE, Params, Reads, ScorePlugin
 from bayplan.objects.image_names import container_images
@@ -20,8 +20,7 @@ MIN_THRESHOLD_BYTES = 23 * 1024 * 1024
 MAX_CONTAINER_THRESHOLD_BYTES = 1000 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ImageLocalitySpec:
+class ImageLocalitySpec(msgspec.Struct, frozen=True):
     """The pod's images and the number of its containers.
 
     Attributes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.configuration.plugin_arguments import InterPodAffinityArgs
@@ -336,8 +337,7 @@ class InterPodAffinity(
         return inter_pod_affinity_hints.events()
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """Which pods a term of the incoming pod selects.
 
     Attributes:

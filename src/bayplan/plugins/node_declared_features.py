@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
@@ -35,8 +35,7 @@ KNOWN_FEATURES = (
 """The features of the release, in alphabetical order. Of two of them scheduling can need."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDeclaredFeaturesSpec:
+class NodeDeclaredFeaturesSpec(msgspec.Struct, frozen=True):
     """The features that the pod needs. They are the key."""
 
     key: frozenset[str]

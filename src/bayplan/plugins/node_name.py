@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.framework.events import NODE_ADD, ClusterEvent, QueueingHint
 from bayplan.framework.plugin import FilterPlugin, Params, Reads
@@ -17,8 +18,7 @@ REASON = "node(s) didn't match the requested node name"
 OTHER_NODE = 1 | UNRESOLVABLE_BIT
 
 
-@dataclass(frozen=True, slots=True)
-class NodeNameSpec:
+class NodeNameSpec(msgspec.Struct, frozen=True):
     """The node that the pod names, or the empty text. It is its own key."""
 
     key: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
@@ -30,8 +31,7 @@ TAKEN = 1
 STATE_MISSING = 2 | ERROR_BIT
 
 
-@dataclass(frozen=True, slots=True)
-class NodePortsSpec:
+class NodePortsSpec(msgspec.Struct, frozen=True):
     """The ports of the node that the pod wants. They are the key."""
 
     key: tuple[HostPort, ...]

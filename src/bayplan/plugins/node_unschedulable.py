@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads
@@ -20,8 +21,7 @@ CORDONED = 1 | UNRESOLVABLE_BIT
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeUnschedulableSpec:
+class NodeUnschedulableSpec(msgspec.Struct, frozen=True):
     """Whether the pod tolerates cordoned nodes. That is its key."""
 
     key: bool

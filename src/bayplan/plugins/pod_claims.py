@@ -31,8 +31,7 @@ ZERO = parse_quantity("0")
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class PodVolume:
+class PodVolume(msgspec.Struct, frozen=True):
     """One volume of a pod.
 
     Attributes:

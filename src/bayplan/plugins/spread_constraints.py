@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.framework.configuration.plugin_arguments import PodTopologySpreadArgs
 from bayplan.framework.feature_gates import FeatureGates
@@ -33,8 +34,7 @@ SYSTEM_DEFAULTS = (
 """What pods without constraints get where the profile leaves it to the system."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadConstraint:
+class SpreadConstraint(msgspec.Struct, frozen=True):
     """One constraint of one kind (hard or soft).
 
     Attributes:

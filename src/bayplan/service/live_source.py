@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from msgspec.structs import replace
 
 from bayplan.analysis.free_amounts import bound_at_once, was_there
 from bayplan.analysis.pending import waiting_message

@@ -5,9 +5,10 @@ At one instant operations go by rank, then in the order in which they were asked
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
+
+import msgspec
 
 from bayplan.cluster.deletion import Propagation
 from bayplan.cluster.store import Kind
@@ -40,8 +41,7 @@ class Rank(IntEnum):
     SCHEDULING = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(msgspec.Struct, frozen=True):
     """Create an object, or change the one of its kind and key.
 
     Attributes:
@@ -56,8 +56,7 @@ class Apply:
         return Rank.NODES if isinstance(self.item, Node) else Rank.ARRIVALS
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """Delete an object; nothing happens where it is not there (any more).
 
     Attributes:
@@ -77,8 +76,7 @@ class Delete:
         return Rank.ENDS if self.kind is Pod else Rank.NODES if self.kind is Node else Rank.ARRIVALS
 
 
-@dataclass(frozen=True, slots=True)
-class Cordon:
+class Cordon(msgspec.Struct, frozen=True):
     """Mark a node unschedulable, or schedulable again.
 
     Attributes:

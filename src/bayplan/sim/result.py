@@ -8,8 +8,9 @@ nanoseconds since 1970; subtract `SimulationResult.start_ns` to get time since t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+import msgspec
 
 from bayplan.cluster.cluster import VirtualCluster
 from bayplan.engine.records import Records
@@ -37,8 +38,7 @@ class PodFate(StrEnum):
     UNATTENDED = "unattended"
 
 
-@dataclass(slots=True, kw_only=True)
-class PodTimeline:
+class PodTimeline(msgspec.Struct, kw_only=True):
     """The life of one pod. A pod made anew under the same name has a time line of its own.
 
     Attributes:
@@ -81,8 +81,7 @@ class PodTimeline:
         return self.bound_ns - self.arrived_ns
 
 
-@dataclass(slots=True, kw_only=True)
-class NodeLifetime:
+class NodeLifetime(msgspec.Struct, kw_only=True):
     """When a node was there.
 
     Attributes:
@@ -96,8 +95,7 @@ class NodeLifetime:
     removed_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceUsage:
+class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
     """One resource over the whole run, of the cluster or of one zone.
 
     Amounts are in the units of the state: milli-CPU for ``cpu``, bytes for memory, pieces for ``pods`` and all others.
@@ -142,8 +140,7 @@ class ResourceUsage:
         return self.requested_ns / self.allocatable_ns if self.allocatable_ns else self.share
 
 
-@dataclass(slots=True)
-class SimulatedEvent:
+class SimulatedEvent(msgspec.Struct):
     """A Kubernetes event about a pod; equal ones are counted, as the API server's event series are.
 
     Attributes:
@@ -162,8 +159,7 @@ class SimulatedEvent:
     count: int = 1
 
 
-@dataclass(slots=True)
-class Counters:
+class Counters(msgspec.Struct):
     """How much happened.
 
     Attributes:
@@ -183,8 +179,7 @@ class Counters:
     evictions: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputSummary:
+class InputSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What was read, and what about it was odd. Empty for a simulation that was set up in Python.
 
     Attributes:
@@ -195,13 +190,12 @@ class InputSummary:
     """
 
     files: Sequence[str] = ()
-    objects: Mapping[str, int] = field(default_factory=dict)
-    unused: Mapping[str, int] = field(default_factory=dict)
+    objects: Mapping[str, int] = msgspec.field(default_factory=dict)
+    unused: Mapping[str, int] = msgspec.field(default_factory=dict)
     warnings: Sequence[LoadWarning] = ()
 
 
-@dataclass(slots=True)
-class WallClock:
+class WallClock(msgspec.Struct):
     """Seconds on a real clock: different in each run, so never part of a result that is compared.
 
     Attributes:
@@ -212,8 +206,7 @@ class WallClock:
     simulate_seconds: float = 0.0
 
 
-@dataclass(slots=True, kw_only=True)
-class SimulationResult:
+class SimulationResult(msgspec.Struct, kw_only=True):
     """The outcome of a simulation.
 
     Attributes:
@@ -247,8 +240,8 @@ class SimulationResult:
     tell_events: Callable[[], list[SimulatedEvent]]
     failures: dict[str, str]
     moves: list[QueueMove] | None = None
-    input: InputSummary = field(default_factory=InputSummary)
-    wall: WallClock = field(default_factory=WallClock)
+    input: InputSummary = msgspec.field(default_factory=InputSummary)
+    wall: WallClock = msgspec.field(default_factory=WallClock)
 
     @property
     def events(self) -> list[SimulatedEvent]:

@@ -7,7 +7,8 @@ It is upstream's queue with all its timers, unlike the one that simulations have
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.engine.nominator import NominatingInfo, PodLister
 from bayplan.engine.queue import Requeue, SchedulingQueue
@@ -35,8 +36,7 @@ GONE = "gone"
 PERMIT = "permit"
 
 
-@dataclass(slots=True)
-class QueueMove:
+class QueueMove(msgspec.Struct):
     """A pod went from one place to another.
 
     Attributes:

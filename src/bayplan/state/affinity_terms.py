@@ -7,8 +7,9 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from bayplan.objects.affinity import PodAffinityTerm
 from bayplan.objects.pod import Pod
@@ -24,8 +25,7 @@ class TermKind(Enum):
     PREFERRED_ANTI_AFFINITY = "podAntiAffinity.preferred"
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
+class AffinityTerm(msgspec.Struct, frozen=True):
     """One term; equal terms are one, whoever wrote them.
 
     Attributes:
@@ -51,8 +51,7 @@ class AffinityTerm:
         return self.selector.matches(labels)
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerms:
+class PodTerms(msgspec.Struct, frozen=True):
     """The terms of one pod.
 
     Attributes:

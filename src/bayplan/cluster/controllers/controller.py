@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
+
+import msgspec
 
 from bayplan.cluster.deletion import Deletion
 from bayplan.cluster.pod_maker import PodMaker
@@ -14,8 +15,7 @@ from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
 UNLIMITED = 2**31
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerTools:
+class ControllerTools(msgspec.Struct, frozen=True):
     """What controllers work with.
 
     Attributes:

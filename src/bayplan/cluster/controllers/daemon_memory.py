@@ -7,7 +7,8 @@ make single nodes dirty; a reconcile looks at those, and the tallies of the stat
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.cluster.controllers.daemon_nodes import NodeEligibility, target_node
 from bayplan.cluster.controllers.revisions import REVISION_LABEL, RevisionHistory
@@ -18,8 +19,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import PodTemplateSpec
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTally:
+class NodeTally(msgspec.Struct, frozen=True):
     """What one node adds to the status of a DaemonSet; each 0 or 1."""
 
     desired: int = 0

@@ -7,7 +7,7 @@ that its pods carry is taken for the version that the template is now (`Revision
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.cluster.naming import template_hash
 from bayplan.objects.workloads import PodTemplateSpec
@@ -15,8 +15,7 @@ from bayplan.objects.workloads import PodTemplateSpec
 REVISION_LABEL = "controller-revision-hash"
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(msgspec.Struct, frozen=True):
     """One version of a template.
 
     Attributes:

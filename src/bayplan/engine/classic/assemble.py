@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from bayplan.base.random_streams import RandomStreams
 from bayplan.engine.classic.cycle import CycleSettings

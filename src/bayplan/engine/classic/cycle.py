@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from bayplan.engine.classic.fit_error import FitError
@@ -31,8 +32,7 @@ from bayplan.state.arrays import Bools, Codes, Index
 from bayplan.state.object_catalog import ObjectCatalog
 
 
-@dataclass(frozen=True, slots=True)
-class CycleSettings:
+class CycleSettings(msgspec.Struct, frozen=True):
     """What the cycles of a scheduler have in common.
 
     Attributes:

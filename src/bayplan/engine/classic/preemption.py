@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.engine.classic.fit_error import FitError
 from bayplan.engine.classic.trial import NodeTrial
@@ -24,8 +25,7 @@ from bayplan.state.object_catalog import ObjectCatalog
 from bayplan.state.pod_info import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Victims:
+class Victims(msgspec.Struct, frozen=True):
     """The pods that would have to leave a node: those that violate a budget first, each group from the most important on."""
 
     pods: tuple[PodInfo, ...]
@@ -37,8 +37,7 @@ class Victims:
         return tuple(info.key for info in self.pods)
 
 
-@dataclass(frozen=True, slots=True)
-class Preemption:
+class Preemption(msgspec.Struct, frozen=True):
     """What preemption found.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Enable custom plugins that a user names beside the configuration, e.g. on the command line."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from bayplan.framework.configuration.document import KubeSchedulerProfile, RawArguments
 from bayplan.framework.configuration.extension_points import ExtensionPoint

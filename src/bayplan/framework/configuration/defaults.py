@@ -4,8 +4,9 @@ Rules are those of kube-scheduler's v1 defaulting; the constants of single field
 """
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from bayplan.framework.configuration.document import (
     ClientConnectionConfiguration,
@@ -119,16 +120,14 @@ def _default_profile(profile: KubeSchedulerProfile, feature_gates: FeatureGates)
 
 
 def _plugin_names(plugins: Plugins) -> set[str]:
-    return {plugin.name for point in fields(plugins) for plugin in getattr(plugins, point.name).enabled}
+    return {plugin.name for point in plugins.__struct_fields__ for plugin in getattr(plugins, point).enabled}
 
 
 def _merged_plugins(default_multi_point: PluginSet, declared: Plugins) -> Plugins:
     """Merge every declared set with the default one, which is empty except for ``multi_point``."""
     merged = {
-        point.name: _merged_set(
-            default_multi_point if point.name == "multi_point" else PluginSet(), getattr(declared, point.name)
-        )
-        for point in fields(declared)
+        point: _merged_set(default_multi_point if point == "multi_point" else PluginSet(), getattr(declared, point))
+        for point in declared.__struct_fields__
     }
     return Plugins(**merged)
 

@@ -3,8 +3,9 @@
 These say what was declared (with defaults filled in). What follows from it, profile by profile, is in ``profiles.py``.
 """
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+import msgspec
 
 from bayplan.framework.configuration.json_tree import JsonNode
 from bayplan.framework.configuration.plugin_arguments import PluginArguments
@@ -25,190 +26,168 @@ from bayplan.framework.configuration.schema import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RawArguments:
+class RawArguments(msgspec.Struct, frozen=True):
     """Arguments of a plugin whose argument type is not known: kept as they are."""
 
     tree: JsonNode
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin(Struct):
+class Plugin(Struct, frozen=True):
     """A plugin in a list, with its weight for scoring; 0 where none was given."""
 
-    name: str = field(default="", metadata=wire("name", STRING))
-    weight: int = field(default=0, metadata=wire("weight", Pointer(INT32), nil=0, omit_empty=True))
+    name: Annotated[str, wire("name", STRING)] = ""
+    weight: Annotated[int, wire("weight", Pointer(INT32), nil=0, omit_empty=True)] = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PluginSet(Struct):
+class PluginSet(Struct, frozen=True):
     """Which plugins are added at an extension point, and which defaults are taken away (``*``: all)."""
 
-    enabled: tuple[Plugin, ...] = field(default=(), metadata=wire("enabled", Slice(Nested(Plugin)), omit_empty=True))
-    disabled: tuple[Plugin, ...] = field(default=(), metadata=wire("disabled", Slice(Nested(Plugin)), omit_empty=True))
+    enabled: Annotated[tuple[Plugin, ...], wire("enabled", Slice(Nested(Plugin)), omit_empty=True)] = ()
+    disabled: Annotated[tuple[Plugin, ...], wire("disabled", Slice(Nested(Plugin)), omit_empty=True)] = ()
 
 
 _NO_PLUGINS = PluginSet()
 
 
-@dataclass(frozen=True, slots=True)
-class Plugins(Struct):
+class Plugins(Struct, frozen=True):
     """A plugin set for every extension point, and one that stands for all of them."""
 
-    pre_enqueue: PluginSet = field(default=_NO_PLUGINS, metadata=wire("preEnqueue", Nested(PluginSet)))
-    queue_sort: PluginSet = field(default=_NO_PLUGINS, metadata=wire("queueSort", Nested(PluginSet)))
-    pre_filter: PluginSet = field(default=_NO_PLUGINS, metadata=wire("preFilter", Nested(PluginSet)))
-    filter: PluginSet = field(default=_NO_PLUGINS, metadata=wire("filter", Nested(PluginSet)))
-    post_filter: PluginSet = field(default=_NO_PLUGINS, metadata=wire("postFilter", Nested(PluginSet)))
-    pre_score: PluginSet = field(default=_NO_PLUGINS, metadata=wire("preScore", Nested(PluginSet)))
-    score: PluginSet = field(default=_NO_PLUGINS, metadata=wire("score", Nested(PluginSet)))
-    reserve: PluginSet = field(default=_NO_PLUGINS, metadata=wire("reserve", Nested(PluginSet)))
-    permit: PluginSet = field(default=_NO_PLUGINS, metadata=wire("permit", Nested(PluginSet)))
-    pre_bind: PluginSet = field(default=_NO_PLUGINS, metadata=wire("preBind", Nested(PluginSet)))
-    bind: PluginSet = field(default=_NO_PLUGINS, metadata=wire("bind", Nested(PluginSet)))
-    post_bind: PluginSet = field(default=_NO_PLUGINS, metadata=wire("postBind", Nested(PluginSet)))
-    multi_point: PluginSet = field(default=_NO_PLUGINS, metadata=wire("multiPoint", Nested(PluginSet)))
-    placement_generate: PluginSet = field(default=_NO_PLUGINS, metadata=wire("placementGenerate", Nested(PluginSet)))
-    placement_score: PluginSet = field(default=_NO_PLUGINS, metadata=wire("placementScore", Nested(PluginSet)))
+    pre_enqueue: Annotated[PluginSet, wire("preEnqueue", Nested(PluginSet))] = _NO_PLUGINS
+    queue_sort: Annotated[PluginSet, wire("queueSort", Nested(PluginSet))] = _NO_PLUGINS
+    pre_filter: Annotated[PluginSet, wire("preFilter", Nested(PluginSet))] = _NO_PLUGINS
+    filter: Annotated[PluginSet, wire("filter", Nested(PluginSet))] = _NO_PLUGINS
+    post_filter: Annotated[PluginSet, wire("postFilter", Nested(PluginSet))] = _NO_PLUGINS
+    pre_score: Annotated[PluginSet, wire("preScore", Nested(PluginSet))] = _NO_PLUGINS
+    score: Annotated[PluginSet, wire("score", Nested(PluginSet))] = _NO_PLUGINS
+    reserve: Annotated[PluginSet, wire("reserve", Nested(PluginSet))] = _NO_PLUGINS
+    permit: Annotated[PluginSet, wire("permit", Nested(PluginSet))] = _NO_PLUGINS
+    pre_bind: Annotated[PluginSet, wire("preBind", Nested(PluginSet))] = _NO_PLUGINS
+    bind: Annotated[PluginSet, wire("bind", Nested(PluginSet))] = _NO_PLUGINS
+    post_bind: Annotated[PluginSet, wire("postBind", Nested(PluginSet))] = _NO_PLUGINS
+    multi_point: Annotated[PluginSet, wire("multiPoint", Nested(PluginSet))] = _NO_PLUGINS
+    placement_generate: Annotated[PluginSet, wire("placementGenerate", Nested(PluginSet))] = _NO_PLUGINS
+    placement_score: Annotated[PluginSet, wire("placementScore", Nested(PluginSet))] = _NO_PLUGINS
 
 
-@dataclass(frozen=True, slots=True)
-class PluginConfig(Struct):
+class PluginConfig(Struct, frozen=True):
     """Arguments for one plugin. ``defaulted`` is False for arguments of the internal version, which get no defaults."""
 
-    name: str = field(default="", metadata=wire("name", STRING))
-    args: PluginArguments | RawArguments | None = field(default=None, metadata=wire("args", Arguments()))
+    name: Annotated[str, wire("name", STRING)] = ""
+    args: Annotated[PluginArguments | RawArguments | None, wire("args", Arguments())] = None
     defaulted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class KubeSchedulerProfile(Struct):
+class KubeSchedulerProfile(Struct, frozen=True):
     """A profile as declared. ``scheduler_name`` is None where it was not given; after defaulting, it is a text."""
 
-    scheduler_name: str | None = field(default=None, metadata=wire("schedulerName", Pointer(STRING), omit_empty=True))
-    percentage_of_nodes_to_score: int | None = field(
-        default=None, metadata=wire("percentageOfNodesToScore", Pointer(INT32, everywhere=True), omit_empty=True)
+    scheduler_name: Annotated[str | None, wire("schedulerName", Pointer(STRING), omit_empty=True)] = None
+    percentage_of_nodes_to_score: Annotated[
+        int | None, wire("percentageOfNodesToScore", Pointer(INT32, everywhere=True), omit_empty=True)
+    ] = None
+    plugins: Annotated[Plugins | None, wire("plugins", Pointer(Nested(Plugins), everywhere=True), omit_empty=True)] = (
+        None
     )
-    plugins: Plugins | None = field(
-        default=None, metadata=wire("plugins", Pointer(Nested(Plugins), everywhere=True), omit_empty=True)
-    )
-    plugin_config: tuple[PluginConfig, ...] = field(
-        default=(), metadata=wire("pluginConfig", Slice(Nested(PluginConfig)), omit_empty=True)
-    )
+    plugin_config: Annotated[
+        tuple[PluginConfig, ...], wire("pluginConfig", Slice(Nested(PluginConfig)), omit_empty=True)
+    ] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderElectionConfiguration(Struct):
+class LeaderElectionConfiguration(Struct, frozen=True):
     """How replicas of the scheduler agree on one that works."""
 
     go_package: ClassVar[str] = "v1alpha1"
 
-    leader_elect: bool = field(default=False, metadata=wire("leaderElect", Pointer(BOOL), nil=True))
-    lease_duration_ns: int = field(default=0, metadata=wire("leaseDuration", Duration()))
-    renew_deadline_ns: int = field(default=0, metadata=wire("renewDeadline", Duration()))
-    retry_period_ns: int = field(default=0, metadata=wire("retryPeriod", Duration()))
-    resource_lock: str = field(default="", metadata=wire("resourceLock", STRING))
-    resource_name: str = field(default="", metadata=wire("resourceName", STRING))
-    resource_namespace: str = field(default="", metadata=wire("resourceNamespace", STRING))
+    leader_elect: Annotated[bool, wire("leaderElect", Pointer(BOOL), nil=True)] = False
+    lease_duration_ns: Annotated[int, wire("leaseDuration", Duration())] = 0
+    renew_deadline_ns: Annotated[int, wire("renewDeadline", Duration())] = 0
+    retry_period_ns: Annotated[int, wire("retryPeriod", Duration())] = 0
+    resource_lock: Annotated[str, wire("resourceLock", STRING)] = ""
+    resource_name: Annotated[str, wire("resourceName", STRING)] = ""
+    resource_namespace: Annotated[str, wire("resourceNamespace", STRING)] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientConnectionConfiguration(Struct):
+class ClientConnectionConfiguration(Struct, frozen=True):
     """How the API server is talked to."""
 
     go_package: ClassVar[str] = "v1alpha1"
 
-    kubeconfig: str = field(default="", metadata=wire("kubeconfig", STRING))
-    accept_content_types: str = field(default="", metadata=wire("acceptContentTypes", STRING))
-    content_type: str = field(default="", metadata=wire("contentType", STRING))
-    qps: float = field(default=0.0, metadata=wire("qps", FLOAT32, go_name="QPS"))
-    burst: int = field(default=0, metadata=wire("burst", INT32))
+    kubeconfig: Annotated[str, wire("kubeconfig", STRING)] = ""
+    accept_content_types: Annotated[str, wire("acceptContentTypes", STRING)] = ""
+    content_type: Annotated[str, wire("contentType", STRING)] = ""
+    qps: Annotated[float, wire("qps", FLOAT32, go_name="QPS")] = 0.0
+    burst: Annotated[int, wire("burst", INT32)] = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderManagedResource(Struct):
+class ExtenderManagedResource(Struct, frozen=True):
     """An extended resource that an extender looks after."""
 
-    name: str = field(default="", metadata=wire("name", STRING))
-    ignored_by_scheduler: bool = field(default=False, metadata=wire("ignoredByScheduler", BOOL, omit_empty=True))
+    name: Annotated[str, wire("name", STRING)] = ""
+    ignored_by_scheduler: Annotated[bool, wire("ignoredByScheduler", BOOL, omit_empty=True)] = False
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderTLSConfig(Struct):
+class ExtenderTLSConfig(Struct, frozen=True):
     """TLS settings of an extender; the ``data`` fields hold PEM and go before the files."""
 
-    insecure: bool = field(default=False, metadata=wire("insecure", BOOL, omit_empty=True))
-    server_name: str = field(default="", metadata=wire("serverName", STRING, omit_empty=True))
-    cert_file: str = field(default="", metadata=wire("certFile", STRING, omit_empty=True))
-    key_file: str = field(default="", metadata=wire("keyFile", STRING, omit_empty=True))
-    ca_file: str = field(default="", metadata=wire("caFile", STRING, omit_empty=True, go_name="CAFile"))
-    cert_data: bytes = field(default=b"", metadata=wire("certData", Base64(), omit_empty=True))
-    key_data: bytes = field(default=b"", metadata=wire("keyData", Base64(), omit_empty=True))
-    ca_data: bytes = field(default=b"", metadata=wire("caData", Base64(), omit_empty=True, go_name="CAData"))
+    insecure: Annotated[bool, wire("insecure", BOOL, omit_empty=True)] = False
+    server_name: Annotated[str, wire("serverName", STRING, omit_empty=True)] = ""
+    cert_file: Annotated[str, wire("certFile", STRING, omit_empty=True)] = ""
+    key_file: Annotated[str, wire("keyFile", STRING, omit_empty=True)] = ""
+    ca_file: Annotated[str, wire("caFile", STRING, omit_empty=True, go_name="CAFile")] = ""
+    cert_data: Annotated[bytes, wire("certData", Base64(), omit_empty=True)] = b""
+    key_data: Annotated[bytes, wire("keyData", Base64(), omit_empty=True)] = b""
+    ca_data: Annotated[bytes, wire("caData", Base64(), omit_empty=True, go_name="CAData")] = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Extender(Struct):
+class Extender(Struct, frozen=True):
     """An HTTP extender; a verb that is empty is not asked for."""
 
-    url_prefix: str = field(default="", metadata=wire("urlPrefix", STRING, go_name="URLPrefix"))
-    filter_verb: str = field(default="", metadata=wire("filterVerb", STRING, omit_empty=True))
-    preempt_verb: str = field(default="", metadata=wire("preemptVerb", STRING, omit_empty=True))
-    prioritize_verb: str = field(default="", metadata=wire("prioritizeVerb", STRING, omit_empty=True))
-    weight: int = field(default=0, metadata=wire("weight", INT64, omit_empty=True))
-    bind_verb: str = field(default="", metadata=wire("bindVerb", STRING, omit_empty=True))
-    enable_https: bool = field(
-        default=False, metadata=wire("enableHTTPS", BOOL, omit_empty=True, go_name="EnableHTTPS")
-    )
-    tls_config: ExtenderTLSConfig | None = field(
-        default=None,
-        metadata=wire(
-            "tlsConfig", Pointer(Nested(ExtenderTLSConfig), everywhere=True), omit_empty=True, go_name="TLSConfig"
-        ),
-    )
-    http_timeout_ns: int = field(default=0, metadata=wire("httpTimeout", Duration(), go_name="HTTPTimeout"))
-    node_cache_capable: bool = field(default=False, metadata=wire("nodeCacheCapable", BOOL, omit_empty=True))
-    managed_resources: tuple[ExtenderManagedResource, ...] = field(
-        default=(), metadata=wire("managedResources", Slice(Nested(ExtenderManagedResource)), omit_empty=True)
-    )
-    ignorable: bool = field(default=False, metadata=wire("ignorable", BOOL, omit_empty=True))
+    url_prefix: Annotated[str, wire("urlPrefix", STRING, go_name="URLPrefix")] = ""
+    filter_verb: Annotated[str, wire("filterVerb", STRING, omit_empty=True)] = ""
+    preempt_verb: Annotated[str, wire("preemptVerb", STRING, omit_empty=True)] = ""
+    prioritize_verb: Annotated[str, wire("prioritizeVerb", STRING, omit_empty=True)] = ""
+    weight: Annotated[int, wire("weight", INT64, omit_empty=True)] = 0
+    bind_verb: Annotated[str, wire("bindVerb", STRING, omit_empty=True)] = ""
+    enable_https: Annotated[bool, wire("enableHTTPS", BOOL, omit_empty=True, go_name="EnableHTTPS")] = False
+    tls_config: Annotated[
+        ExtenderTLSConfig | None,
+        wire("tlsConfig", Pointer(Nested(ExtenderTLSConfig), everywhere=True), omit_empty=True, go_name="TLSConfig"),
+    ] = None
+    http_timeout_ns: Annotated[int, wire("httpTimeout", Duration(), go_name="HTTPTimeout")] = 0
+    node_cache_capable: Annotated[bool, wire("nodeCacheCapable", BOOL, omit_empty=True)] = False
+    managed_resources: Annotated[
+        tuple[ExtenderManagedResource, ...],
+        wire("managedResources", Slice(Nested(ExtenderManagedResource)), omit_empty=True),
+    ] = ()
+    ignorable: Annotated[bool, wire("ignorable", BOOL, omit_empty=True)] = False
 
 
-@dataclass(frozen=True, slots=True)
-class KubeSchedulerConfiguration(Struct):
+class KubeSchedulerConfiguration(Struct, frozen=True):
     """A configuration file. ``api_version`` is the version that it was written in."""
 
     api_version: str = ""
-    parallelism: int = field(default=0, metadata=wire("parallelism", Pointer(INT32), nil=16, omit_empty=True))
-    leader_election: LeaderElectionConfiguration = field(
-        default=LeaderElectionConfiguration(), metadata=wire("leaderElection", Nested(LeaderElectionConfiguration))
-    )
-    client_connection: ClientConnectionConfiguration = field(
-        default=ClientConnectionConfiguration(),
-        metadata=wire("clientConnection", Nested(ClientConnectionConfiguration)),
-    )
-    enable_profiling: bool = field(
-        default=False,
-        metadata=wire("enableProfiling", Pointer(BOOL), nil=True, omit_empty=True, embedded="DebuggingConfiguration"),
-    )
-    enable_contention_profiling: bool | None = field(
-        default=None,
-        metadata=wire("enableContentionProfiling", Pointer(BOOL), omit_empty=True, embedded="DebuggingConfiguration"),
-    )
-    percentage_of_nodes_to_score: int | None = field(
-        default=None,
-        metadata=wire("percentageOfNodesToScore", Pointer(INT32, everywhere=True), nil=0, omit_empty=True),
-    )
-    pod_initial_backoff_seconds: int = field(
-        default=0, metadata=wire("podInitialBackoffSeconds", Pointer(INT64), nil=1, omit_empty=True)
-    )
-    pod_max_backoff_seconds: int = field(
-        default=0, metadata=wire("podMaxBackoffSeconds", Pointer(INT64), nil=10, omit_empty=True)
-    )
-    profiles: tuple[KubeSchedulerProfile, ...] = field(
-        default=(), metadata=wire("profiles", Slice(Nested(KubeSchedulerProfile)), omit_empty=True)
-    )
-    extenders: tuple[Extender, ...] = field(
-        default=(), metadata=wire("extenders", Slice(Nested(Extender)), omit_empty=True)
-    )
-    delay_cache_until_active: bool = field(default=False, metadata=wire("delayCacheUntilActive", BOOL, omit_empty=True))
+    parallelism: Annotated[int, wire("parallelism", Pointer(INT32), nil=16, omit_empty=True)] = 0
+    leader_election: Annotated[
+        LeaderElectionConfiguration, wire("leaderElection", Nested(LeaderElectionConfiguration))
+    ] = LeaderElectionConfiguration()
+    client_connection: Annotated[
+        ClientConnectionConfiguration, wire("clientConnection", Nested(ClientConnectionConfiguration))
+    ] = ClientConnectionConfiguration()
+    enable_profiling: Annotated[
+        bool, wire("enableProfiling", Pointer(BOOL), nil=True, omit_empty=True, embedded="DebuggingConfiguration")
+    ] = False
+    enable_contention_profiling: Annotated[
+        bool | None,
+        wire("enableContentionProfiling", Pointer(BOOL), omit_empty=True, embedded="DebuggingConfiguration"),
+    ] = None
+    percentage_of_nodes_to_score: Annotated[
+        int | None, wire("percentageOfNodesToScore", Pointer(INT32, everywhere=True), nil=0, omit_empty=True)
+    ] = None
+    pod_initial_backoff_seconds: Annotated[
+        int, wire("podInitialBackoffSeconds", Pointer(INT64), nil=1, omit_empty=True)
+    ] = 0
+    pod_max_backoff_seconds: Annotated[int, wire("podMaxBackoffSeconds", Pointer(INT64), nil=10, omit_empty=True)] = 0
+    profiles: Annotated[
+        tuple[KubeSchedulerProfile, ...], wire("profiles", Slice(Nested(KubeSchedulerProfile)), omit_empty=True)
+    ] = ()
+    extenders: Annotated[tuple[Extender, ...], wire("extenders", Slice(Nested(Extender)), omit_empty=True)] = ()
+    delay_cache_until_active: Annotated[bool, wire("delayCacheUntilActive", BOOL, omit_empty=True)] = False

@@ -26,7 +26,7 @@ def encode_struct(struct: object, *, names: str = "json") -> dict[str, JsonValue
     """Write a struct as a dict in upstream's order of fields.
 
     Args:
-        struct: one of the dataclasses of the configuration, defaulted.
+        struct: one of the structs of the configuration, defaulted.
         names: ``json`` for the names of v1; ``go`` for those of the internal version, as error texts show it (nothing is
             left out then).
     """

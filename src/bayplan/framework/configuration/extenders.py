@@ -1,8 +1,9 @@
 """Put the extenders of a configuration in working order, and apply what they say about resources."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from bayplan.framework.configuration.document import Extender, ExtenderTLSConfig, KubeSchedulerProfile, PluginConfig
 from bayplan.framework.configuration.go_text import NS_PER_SECOND

@@ -5,8 +5,9 @@ Syntax errors are told in the words of Go's ``encoding/json``. Which fields an o
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from bayplan.objects.selectors import quote
 
@@ -22,8 +23,7 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
-@dataclass(frozen=True, slots=True)
-class JsonNumber:
+class JsonNumber(msgspec.Struct, frozen=True):
     """A number as it is written; the type of the field decides how it is read."""
 
     literal: str
@@ -35,8 +35,7 @@ class JsonNumber:
         return float(self.literal)
 
 
-@dataclass(frozen=True, slots=True)
-class JsonObject:
+class JsonObject(msgspec.Struct, frozen=True):
     """An object: its keys and values in the order of the text, repeated keys included."""
 
     pairs: tuple[tuple[str, JsonNode], ...]

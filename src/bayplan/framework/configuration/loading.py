@@ -5,8 +5,10 @@ value. The steps are upstream's: decode (with defaults), validate, build.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.custom_plugins import enable_plugin
@@ -37,8 +39,7 @@ Stage = Literal["decode", "validation", "build"]
 KIND: Final = "KubeSchedulerConfiguration"
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerConfiguration:
+class SchedulerConfiguration(msgspec.Struct, frozen=True):
     """A configuration that the scheduler can run with.
 
     Attributes:
@@ -107,8 +108,7 @@ class SchedulerConfiguration:
         return replace(self, profiles=profiles)
 
 
-@dataclass(frozen=True, slots=True)
-class Examination:
+class Examination(msgspec.Struct, frozen=True):
     """What became of a configuration, step by step.
 
     Attributes:

@@ -4,9 +4,8 @@ Arguments that a plugin gets are always defaulted and valid. Durations are nanos
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from bayplan.base.errors import InvariantError
 from bayplan.framework.configuration.core_types import describe_core_types
@@ -34,121 +33,97 @@ LIST_DEFAULTING: Final = "List"
 describe_core_types()
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceSpec(Struct):
+class ResourceSpec(Struct, frozen=True):
     """A resource that counts for a score, and how much."""
 
-    name: str = field(default="", metadata=wire("name", STRING))
-    weight: int = field(default=0, metadata=wire("weight", INT64, omit_empty=True))
+    name: Annotated[str, wire("name", STRING)] = ""
+    weight: Annotated[int, wire("weight", INT64, omit_empty=True)] = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UtilizationShapePoint(Struct):
+class UtilizationShapePoint(Struct, frozen=True):
     """A point of a piecewise linear function: utilization in percent, score of 0 to 10."""
 
-    utilization: int = field(default=0, metadata=wire("utilization", INT32))
-    score: int = field(default=0, metadata=wire("score", INT32))
+    utilization: Annotated[int, wire("utilization", INT32)] = 0
+    score: Annotated[int, wire("score", INT32)] = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedToCapacityRatioParam(Struct):
+class RequestedToCapacityRatioParam(Struct, frozen=True):
     """The function of the strategy RequestedToCapacityRatio."""
 
-    shape: tuple[UtilizationShapePoint, ...] = field(
-        default=(), metadata=wire("shape", Slice(Nested(UtilizationShapePoint)), omit_empty=True)
-    )
+    shape: Annotated[
+        tuple[UtilizationShapePoint, ...], wire("shape", Slice(Nested(UtilizationShapePoint)), omit_empty=True)
+    ] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ScoringStrategy(Struct):
+class ScoringStrategy(Struct, frozen=True):
     """How NodeResourcesFit scores: ``type`` is one of the three strategies."""
 
-    type: str = field(
-        default="",
-        metadata=wire("type", named_string("v1.ScoringStrategyType", "config.ScoringStrategyType"), omit_empty=True),
-    )
-    resources: tuple[ResourceSpec, ...] = field(
-        default=(), metadata=wire("resources", Slice(Nested(ResourceSpec)), omit_empty=True)
-    )
-    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = field(
-        default=None,
-        metadata=wire(
+    type: Annotated[
+        str, wire("type", named_string("v1.ScoringStrategyType", "config.ScoringStrategyType"), omit_empty=True)
+    ] = ""
+    resources: Annotated[tuple[ResourceSpec, ...], wire("resources", Slice(Nested(ResourceSpec)), omit_empty=True)] = ()
+    requested_to_capacity_ratio: Annotated[
+        RequestedToCapacityRatioParam | None,
+        wire(
             "requestedToCapacityRatio",
             Pointer(Nested(RequestedToCapacityRatioParam), everywhere=True),
             omit_empty=True,
         ),
-    )
+    ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultPreemptionArgs(Struct):
+class DefaultPreemptionArgs(Struct, frozen=True):
     """How many candidates DefaultPreemption looks at, at least."""
 
-    min_candidate_nodes_percentage: int = field(
-        default=0, metadata=wire("minCandidateNodesPercentage", Pointer(INT32), nil=10, omit_empty=True)
-    )
-    min_candidate_nodes_absolute: int = field(
-        default=0, metadata=wire("minCandidateNodesAbsolute", Pointer(INT32), nil=100, omit_empty=True)
-    )
+    min_candidate_nodes_percentage: Annotated[
+        int, wire("minCandidateNodesPercentage", Pointer(INT32), nil=10, omit_empty=True)
+    ] = 0
+    min_candidate_nodes_absolute: Annotated[
+        int, wire("minCandidateNodesAbsolute", Pointer(INT32), nil=100, omit_empty=True)
+    ] = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicResourcesArgs(Struct):
+class DynamicResourcesArgs(Struct, frozen=True):
     """Time limits of DynamicResources; None: the feature gates leave no such limit."""
 
-    filter_timeout_ns: int | None = field(
-        default=None, metadata=wire("filterTimeout", Pointer(Duration(), everywhere=True))
-    )
-    binding_timeout_ns: int | None = field(
-        default=None, metadata=wire("bindingTimeout", Pointer(Duration(), everywhere=True), omit_empty=True)
-    )
+    filter_timeout_ns: Annotated[int | None, wire("filterTimeout", Pointer(Duration(), everywhere=True))] = None
+    binding_timeout_ns: Annotated[
+        int | None, wire("bindingTimeout", Pointer(Duration(), everywhere=True), omit_empty=True)
+    ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class InterPodAffinityArgs(Struct):
+class InterPodAffinityArgs(Struct, frozen=True):
     """Arguments of InterPodAffinity."""
 
-    hard_pod_affinity_weight: int = field(
-        default=0, metadata=wire("hardPodAffinityWeight", Pointer(INT32), nil=1, omit_empty=True)
-    )
-    ignore_preferred_terms_of_existing_pods: bool = field(
-        default=False, metadata=wire("ignorePreferredTermsOfExistingPods", BOOL)
-    )
+    hard_pod_affinity_weight: Annotated[int, wire("hardPodAffinityWeight", Pointer(INT32), nil=1, omit_empty=True)] = 0
+    ignore_preferred_terms_of_existing_pods: Annotated[bool, wire("ignorePreferredTermsOfExistingPods", BOOL)] = False
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAffinityArgs(Struct):
+class NodeAffinityArgs(Struct, frozen=True):
     """An affinity that holds for all pods of the profile, in addition to their own."""
 
-    added_affinity: NodeAffinity | None = field(
-        default=None,
-        metadata=wire("addedAffinity", Pointer(Nested(NodeAffinity), everywhere=True), omit_empty=True),
-    )
+    added_affinity: Annotated[
+        NodeAffinity | None, wire("addedAffinity", Pointer(Nested(NodeAffinity), everywhere=True), omit_empty=True)
+    ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class NodeResourcesBalancedAllocationArgs(Struct):
+class NodeResourcesBalancedAllocationArgs(Struct, frozen=True):
     """The resources that are to be used evenly; every weight is 1."""
 
-    resources: tuple[ResourceSpec, ...] = field(
-        default=(), metadata=wire("resources", Slice(Nested(ResourceSpec)), omit_empty=True)
-    )
+    resources: Annotated[tuple[ResourceSpec, ...], wire("resources", Slice(Nested(ResourceSpec)), omit_empty=True)] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeResourcesFitArgs(Struct):
+class NodeResourcesFitArgs(Struct, frozen=True):
     """What NodeResourcesFit does not check, and how it scores."""
 
-    ignored_resources: tuple[str, ...] = field(
-        default=(), metadata=wire("ignoredResources", Slice(STRING), omit_empty=True)
-    )
-    ignored_resource_groups: tuple[str, ...] = field(
-        default=(), metadata=wire("ignoredResourceGroups", Slice(STRING), omit_empty=True)
-    )
-    scoring_strategy: ScoringStrategy | None = field(
-        default=None,
-        metadata=wire("scoringStrategy", Pointer(Nested(ScoringStrategy), everywhere=True), omit_empty=True),
-    )
+    ignored_resources: Annotated[tuple[str, ...], wire("ignoredResources", Slice(STRING), omit_empty=True)] = ()
+    ignored_resource_groups: Annotated[
+        tuple[str, ...], wire("ignoredResourceGroups", Slice(STRING), omit_empty=True)
+    ] = ()
+    scoring_strategy: Annotated[
+        ScoringStrategy | None,
+        wire("scoringStrategy", Pointer(Nested(ScoringStrategy), everywhere=True), omit_empty=True),
+    ] = None
 
     @property
     def strategy(self) -> ScoringStrategy:
@@ -162,33 +137,30 @@ class NodeResourcesFitArgs(Struct):
         return self.scoring_strategy
 
 
-@dataclass(frozen=True, slots=True)
-class PodTopologySpreadArgs(Struct):
+class PodTopologySpreadArgs(Struct, frozen=True):
     """Which constraints a pod without any gets: those of the system, or a list."""
 
-    default_constraints: tuple[TopologySpreadConstraint, ...] = field(
-        default=(), metadata=wire("defaultConstraints", Slice(Nested(TopologySpreadConstraint)), omit_empty=True)
-    )
-    defaulting_type: str = field(
-        default="",
-        metadata=wire(
+    default_constraints: Annotated[
+        tuple[TopologySpreadConstraint, ...],
+        wire("defaultConstraints", Slice(Nested(TopologySpreadConstraint)), omit_empty=True),
+    ] = ()
+    defaulting_type: Annotated[
+        str,
+        wire(
             "defaultingType",
             named_string("v1.PodTopologySpreadConstraintsDefaulting", "config.PodTopologySpreadConstraintsDefaulting"),
             omit_empty=True,
         ),
-    )
+    ] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeBindingArgs(Struct):
+class VolumeBindingArgs(Struct, frozen=True):
     """How long a bind may take, and the function that scores storage capacity (feature gate StorageCapacityScoring)."""
 
-    bind_timeout_seconds: int = field(
-        default=0, metadata=wire("bindTimeoutSeconds", Pointer(INT64), nil=600, omit_empty=True)
-    )
-    shape: tuple[UtilizationShapePoint, ...] = field(
-        default=(), metadata=wire("shape", Slice(Nested(UtilizationShapePoint)), omit_empty=True)
-    )
+    bind_timeout_seconds: Annotated[int, wire("bindTimeoutSeconds", Pointer(INT64), nil=600, omit_empty=True)] = 0
+    shape: Annotated[
+        tuple[UtilizationShapePoint, ...], wire("shape", Slice(Nested(UtilizationShapePoint)), omit_empty=True)
+    ] = ()
 
 
 PluginArguments: TypeAlias = (

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import yaml
 
 from bayplan.framework.configuration.loading import Examination
@@ -39,8 +39,7 @@ _NEXT_ARGUMENT = re.compile(r", (?=(?:scoringStrategy|ignoredResource)[A-Za-z.\[
 _NODE_KINDS = {"object": yaml.MappingNode, "array": yaml.SequenceNode}
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationProblem:
+class ConfigurationProblem(msgspec.Struct, frozen=True):
     """One thing that is wrong.
 
     Attributes:

@@ -4,9 +4,10 @@ This is what kube-scheduler does when it builds a framework for each profile; th
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from bayplan.framework.configuration.argument_validation import validate_arguments
 from bayplan.framework.configuration.document import KubeSchedulerProfile, Plugin, Plugins, PluginSet, RawArguments
@@ -42,8 +43,7 @@ class PluginWeight(NamedTuple):
     weight: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileConfiguration:
+class ProfileConfiguration(msgspec.Struct, frozen=True):
     """A profile as it runs.
 
     Attributes:

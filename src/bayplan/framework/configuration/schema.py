@@ -1,14 +1,14 @@
-"""Describe how a dataclass looks on the wire: JSON names, Go types, what an absent field means.
+"""Describe how a struct looks on the wire: JSON names, Go types, what an absent field means.
 
-The structs of the configuration are frozen dataclasses in the form that the scheduler works with (no pointers where a default
-exists). Their fields carry a ``Wire``; ``decode.py`` and ``encode.py`` read it. Two versions of every struct are known
+The structs of the configuration are frozen, in the form that the scheduler works with (no pointers where a default exists). The
+annotations of their fields carry a ``Wire``; ``decode.py`` and ``encode.py`` read it. Two versions of every struct are known
 upstream: ``v1``, which files are written in, and the internal one, which a file can ask for with the version ``__internal``.
 """
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
+from inspect import get_annotations
 from typing import ClassVar, Final, TypeAlias
+
+import msgspec
 
 
 class _EmptyList(tuple[object, ...]):
@@ -21,8 +21,7 @@ EMPTY_LIST: Final[tuple[()]] = _EmptyList()  # type: ignore[assignment]
 """An empty list that stands in the text. Equal to ``()``; only error texts tell the two apart, by identity."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(msgspec.Struct, frozen=True):
     """A Go bool, string, integer or float; ``name`` is that of the Go type, where a named one differs between versions."""
 
     kind: str
@@ -31,44 +30,37 @@ class Scalar:
     bits: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Duration:
+class Duration(msgspec.Struct, frozen=True):
     """A ``metav1.Duration``: a Go duration text, nanoseconds here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Base64:
+class Base64(msgspec.Struct, frozen=True):
     """A Go ``[]byte``: base64 text."""
 
 
-@dataclass(frozen=True, slots=True)
-class StringMap:
+class StringMap(msgspec.Struct, frozen=True):
     """A ``map[string]string``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(msgspec.Struct, frozen=True):
     """The arguments of a plugin: any JSON, read again once the plugin is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(msgspec.Struct, frozen=True):
     """A pointer in v1; the internal version has the value itself unless ``everywhere``."""
 
     element: "GoType"
     everywhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(msgspec.Struct, frozen=True):
     """A list of elements."""
 
     element: "GoType"
 
 
-@dataclass(frozen=True, slots=True)
-class Struct:
-    """Base of the dataclasses that stand for a Go struct of the same name.
+class Struct(msgspec.Struct, frozen=True):
+    """Base of the structs that stand for a Go struct of the same name.
 
     The internal version of such a struct is another Go type, in the package ``config``: its fields have no JSON names, but
     their Go names. Types of the Kubernetes API have one version only; `describe` makes them known here.
@@ -77,8 +69,7 @@ class Struct:
     go_package: ClassVar[str] = "v1"
 
 
-@dataclass(frozen=True, slots=True)
-class Nested:
+class Nested(msgspec.Struct, frozen=True):
     """A struct as a value."""
 
     struct: type[object]
@@ -98,8 +89,7 @@ def named_string(name: str, internal_name: str = "") -> Scalar:
     return Scalar("string", name, internal_name)
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(msgspec.Struct, frozen=True):
     """How one field is written.
 
     Attributes:
@@ -127,13 +117,12 @@ def wire(
     omit_empty: bool = False,
     go_name: str = "",
     embedded: str = "",
-) -> Mapping[str, Wire]:
-    """Make the metadata of a dataclass field; see `Wire`."""
-    return {"wire": Wire(json, go_type, nil, omit_empty, go_name or json[:1].upper() + json[1:], embedded)}
+) -> Wire:
+    """Make what the annotation of a field says of the wire; see `Wire`."""
+    return Wire(json, go_type, nil, omit_empty, go_name or json[:1].upper() + json[1:], embedded)
 
 
-@dataclass(frozen=True, slots=True)
-class StructField:
+class StructField(msgspec.Struct, frozen=True):
     """A field of a struct: the attribute and how it is written."""
 
     attribute: str
@@ -143,9 +132,9 @@ class StructField:
 _FIELDS: dict[type[object], tuple[StructField, ...]] = {}
 
 
-def describe(struct: type[object], **fields: Mapping[str, Wire]) -> None:
+def describe(struct: type[object], **fields: Wire) -> None:
     """Say how the fields of a type of the Kubernetes API are written, in upstream's order."""
-    _FIELDS[struct] = tuple(StructField(attribute, metadata["wire"]) for attribute, metadata in fields.items())
+    _FIELDS[struct] = tuple(StructField(attribute, wire) for attribute, wire in fields.items())
 
 
 def is_versioned(struct: type[object]) -> bool:
@@ -157,9 +146,10 @@ def fields_of(struct: type[object]) -> tuple[StructField, ...]:
     """List the fields of a struct that stand on the wire, in upstream's order."""
     if struct not in _FIELDS and issubclass(struct, Struct):
         _FIELDS[struct] = tuple(
-            StructField(field.name, field.metadata["wire"])
-            for field in dataclasses.fields(struct)
-            if "wire" in field.metadata
+            StructField(attribute, said)
+            for attribute, annotation in get_annotations(struct).items()
+            for said in getattr(annotation, "__metadata__", ())
+            if isinstance(said, Wire)
         )
     return _FIELDS[struct]
 

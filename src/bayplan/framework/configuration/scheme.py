@@ -5,9 +5,11 @@ the arguments of plugins, and last all unknown and repeated fields together.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from bayplan.framework.configuration.decode import DecodeError, decode_struct
 from bayplan.framework.configuration.defaults import default_document
@@ -37,8 +39,7 @@ _KINDS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersionKind:
+class GroupVersionKind(msgspec.Struct, frozen=True):
     """What an object says that it is."""
 
     group: str
@@ -56,8 +57,7 @@ class GroupVersionKind:
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
-@dataclass(frozen=True, slots=True)
-class _Object:
+class _Object(msgspec.Struct, frozen=True):
     """An object that was read: what it is, and the remarks of strict reading."""
 
     identity: GroupVersionKind

@@ -4,7 +4,6 @@ What only shows when the profiles are put together (unknown plugins, say) is fou
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 from bayplan.framework.configuration.argument_validation import validate_arguments
 from bayplan.framework.configuration.document import (
@@ -28,6 +27,7 @@ from bayplan.framework.configuration.plugin_arguments import (
     PodTopologySpreadArgs,
     VolumeBindingArgs,
 )
+from bayplan.framework.configuration.schema import fields_of
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.resource_names import is_extended
@@ -43,7 +43,7 @@ _CHECKED_ARGUMENTS: dict[str, type[PluginArguments]] = {
     "VolumeBinding": VolumeBindingArgs,
 }
 # Upstream looks for removed plugins at these points only.
-_POINTS_WITHOUT_REMOVED = frozenset(field.name for field in fields(Plugins)) - {
+_POINTS_WITHOUT_REMOVED = frozenset(Plugins.__struct_fields__) - {
     "multi_point",
     "placement_generate",
     "placement_score",
@@ -147,10 +147,10 @@ def _profile(path: Path, profile: KubeSchedulerProfile, api_version: str, featur
 
 def _removed_plugins(path: Path, plugins: Plugins, api_version: str) -> list[str]:
     return [
-        _removed(path.child(point.metadata["wire"].json).child("enabled").index(index), plugin.name, api_version)
-        for point in fields(plugins)
-        if point.name in _POINTS_WITHOUT_REMOVED
-        for index, plugin in enumerate(getattr(plugins, point.name).enabled)
+        _removed(path.child(point.wire.json).child("enabled").index(index), plugin.name, api_version)
+        for point in fields_of(Plugins)
+        if point.attribute in _POINTS_WITHOUT_REMOVED
+        for index, plugin in enumerate(getattr(plugins, point.attribute).enabled)
         if plugin.name in _REMOVED_PLUGINS
     ]
 

@@ -9,9 +9,9 @@ not hold brackets.
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import msgspec
 import yaml
 
 from bayplan.formats.yaml_scalars import key_text, resolve
@@ -65,16 +65,14 @@ class YamlError(ValueError):
     """Say in go-yaml's words why a text can't be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class YamlDocument:
+class YamlDocument(msgspec.Struct, frozen=True):
     """The JSON form of a document, and what strict reading has against it (repeated keys), in go-yaml's words."""
 
     tree: JsonNode
     complaint: str | None
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(msgspec.Struct):
     """A node of the document; ``line`` counts from 1. Aliases have a ``target``."""
 
     line: int
@@ -82,15 +80,14 @@ class _Node:
     value: str = ""
     tag: str = ""
     implicit: bool = False
-    children: list["_Node"] = field(default_factory=list)
+    children: list["_Node"] = msgspec.field(default_factory=list)
     target: "_Node | None" = None
 
 
-@dataclass(slots=True)
-class _Map:
+class _Map(msgspec.Struct):
     """A mapping: typed keys (``1`` and ``"1"`` differ) and values; a later value takes the place of an earlier one."""
 
-    items: dict[tuple[str, str], tuple["_Scalar", "_Value"]] = field(default_factory=dict)
+    items: dict[tuple[str, str], tuple["_Scalar", "_Value"]] = msgspec.field(default_factory=dict)
 
 
 def read_yaml(text: bytes) -> YamlDocument:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.preemption.importance import start_time_ns
@@ -27,8 +27,7 @@ MOST_NODES = 64
 """So many candidates, and so many names of nodes with one reason, are kept; of the others, how many there were."""
 
 
-@dataclass(frozen=True, slots=True)
-class Victim:
+class Victim(msgspec.Struct, frozen=True):
     """A pod that would have to go: its key, its priority, when it started (nanoseconds; the largest int64 where it has not)."""
 
     pod: str
@@ -36,8 +35,7 @@ class Victim:
     start_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateAccount:
+class CandidateAccount(msgspec.Struct, frozen=True):
     """A node on which preemption could have made room.
 
     Attributes:
@@ -55,8 +53,7 @@ class CandidateAccount:
     lost_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """Nodes on which a pod would not fit even if others left: why, some of them by name, and how many they are."""
 
     status: Status
@@ -64,8 +61,7 @@ class Refusal:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class PreemptionAccount:
+class PreemptionAccount(msgspec.Struct, frozen=True):
     """A search for victims.
 
     Attributes:

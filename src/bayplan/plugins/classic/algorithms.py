@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.plugin import Plugin
@@ -161,8 +162,7 @@ _DEFAULT_PRIORITIES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Algorithm:
+class Algorithm(msgspec.Struct, frozen=True):
     """A predicate or a priority as a scheduler uses it: its name there, its class, its argument, its weight (0: a predicate)."""
 
     name: str
@@ -171,8 +171,7 @@ class Algorithm:
     weight: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Algorithms:
+class Algorithms(msgspec.Struct, frozen=True):
     """What a classic scheduler is made of, by name.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from bayplan.plugins.classic.gates import ClassicGates
 from bayplan.plugins.classic.policy import PolicyArgument
@@ -10,8 +10,7 @@ from bayplan.plugins.classic.policy import PolicyArgument
 DEFAULT_HARD_POD_AFFINITY_SYMMETRIC_WEIGHT = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicArguments:
+class ClassicArguments(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the scheduler, and of one rule.
 
     Attributes:
@@ -22,11 +21,11 @@ class ClassicArguments:
         argument: what a Policy says about this rule alone.
     """
 
-    gates: ClassicGates = field(default_factory=ClassicGates)
+    gates: ClassicGates = msgspec.field(default_factory=ClassicGates)
     hard_pod_affinity_symmetric_weight: int = DEFAULT_HARD_POD_AFFINITY_SYMMETRIC_WEIGHT
     ignored_extended_resources: frozenset[str] = frozenset()
     predicates: frozenset[str] = frozenset()
-    argument: PolicyArgument = field(default_factory=PolicyArgument)
+    argument: PolicyArgument = msgspec.field(default_factory=PolicyArgument)
 
 
 def classic_arguments(arguments: object) -> ClassicArguments:

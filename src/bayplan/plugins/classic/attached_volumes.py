@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+import msgspec
 
 from bayplan.objects.node import Node
 from bayplan.objects.quantity import value
@@ -25,8 +26,7 @@ NOT_BOUND = "\0"
 """Begins the names of volumes that don't exist yet; upstream has 32 random letters there."""
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeKind:
+class VolumeKind(msgspec.Struct, frozen=True):
     """One kind of disk.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.plugins.classic.algorithms import DEFAULT_PROVIDER, Algorithms, AlgorithmTable
@@ -15,8 +15,7 @@ MAX_TOTAL_PRIORITY = 2**63 - 1
 MAX_PRIORITY = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicConfiguration:
+class ClassicConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """What a user can say about a classic scheduler.
 
     Attributes:
@@ -29,7 +28,7 @@ class ClassicConfiguration:
 
     provider: str = DEFAULT_PROVIDER
     policy: Policy | None = None
-    gates: ClassicGates = field(default_factory=ClassicGates)
+    gates: ClassicGates = msgspec.field(default_factory=ClassicGates)
     disable_preemption: bool = False
     percentage_of_nodes_to_score: int = DEFAULT_PERCENTAGE_OF_NODES_TO_SCORE
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from bayplan.framework.plugin import FilterPlugin, Params, Reads
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort, host_ports
@@ -26,15 +28,13 @@ PORT_TAKEN = verdict_of(1, POD_NOT_FITS_HOST_PORTS)
 NOT_SELECTED = verdict_of(1, NODE_SELECTOR_NOT_MATCH)
 
 
-@dataclass(frozen=True, slots=True)
-class HostNameSpec:
+class HostNameSpec(msgspec.Struct, frozen=True):
     """The node that the pod names, or the empty text."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class HostPortsSpec:
+class HostPortsSpec(msgspec.Struct, frozen=True):
     """The node ports that the pod wants."""
 
     key: tuple[HostPort, ...]

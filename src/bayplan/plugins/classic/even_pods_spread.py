@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
@@ -34,8 +35,7 @@ NOWHERE = -1
 """The raw score of nodes that lack a topology key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(msgspec.Struct, frozen=True):
     """One constraint: how far counts may differ, over which key, of which pods, and whether the pod itself is one."""
 
     max_skew: int
@@ -85,8 +85,7 @@ def compile_constraints(pod: Pod, action: str, *, all_namespaces: bool) -> EvenS
     return EvenSpec(key, namespace, tuple(constraints), error, node_selector)
 
 
-@dataclass(frozen=True, slots=True)
-class _Selects:
+class _Selects(msgspec.Struct, frozen=True):
     namespace: str | None
     selector: Selector
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.feature_gates import parse_feature_gates
@@ -25,8 +27,7 @@ OTHER_GATES = frozenset(
 _DEFAULTS_OF_OTHERS = {"AllAlpha": False, "CSIMigration": False}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicGates:
+class ClassicGates(msgspec.Struct, frozen=True, kw_only=True):
     """The gates, at their defaults in v1.16. The names are those of upstream in snake case."""
 
     taint_nodes_by_condition: bool = True
@@ -44,7 +45,7 @@ class ClassicGates:
         Raises:
             ConfigurationError: a gate is not known, or can't be set so.
         """
-        names = {_upstream_name(field.name): field.name for field in fields(cls)}
+        names = {_upstream_name(field): field for field in cls.__struct_fields__}
         changes = {}
         for name, on in values.items():
             if name in names:

@@ -6,8 +6,7 @@ of two nodes with the same image the later one is worth more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from bayplan.framework.plugin import Params, Reads, ScorePlugin
@@ -23,8 +22,7 @@ MIN_THRESHOLD_BYTES = 23 * 1024 * 1024
 MAX_THRESHOLD_BYTES = 1000 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ImagesSpec:
+class ImagesSpec(msgspec.Struct, frozen=True):
     """The normalised names of the images of all containers, repeats included; init containers don't count."""
 
     key: tuple[str, ...]

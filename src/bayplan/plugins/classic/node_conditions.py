@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from bayplan.framework.plugin import FilterPlugin, Params, Reads
@@ -33,8 +32,7 @@ NOT_READY_SHIFT, NETWORK_SHIFT, MOST_REPEATS = 1, 5, 15
 """A condition that stands several times in a node's status gives its reason as often: counts of four bits each."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlagSpec:
+class FlagSpec(msgspec.Struct, frozen=True):
     """Whether the predicate asks about nodes for this pod at all."""
 
     key: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads, ScorePlugin
 from bayplan.objects.pod import Pod
@@ -17,8 +17,7 @@ from bayplan.state.views import Rows
 VIOLATED = verdict_of(1, NODE_LABEL_PRESENCE_VIOLATED)
 
 
-@dataclass(frozen=True, slots=True)
-class NoSpec:
+class NoSpec(msgspec.Struct, frozen=True):
     """Nothing of the pod is needed."""
 
     key: tuple[()] = ()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.plugin import Handle, Params, Reads, ScorePlugin
@@ -19,8 +19,7 @@ ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 KINDS = ("ReplicationController", "ReplicaSet")
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerSpec:
+class ControllerSpec(msgspec.Struct, frozen=True):
     """Kind and uid of the pod's controller, or None where it has none of the kinds that nodes can avoid."""
 
     key: tuple[str, str] | None

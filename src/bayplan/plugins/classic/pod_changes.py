@@ -7,8 +7,9 @@ these predicates get the changes themselves instead of a state to which they wer
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 from bayplan.framework.plugin import FilterPlugin, Params
 from bayplan.state.pod_info import PodInfo
@@ -17,8 +18,7 @@ from bayplan.state.views import Row
 S = TypeVar("S")
 
 
-@dataclass(slots=True)
-class PodChanges:
+class PodChanges(msgspec.Struct):
     """The pods that a trial moved on one row.
 
     Attributes:
@@ -27,9 +27,9 @@ class PodChanges:
         nominated: pods that were added because they are nominated to the node.
     """
 
-    removed: dict[str, PodInfo] = field(default_factory=dict)
-    restored: dict[str, PodInfo] = field(default_factory=dict)
-    nominated: dict[str, PodInfo] = field(default_factory=dict)
+    removed: dict[str, PodInfo] = msgspec.field(default_factory=dict)
+    restored: dict[str, PodInfo] = msgspec.field(default_factory=dict)
+    nominated: dict[str, PodInfo] = msgspec.field(default_factory=dict)
 
     @property
     def added(self) -> list[PodInfo]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from bayplan.base.errors import InvariantError
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads
 from bayplan.objects.classic_requests import resource_request
@@ -20,8 +22,7 @@ MOST_FLAGS = 8
 """So many resources have a bit each in a verdict; sets of more get numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceRequest:
+class ResourceRequest(msgspec.Struct, frozen=True):
     """What a pod wants of one resource: name, number of the resource, amount."""
 
     name: str

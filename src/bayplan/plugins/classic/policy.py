@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
+
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.document import Extender, ExtenderManagedResource, ExtenderTLSConfig
 from bayplan.framework.configuration.go_text import GoTextError, decode_base64
@@ -26,32 +28,28 @@ HEADER = "a file with apiVersion: v1 and kind: Policy"
 _WANTED: Mapping[type, str] = {str: "a text", bool: "true or false", int: "an integer", list: "a list"}
 
 
-@dataclass(frozen=True, slots=True)
-class LabelsPresence:
+class LabelsPresence(msgspec.Struct, frozen=True):
     """Argument of CheckNodeLabelPresence: which labels nodes must all have, or must all lack."""
 
     labels: tuple[str, ...] = ()
     presence: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LabelPreference:
+class LabelPreference(msgspec.Struct, frozen=True):
     """Argument of a label priority: which label nodes should have, or lack."""
 
     label: str = ""
     presence: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RatioArguments:
+class RatioArguments(msgspec.Struct, frozen=True):
     """Argument of RequestedToCapacityRatio: points (utilization, score), and weights by resource (none: CPU and memory)."""
 
     shape: tuple[tuple[int, int], ...] = ()
     resources: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyArgument:
+class PolicyArgument(msgspec.Struct, frozen=True):
     """What a Policy says about one predicate or priority; at most one of these is given.
 
     Attributes:
@@ -69,11 +67,10 @@ class PolicyArgument:
     @property
     def count(self) -> int:
         """Return how many are given."""
-        return sum(getattr(self, name) is not None for name in self.__slots__)
+        return sum(getattr(self, name) is not None for name in self.__struct_fields__)
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRule:
+class PolicyRule(msgspec.Struct, frozen=True):
     """A predicate, or a priority with its weight; `argument` is None where the Policy gives none."""
 
     name: str

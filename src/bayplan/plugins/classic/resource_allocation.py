@@ -6,8 +6,9 @@ containers together and their largest init container; a container that asks for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.plugin import Handle, Params, Reads, ScorePlugin
@@ -25,8 +26,7 @@ DEFAULT_SHAPE = ((0, 10), (100, 0))
 FULL_UTILIZATION = 100
 
 
-@dataclass(frozen=True, slots=True)
-class WeighedResource:
+class WeighedResource(msgspec.Struct, frozen=True):
     """A resource that a score weighs.
 
     Attributes:
@@ -40,8 +40,7 @@ class WeighedResource:
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
-class AllocationSpec:
+class AllocationSpec(msgspec.Struct, frozen=True):
     """The resources with what the pod asks of each."""
 
     key: tuple[WeighedResource, ...]

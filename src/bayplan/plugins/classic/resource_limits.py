@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.framework.plugin import Params, Reads, ScorePlugin
 from bayplan.objects.classic_requests import resource_limits
@@ -14,8 +14,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
 
-@dataclass(frozen=True, slots=True)
-class LimitsSpec:
+class LimitsSpec(msgspec.Struct, frozen=True):
     """The pod's limits of CPU (milli) and memory (bytes)."""
 
     key: tuple[int, int]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.plugin import Handle, NormalizePlugin, Params, PreScorePlugin, Reads
@@ -90,8 +91,7 @@ def _matches_all(namespace: str, selectors: Sequence[Selector]) -> _Matcher:
     return _Matcher(namespace, tuple(selectors))
 
 
-@dataclass(frozen=True, slots=True)
-class _Matcher:
+class _Matcher(msgspec.Struct, frozen=True):
     namespace: str
     selectors: tuple[Selector, ...]
 

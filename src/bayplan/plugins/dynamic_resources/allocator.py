@@ -7,8 +7,9 @@ are tried in combinations, not in permutations. Upstream gives up after some sec
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from bayplan.objects.resource import ResourceClaim
 from bayplan.plugins.dynamic_resources.allocation_checks import RequestChecks
@@ -40,8 +41,7 @@ class Outcome(Enum):
     TOO_MANY = 3
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ChosenDevice:
+class ChosenDevice(msgspec.Struct, frozen=True, eq=False):
     """A device of a solution.
 
     Attributes:
@@ -55,8 +55,7 @@ class ChosenDevice:
     consumed: Amounts
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ChosenClaim:
+class ChosenClaim(msgspec.Struct, frozen=True, eq=False):
     """A claim's part of a solution: its devices, and for each request what it was served with (None: nothing was chosen)."""
 
     devices: tuple[ChosenDevice, ...]

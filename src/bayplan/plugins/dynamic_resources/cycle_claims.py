@@ -6,7 +6,8 @@ As long as nothing that matters changes, the same object stands for all cycles o
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
@@ -20,8 +21,7 @@ MAX_PREFERENCE = 8
 """So many alternatives a request can have: the first one is worth this much, each further one less."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class NodeAllocation:
+class NodeAllocation(msgspec.Struct, frozen=True, eq=False):
     """What would be allocated on a node.
 
     Attributes:
@@ -34,8 +34,7 @@ class NodeAllocation:
     requests: NodeRequests | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Variant:
+class Variant(msgspec.Struct, frozen=True, eq=False):
     """The claims to allocate, as they are for one kind of nodes; `signature` says what they ask for."""
 
     claims: tuple[ResourceClaim, ...]
@@ -118,8 +117,7 @@ class CycleClaims:
         return total
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Reservation:
+class Reservation(msgspec.Struct, frozen=True, eq=False):
     """What Reserve chose: by place in the claims of the cycle the claim with its allocation, and its requests for containers."""
 
     node_name: str

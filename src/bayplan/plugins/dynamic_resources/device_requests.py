@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.objects.meta import ResourceList
 from bayplan.objects.resource import DeviceClass, DeviceRequest, DeviceSelector, DeviceToleration
@@ -12,8 +12,7 @@ EXACT_COUNT = "ExactCount"
 ALL = "All"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True, eq=False):
     """A request, or one alternative of it.
 
     Attributes:
@@ -75,8 +74,7 @@ def wishes_of(request: DeviceRequest) -> tuple[Wish, ...]:
     )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class CheckedWish:
+class CheckedWish(msgspec.Struct, frozen=True, eq=False):
     """A wish that can be worked on.
 
     Attributes:

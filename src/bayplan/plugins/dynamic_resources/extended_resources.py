@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -40,8 +39,7 @@ class DeviceClasses(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class NodeRequests:
+class NodeRequests(msgspec.Struct, frozen=True, eq=False):
     """What a node has to find devices for.
 
     Attributes:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.framework.feature_gates import FeatureGates
 
 
-@dataclass(frozen=True, slots=True)
-class AllocationFeatures:
+class AllocationFeatures(msgspec.Struct, frozen=True):
     """The optional parts of device allocation, each behind feature gates of its own. Defaults are those of the release."""
 
     admin_access: bool = True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
@@ -60,8 +61,7 @@ class PoolSlice:
         return (self.source.spec.driver, self.source.spec.pool.name)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Pool:
+class Pool(msgspec.Struct, frozen=True, eq=False):
     """A pool as a node sees it.
 
     Attributes:
@@ -76,7 +76,7 @@ class Pool:
     invalid: bool = False
     slices: tuple[PoolSlice, ...] = ()
     elsewhere: tuple[PoolSlice, ...] = ()
-    counter_sets: CounterSets = field(default_factory=dict)
+    counter_sets: CounterSets = msgspec.field(default_factory=dict)
 
     def __str__(self) -> str:
         return "/".join(self.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -21,8 +21,7 @@ NOT_PROVISIONED = "\0"
 """Begins the handles of volumes that don't exist yet; upstream has 32 random letters there."""
 
 
-@dataclass(frozen=True, slots=True)
-class CsiNames:
+class CsiNames(msgspec.Struct, frozen=True):
     """The volumes of one pod that a node must attach.
 
     Attributes:
@@ -31,7 +30,7 @@ class CsiNames:
         flags: of a verdict with that error.
     """
 
-    drivers: dict[str, str] = field(default_factory=dict)
+    drivers: dict[str, str] = msgspec.field(default_factory=dict)
     error: str = ""
     flags: int = ERROR_BIT
 

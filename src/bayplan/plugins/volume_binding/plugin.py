@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.configuration.plugin_arguments import VolumeBindingArgs
@@ -52,8 +52,7 @@ STATE_MISSING = 0x2000 | ERROR_BIT
 KEPT_SOLUTIONS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class CycleClaims:
+class CycleClaims(msgspec.Struct, frozen=True):
     """What PreFilter hands on to Reserve: the params of Filter."""
 
     params: Params

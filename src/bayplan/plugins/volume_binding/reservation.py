@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from msgspec.structs import replace
 
 from bayplan.objects.meta import ObjectReference
@@ -12,8 +11,7 @@ from bayplan.plugins.pod_claims import BOUND_BY_CONTROLLER, SELECTED_NODE
 from bayplan.plugins.volume_binding.matching import is_bound_to
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(msgspec.Struct, frozen=True):
     """Volumes and claims as they are to be written.
 
     Attributes:

@@ -7,8 +7,8 @@ first; what is left must be provisioned there. Nothing of it depends on the pods
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
@@ -32,8 +32,7 @@ LAST_ERROR = 0x1FFF
 NOTHING = -1
 
 
-@dataclass(frozen=True, slots=True)
-class StaticChoice:
+class StaticChoice(msgspec.Struct, frozen=True):
     """What a claim takes of the volumes that exist: per row a position in `volumes`, or `NOTHING`."""
 
     claim: PersistentVolumeClaim
@@ -41,8 +40,7 @@ class StaticChoice:
     picks: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Provision:
+class Provision(msgspec.Struct, frozen=True):
     """Where a claim's volume would be made: bool per row, and per row a position in `capacities`, or `NOTHING`."""
 
     claim: PersistentVolumeClaim
@@ -51,8 +49,7 @@ class Provision:
     picks: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What a pod gets on one node.
 
     Attributes:

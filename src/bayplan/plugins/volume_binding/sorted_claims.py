@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.framework.status import Status, error, unresolvable
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -20,8 +20,7 @@ from bayplan.state.object_catalog import ObjectCatalog
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
-@dataclass(frozen=True, slots=True)
-class SortedClaims:
+class SortedClaims(msgspec.Struct, frozen=True):
     """The claims of a pod, those that must have been bound long ago left out: with them a pod is rejected.
 
     Attributes:

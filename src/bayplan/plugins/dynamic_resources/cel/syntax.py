@@ -5,25 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+
+class Literal(msgspec.Struct, frozen=True):
     """A constant: null, bool, int, `Uint`, float, text or bytes."""
 
     value: object
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ident:
+class Ident(msgspec.Struct, frozen=True):
     """A name."""
 
     name: str
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(msgspec.Struct, frozen=True):
     """A field of a value. `test`: the question whether it is there (``has``); `optional`: ``.?``."""
 
     operand: Node
@@ -33,8 +32,7 @@ class Select:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A call of a function or operator; `target` is the receiver of a member function."""
 
     function: str
@@ -43,8 +41,7 @@ class Call:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ListNode:
+class ListNode(msgspec.Struct, frozen=True):
     """A list; `optional` are the places of elements that may be missing."""
 
     items: tuple[Node, ...]
@@ -52,16 +49,14 @@ class ListNode:
     optional: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class MapNode:
+class MapNode(msgspec.Struct, frozen=True):
     """A map: key, value, and whether the entry may be missing."""
 
     entries: tuple[tuple[Node, Node, bool], ...]
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(msgspec.Struct, frozen=True):
     """A macro over a range: ``all``, ``exists``, ``existsOne``, ``map`` (with an optional condition), ``filter``.
 
     Attributes:

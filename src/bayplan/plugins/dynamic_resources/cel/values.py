@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from functools import total_ordering
+
+import msgspec
 
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import quote
@@ -55,8 +56,7 @@ class CelMap:
         return [key for key, _ in self.entries.values()]
 
 
-@dataclass(frozen=True, slots=True)
-class Optional:
+class Optional(msgspec.Struct, frozen=True):
     """A value that may be missing."""
 
     value: object = None
@@ -66,8 +66,7 @@ class Optional:
 NONE = Optional()
 
 
-@dataclass(frozen=True, slots=True)
-class TypeValue:
+class TypeValue(msgspec.Struct, frozen=True):
     """A type as a value."""
 
     name: str
