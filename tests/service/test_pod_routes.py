@@ -11,6 +11,7 @@ import numpy as np
 
 from bayplan.analysis.explain import attempts_of
 from bayplan.analysis.verdict import pod_verdict
+from bayplan.contrib import gang
 from bayplan.engine.decision import Decision
 from bayplan.engine.records import RecordLevel
 from bayplan.service.trial_runner import TrialRunner
@@ -324,3 +325,25 @@ def test_a_matrix_tells_what_was_said_on_the_way_to_the_binding(tmp_path: Path) 
         assert (bad["permit"], bad["pre_bind"], bad["bind"]) == ([], [], [])
 
     run(test, node("n1"), pod("good"), pod("bad"), plugins=[f"{file}:Closed"])
+
+
+def test_a_matrix_tells_which_nodes_pre_filters_left() -> None:
+    pair = {gang.GROUP_LABEL: "pair", gang.SIZE_LABEL: "2"}
+    bound_to = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}
+
+    async def test(lab: Lab) -> None:
+        alone = await lab.get("/pods/default/alone/attempts/latest/matrix")
+        assert "Gang" in alone["pre_filters"]
+        for row in alone["rows"]:
+            said = dict(zip(alone["pre_filters"], row["pre_filters"], strict=True))
+            status = alone["statuses"][said.pop("Gang")]
+            assert (status["plugin"], status["reasons"]) == ("Gang", ["gang default/pair has 1 of 2 pods"])
+            assert set(said.values()) <= {0}
+        choosy = await lab.get("/pods/default/choosy/attempts/latest/matrix", form="columns")
+        column = choosy["pre_filters"].index("NodeAffinity")
+        said = dict(zip(choosy["rows"]["node"], (row[column] for row in choosy["rows"]["pre_filters"]), strict=True))
+        assert said["n1"] == 0
+        assert choosy["statuses"][said["n2"]]["plugin"] == "NodeAffinity"
+
+    choosy = pod("choosy", affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": bound_to}})
+    run(test, node("n1"), node("n2"), pod("alone", labels=pair), choosy, plugins=["Gang"])

@@ -14,7 +14,7 @@ import numpy as np
 from bayplan.analysis.nearness import Nearness
 from bayplan.analysis.run_source import RunSource
 from bayplan.engine.decision import Decision
-from bayplan.framework.status import Status
+from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.service.decision_summaries import margin_of
 from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
@@ -27,6 +27,9 @@ ONLY = ("all", "fit", "failed", "nearest")
 SORTS = ("rank", "node", "total", "gap")
 
 NOT_RUN = -1
+
+LEFT_OUT = "PreFilter left it out"
+"""What is said of a node that a PreFilter plugin left out where all nodes were, so that no filter was asked."""
 
 Plain = dict[str, object]
 
@@ -62,6 +65,7 @@ class Matrix:
         self._number = number
         self._nearness = Nearness(source, number, decision, pod)
         self._statuses: list[Status | None] = [None]
+        self._places: dict[Status, int] = {}
         self._index = self._verdicts()
         self._fails = ~decision.feasible & ~self._nearness.unseen
 
@@ -73,13 +77,8 @@ class Matrix:
         index = np.zeros(decision.codes.shape, dtype=np.int64)
         if decision.pre_filter is not None:
             return np.full_like(index, NOT_RUN)
-        places: dict[Status, int] = {}
         for (number, verdict), status in decision.statuses.items():
-            status = status if status.plugin else status.by(decision.filters[number])
-            place = places.get(status)
-            if place is None:
-                place = places[status] = len(self._statuses)
-                self._statuses.append(status)
+            place = self._place(status if status.plugin else status.by(decision.filters[number]))
             rows = decision.codes[number] == verdict
             index[number, rows] = place
             for row, (filter_number, override) in decision.overrides.items():
@@ -91,6 +90,27 @@ class Matrix:
             asked[list(said.asked)] = True
             index[extender, ~asked] = NOT_RUN
         return index
+
+    def _place(self, status: Status) -> int:
+        """Return the place of a status in the list of statuses."""
+        place = self._places.get(status)
+        if place is None:
+            place = self._places[status] = len(self._statuses)
+            self._statuses.append(status)
+        return place
+
+    def _pre_filters(self) -> tuple[list[str], Ints]:
+        """Return the PreFilter plugins that had something to say, and int64[plugins, rows], places in the list of statuses."""
+        decision = self.decision
+        told = [said for said in decision.pre_filters if said.code is not Code.SKIP]
+        index = np.zeros((len(told), len(decision.names)), dtype=np.int64)
+        for number, said in enumerate(told):
+            if said.code is not Code.SUCCESS:
+                index[number] = self._place(Status(said.code, (said.message,) if said.message else (), said.plugin))
+            elif said.node_names is not None:
+                place = self._place((decision.absent or unresolvable(LEFT_OUT)).by(said.plugin))
+                index[number, [name not in said.node_names for name in decision.names]] = place
+        return [said.plugin for said in told], index
 
     # --- order --------------------------------------------------------------------------------------------------------
 
@@ -145,6 +165,7 @@ class Matrix:
             # Upstream asks no further filter about a node that one has rejected.
             behind = (index > 0).cumsum(axis=0) - (index > 0) > 0
             index = np.where(behind, NOT_RUN, index)
+        pre_filters, pre_index = self._pre_filters()
         return {
             "number": self._number,
             "kept": True,
@@ -155,6 +176,7 @@ class Matrix:
             "runner_up": margin.runner_up,
             "margin": margin.points,
             "tie_set": sorted(decision.ties),
+            "pre_filters": pre_filters,
             "filters": list(decision.filters),
             "scorers": self._scorers(),
             "statuses": [_status(number, each) for number, each in enumerate(self._statuses)],
@@ -162,7 +184,7 @@ class Matrix:
             "total_is_exact": True,
             "offset": query.offset,
             "limit": query.limit,
-            "rows": self._columns(page, index) if query.columns else self._items(page, index),
+            "rows": self._columns(page, index, pre_index) if query.columns else self._items(page, index, pre_index),
         }
 
     def _scorers(self) -> list[Plain]:
@@ -175,7 +197,7 @@ class Matrix:
             found.append({"name": name, "weight": weight, "scale": scale})
         return found
 
-    def _columns(self, page: Index, index: Ints) -> Plain:
+    def _columns(self, page: Index, index: Ints, pre_index: Ints) -> Plain:
         decision = self.decision
         ties = frozenset(decision.ties)
         verdicts = index[:, page].T
@@ -186,6 +208,7 @@ class Matrix:
             "tie": [decision.names[row] in ties for row in page.tolist()],
             "plugin": [self._plugin(row) for row in page.tolist()],
             "gap": [self._gap(row) for row in page.tolist()],
+            "pre_filters": pre_index[:, page].T.tolist(),
             "filters": _nullable(verdicts, verdicts == NOT_RUN),
         }
         values = {"raw": decision.raw, "normalized": decision.normalized, "weighted": decision.weighted}
@@ -193,15 +216,21 @@ class Matrix:
             found[name] = _nullable(scores[:, page].T, ~scored)
         return found
 
-    def _items(self, page: Index, index: Ints) -> list[Plain]:
-        columns = self._columns(page, index)
+    def _items(self, page: Index, index: Ints, pre_index: Ints) -> list[Plain]:
+        columns = self._columns(page, index, pre_index)
         names = list(columns)
         values = [column for column in columns.values() if isinstance(column, list)]
         return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
     def _plugin(self, row: int) -> str:
-        status = self.decision.first_failure(row) if self._fails[row] else None
-        return "" if status is None else status.plugin
+        decision = self.decision
+        status = decision.first_failure(row) if self._fails[row] else None
+        if status is None or status.plugin:
+            return "" if status is None else status.plugin
+        # Several plugins may have narrowed the nodes together, so that the status names none: the first that left this one out.
+        name = decision.names[row]
+        narrowed = ((said.plugin, said.node_names) for said in decision.pre_filters if said.node_names is not None)
+        return next((plugin for plugin, names in narrowed if name not in names), "")
 
     def _gap(self, row: int) -> str:
         return "" if self.decision.feasible[row] else self._nearness.gap(row)

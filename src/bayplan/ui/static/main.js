@@ -7,6 +7,7 @@ import { busy } from "./service.js";
 import { failure, empty } from "./states.js";
 import * as keyboard from "./keyboard.js";
 import * as palette from "./palette.js";
+import { reloadPlugins } from "./plugin_reload.js";
 import * as shell from "./shell.js";
 import * as stream from "./stream.js";
 
@@ -128,6 +129,7 @@ palette.offer([
   { text: "Waiting pods", kind: "action", act: () => go(to("pods", { status: "waiting" })) },
   { text: "Pause or go on", kind: "action", act: () => shell.pause() },
   { text: "Step one decision", kind: "action", act: () => shell.step("decision") },
+  { text: "Reload plugin files", kind: "action", act: async () => (await reloadPlugins()) || go(to("plugins")) },
   { text: "Next theme", kind: "action", act: () => shell.nextTheme() },
 ]);
 document.documentElement.dataset.idle = "true";

@@ -1,36 +1,31 @@
 // Node by plugin: every score and every verdict of one attempt. All rows are here, only those in sight are in the page.
 
-import { beforePaint, draw, h, stamp } from "./dom.js";
+import { beforePaint, h, stamp } from "./dom.js";
 import { count, cut, signed } from "./format.js";
-import { nodeAddress, to } from "./address.js";
+import { nodeAddress } from "./address.js";
 import { bind } from "./keyboard.js";
+import { drawHead } from "./matrix_head.js";
+import { ALONE, BESIDE, layOut } from "./matrix_layout.js";
 
 /**
- * @typedef {{ node: string[], total: (number | null)[], tie: boolean[], plugin: string[], gap: string[], filters: (number | null)[][],
+ * @typedef {{ node: string[], total: (number | null)[], tie: boolean[], plugin: string[], gap: string[], pre_filters: number[][], filters: (number | null)[][],
  *   raw: number[][], normalized: number[][], weighted: number[][] }} Columns
  * @typedef {{ number: number, kept: boolean, why?: string, nodes: number, counts: { fit: number, failed: number }, scorers: { name: string, weight: number, scale?: string }[],
- *   filters: string[], statuses: { code: string, plugin: string, reasons: string[] }[], skipped: string[], winner: string, runner_up: string, margin: number | null,
+ *   pre_filters: string[], filters: string[], statuses: { code: string, plugin: string, reasons: string[] }[], skipped: string[], winner: string, runner_up: string, margin: number | null,
  *   tie_set: string[], rows: Columns, points?: Record<string, any> }} MatrixData
  * @typedef {"raw" | "normalized" | "weighted"} Values
+ * @typedef {{ label: string, side: string, other: () => MatrixData | null, onScroll: (top: number, left: number) => void }} Beside
+ *   of one of two matrices that have the same nodes in the same rows: its name, the letter of the other one, the other one's data
  * @typedef {{ only: string, values: Values, find: string, sort: string, cell: string, folded: boolean }} View
  */
 
 const ROW = 26;
 const OVERSCAN = 5;
-const NODE_WIDTH = 196;
-const TOTAL_WIDTH = 160;
-const SCORE_WIDTH = 92;
-const FILTER_WIDTH = 92;
-const GAP_WIDTH = 420;
+const SCROLL_BAR = 18;
 const NEAREST = 20;
 
-/** A long name of a plugin, with places where it may break. @param {string} name */
-export function breakable(name) {
-  return name.replace(/([a-z])([A-Z])/g, "$1\u200b$2");
-}
-
 export class Matrix {
-  /** @param {{ view: View, onView: (changes: Partial<View>) => void, signal: AbortSignal, failures?: Map<string, string> }} how */
+  /** @param {{ view: View, onView: (changes: Partial<View>) => void, signal: AbortSignal, failures?: Map<string, string>, custom?: Set<string>, beside?: Beside }} how */
   constructor(how) {
     this.how = how;
     this.view = how.view;
@@ -38,14 +33,10 @@ export class Matrix {
     this.data = null;
     /** @type {number[]} */
     this.order = [];
-    /** @type {{ kind: "score" | "filter", at: number, name: string, left: number, constant: string }[]} */
-    this.columns = [];
     /** @type {HTMLElement[]} */
     this.pool = [];
-    this.scoreWidth = SCORE_WIDTH;
-    this.scoreEnd = 0;
-    this.width = 0;
-    this.hiddenFilters = 0;
+    /** @type {import("./matrix_layout.js").Layout} */
+    this.layout = { columns: [], sizes: ALONE, scores: 0, pre: 0, filters: 0, scoreEnd: 0, width: 0, folded: 0 };
     this.head = h("div", { class: "matrix-head", role: "rowgroup" });
     this.body = h("div", { class: "matrix-body", role: "rowgroup" });
     this.scroller = h(
@@ -54,9 +45,12 @@ export class Matrix {
         class: "matrix",
         role: "grid",
         tabindex: 0,
-        "aria-label": "Nodes by plugins",
+        "aria-label": how.beside?.label ?? "Nodes by plugins",
         "data-test": "matrix",
-        onscroll: () => beforePaint(this.paint),
+        onscroll: () => {
+          beforePaint(this.paint);
+          how.beside?.onScroll(this.scroller.scrollTop, this.scroller.scrollLeft);
+        },
         onclick: (/** @type {MouseEvent} */ event) => this.clicked(event),
       },
       this.head,
@@ -112,6 +106,10 @@ export class Matrix {
     this.drawHead();
     for (const row of this.pool) row.dataset.row = "";
     this.body.style.height = `${this.order.length * ROW}px`;
+    // No taller than its rows; a bar for scrolling to the side has room below them.
+    const bar = this.layout.width > this.scroller.clientWidth ? SCROLL_BAR : 0;
+    const tall = this.head.offsetHeight + Math.max(this.order.length, 1) * ROW + bar + 2;
+    this.element.style.maxHeight = `${tall}px`;
     this.scroller.setAttribute("aria-rowcount", String(this.order.length + 2));
     if (this.scroller.scrollTop > this.order.length * ROW) this.scroller.scrollTop = 0;
     beforePaint(this.paint);
@@ -119,63 +117,14 @@ export class Matrix {
 
   arrangeColumns() {
     const data = /** @type {MatrixData} */ (this.data);
-    this.columns = [];
-    this.hiddenFilters = 0;
-    let left = NODE_WIDTH + TOTAL_WIDTH;
-    const scored = data.rows.total.map((total, row) => (total === null ? -1 : row)).filter((row) => row >= 0);
-    // Where nothing fits there are no scores, and their room is for what each node lacks.
-    for (const [at, scorer] of scored.length ? data.scorers.entries() : []) {
-      const values = new Set();
-      for (const row of scored) {
-        values.add(data.rows.normalized[row]?.[at]);
-        if (values.size > 1) break;
-      }
-      this.columns.push({
-        kind: "score",
-        at,
-        name: scorer.name,
-        left,
-        constant: values.size === 1 && scored.length > 1 ? String([...values][0]) : "",
-      });
-      left += SCORE_WIDTH;
-    }
-    if (!scored.length) left += GAP_WIDTH;
-    for (const [at, name] of data.filters.entries()) {
-      const none = !data.rows.filters.some((verdicts) => verdicts[at]);
-      const all = none && data.rows.filters.every((verdicts) => verdicts[at] === 0);
-      if (none && this.view.folded) {
-        this.hiddenFilters += 1;
-        continue;
-      }
-      this.columns.push({ kind: "filter", at, name, left, constant: all ? "all pass" : "" });
-      left += FILTER_WIDTH;
-    }
-    this.spread(left);
+    this.layout = layOut(data, {
+      folded: this.view.folded,
+      custom: this.how.custom ?? new Set(),
+      room: this.scroller.clientWidth,
+      sizes: this.how.beside ? BESIDE : ALONE,
+    });
     this.pool = [];
     this.body.replaceChildren();
-  }
-
-  /** Give what is left of the width to the scores, or to the words where there are none. @param {number} needed */
-  spread(needed) {
-    const scores = this.columns.filter((column) => column.kind === "score").length;
-    const spare = Math.max(0, this.scroller.clientWidth - needed);
-    this.scoreWidth = SCORE_WIDTH + (scores ? Math.min(48, Math.floor(spare / scores)) : 0);
-    let left = NODE_WIDTH + TOTAL_WIDTH;
-    for (const column of this.columns) {
-      if (column.kind === "score") {
-        column.left = left;
-        left += this.scoreWidth;
-      }
-    }
-    if (!scores) left += GAP_WIDTH + spare;
-    this.scoreEnd = left;
-    for (const column of this.columns) {
-      if (column.kind === "filter") {
-        column.left = left;
-        left += FILTER_WIDTH;
-      }
-    }
-    this.width = Math.max(left, this.scroller.clientWidth);
   }
 
   sortRows() {
@@ -198,117 +147,12 @@ export class Matrix {
   }
 
   drawHead() {
-    const data = /** @type {MatrixData} */ (this.data);
-    const scores = this.columns.filter((column) => column.kind === "score").length;
-    const filters = this.columns.length - scores;
-    const sorter = (/** @type {string} */ name, /** @type {Node | string} */ text, /** @type {string} */ hint) => {
-      const { sort } = this.view;
-      const mark = sort === name ? " ▲" : sort === `-${name}` ? " ▼" : "";
-      return h(
-        "button",
-        {
-          type: "button",
-          class: "sort",
-          title: hint,
-          onclick: () => this.how.onView({ sort: sort === `-${name}` ? name : `-${name}` }),
-        },
-        text,
-        mark,
-      );
-    };
-    const { winner } = data;
-    draw(
-      this.head,
-      h(
-        "div",
-        { class: "matrix-groups", role: "row", style: { width: `${this.width}px` } },
-        h(
-          "div",
-          {
-            class: "matrix-group stuck",
-            role: "columnheader",
-            style: { left: "0", width: `${NODE_WIDTH + TOTAL_WIDTH}px` },
-          },
-          `${count(this.order.length)} of ${count(data.rows.node.length)} nodes`,
-        ),
-        h(
-          "div",
-          {
-            class: "matrix-group",
-            role: "columnheader",
-            style: { left: `${NODE_WIDTH + TOTAL_WIDTH}px`, width: `${this.scoreEnd - NODE_WIDTH - TOTAL_WIDTH}px` },
-          },
-          scores
-            ? `Scores, ${this.view.values === "normalized" ? "normalised to 0–100" : this.view.values}`
-            : "What it lacks",
-        ),
-        filters
-          ? h(
-              "div",
-              {
-                class: "matrix-group",
-                role: "columnheader",
-                style: { left: `${this.scoreEnd}px`, width: `${filters * FILTER_WIDTH}px` },
-              },
-              "Filters",
-            )
-          : null,
-      ),
-      h(
-        "div",
-        {
-          class: `matrix-titles${this.columns.some((column) => breakable(column.name).split("\u200b").length > 3) ? " tall" : ""}`,
-          role: "row",
-          style: { width: `${this.width}px` },
-        },
-        h(
-          "div",
-          { class: "mcell title stuck", role: "columnheader", style: { left: "0", width: `${NODE_WIDTH}px` } },
-          sorter("node", "Node", "Sort by name"),
-        ),
-        h(
-          "div",
-          {
-            class: "mcell title stuck right edge",
-            role: "columnheader",
-            style: { left: `${NODE_WIDTH}px`, width: `${TOTAL_WIDTH}px` },
-          },
-          scores ? sorter("total", "Total", winner ? `Points behind ${winner}` : "Sort by total") : "First to reject",
-        ),
-        this.columns.map((column) => {
-          const failure = this.how.failures?.get(column.name);
-          const weight = column.kind === "score" ? data.scorers[column.at].weight : 0;
-          const title = [
-            h("span", { class: "plugin-name" }, breakable(column.name)),
-            weight ? h("span", { class: "faint" }, ` ×${weight}`) : "",
-          ];
-          return h(
-            "div",
-            {
-              class: `mcell title ${column.kind === "score" ? "right" : "mid"}`,
-              role: "columnheader",
-              key: column.kind + column.name,
-              "data-test": `column-${column.name}`,
-              title: [column.name, column.constant ? `the same for all: ${column.constant}` : "", failure ?? ""]
-                .filter(Boolean)
-                .join("\n"),
-              style: {
-                left: `${column.left}px`,
-                width: `${column.kind === "score" ? this.scoreWidth : FILTER_WIDTH}px`,
-              },
-            },
-            column.kind === "score"
-              ? sorter(column.name, h("span", null, ...title), `Sort by ${column.name}`)
-              : h("span", null, ...title),
-            failure
-              ? h("a", { class: "plugin-failure", href: to("plugins"), title: failure }, "✕ raised")
-              : column.constant
-                ? h("span", { class: "constant" }, column.kind === "score" ? `all ${column.constant}` : "all pass")
-                : null,
-          );
-        }),
-      ),
-    );
+    drawHead(this.head, /** @type {MatrixData} */ (this.data), this.layout, {
+      rows: this.order.length,
+      view: this.view,
+      failures: this.how.failures,
+      onSort: this.how.beside ? null : (sort) => this.how.onView({ sort }),
+    });
   }
 
   paint() {
@@ -329,12 +173,14 @@ export class Matrix {
   }
 
   addRow() {
+    const { columns, sizes, scoreEnd, width } = this.layout;
+    const stuck = sizes.node + sizes.total;
     const row = h(
       "div",
-      { class: "mrow", role: "row", style: { width: `${this.width}px` } },
+      { class: "mrow", role: "row", style: { width: `${width}px` } },
       h(
         "div",
-        { class: "mcell stuck", role: "rowheader", style: { left: "0", width: `${NODE_WIDTH}px` } },
+        { class: "mcell stuck", role: "rowheader", style: { left: "0", width: `${sizes.node}px` } },
         h("a", { class: "name" }, ""),
       ),
       h(
@@ -342,24 +188,24 @@ export class Matrix {
         {
           class: "mcell stuck right edge",
           role: "gridcell",
-          style: { left: `${NODE_WIDTH}px`, width: `${TOTAL_WIDTH}px` },
+          style: { left: `${sizes.node}px`, width: `${sizes.total}px` },
         },
         h("span", { class: "faint figure" }, ""),
         h("span", { class: "total" }, ""),
       ),
-      this.columns.map((column, at) =>
+      columns.map((column, at) =>
         h("div", {
           class: "mcell",
           role: "gridcell",
           "data-column": at,
-          style: { left: `${column.left}px`, width: `${column.kind === "score" ? this.scoreWidth : FILTER_WIDTH}px` },
+          style: { left: `${column.left}px`, width: `${column.width}px` },
         }),
       ),
       h("div", {
         class: "gap",
         style: {
-          left: `${NODE_WIDTH + TOTAL_WIDTH + 8}px`,
-          width: `${Math.max(280, this.scoreEnd - NODE_WIDTH - TOTAL_WIDTH - 16)}px`,
+          left: `${stuck + 8}px`,
+          width: `${Math.max(200, scoreEnd - stuck - 16)}px`,
         },
       }),
     );
@@ -383,7 +229,7 @@ export class Matrix {
     row.className = `mrow${node === data.winner ? " winner" : ""}${node === data.runner_up ? " runner" : ""}${fits ? "" : " failed"}`;
     row.title = fits ? this.difference(at) : "";
     const link = /** @type {HTMLAnchorElement} */ (row.children[0].firstElementChild);
-    link.textContent = cut(node, 26);
+    link.textContent = cut(node, this.how.beside ? 16 : 26);
     link.title = node;
     link.href = nodeAddress(node);
     const [behind, figure] = row.children[1].children;
@@ -392,7 +238,7 @@ export class Matrix {
     const plugin = data.rows.plugin[at];
     figure.textContent = fits ? `${count(total)}${data.rows.tie[at] ? " ★" : ""}` : plugin ? `✕ ${plugin}` : "·";
     figure.className = fits ? "total" : plugin ? "total bad-text" : "total faint";
-    for (let column = 0; column < this.columns.length; column += 1)
+    for (let column = 0; column < this.layout.columns.length; column += 1)
       this.paintCell(/** @type {HTMLElement} */ (row.children[column + 2]), column, at, fits);
     const gap = /** @type {HTMLElement} */ (row.lastElementChild);
     gap.textContent = fits ? "" : data.rows.gap[at];
@@ -411,25 +257,41 @@ export class Matrix {
   /** @param {HTMLElement} cell @param {number} index @param {number} at @param {boolean} fits */
   paintCell(cell, index, at, fits) {
     const data = /** @type {MatrixData} */ (this.data);
-    const column = this.columns[index];
+    const column = this.layout.columns[index];
     const node = data.rows.node[at];
     const chosen = this.view.cell === `${node}.${column.name}` ? " chosen" : "";
+    const other = this.otherCell(column, at);
     if (column.kind === "score") {
       const value = data.rows[this.view.values][at]?.[column.at];
       cell.textContent = fits && value !== undefined && value !== null ? count(value) : "";
-      cell.className = `mcell right score${chosen}`;
+      cell.className = `mcell right score${chosen}${other ? " differs" : ""}`;
+      cell.title = other;
       cell.style.setProperty("--n", fits ? String(data.rows.normalized[at]?.[column.at] ?? 0) : "0");
       return;
     }
-    const verdict = data.rows.filters[at]?.[column.at];
+    const verdict = (column.kind === "pre" ? data.rows.pre_filters : data.rows.filters)[at]?.[column.at];
     const failed = verdict !== null && verdict !== undefined && verdict > 0;
     cell.textContent = verdict === null || verdict === undefined ? "·" : failed ? "✕" : "✓";
-    cell.className = `mcell mid${failed ? " bad-cell" : verdict === 0 ? " pass" : " faint"}${chosen}`;
-    cell.title = failed
+    cell.className = `mcell mid${failed ? " bad-cell" : verdict === 0 ? " pass" : " faint"}${chosen}${other ? " differs" : ""}`;
+    const said = failed
       ? (data.statuses[verdict]?.reasons.join("; ") ?? "")
       : verdict === 0
         ? "passes"
         : "not run: an earlier filter had failed";
+    cell.title = [said, other].filter(Boolean).join("\n");
+  }
+
+  /**
+   * What the matrix beside this one has in a cell, in words; "" where that is the same, or there is none.
+   * @param {import("./matrix_layout.js").Column} column @param {number} at
+   */
+  otherCell(column, at) {
+    const { beside } = this.how;
+    const other = beside?.other();
+    if (!beside || !other) return "";
+    const mine = cellText(/** @type {MatrixData} */ (this.data), column.kind, column.name, at, this.view.values);
+    const its = cellText(other, column.kind, column.name, at, this.view.values);
+    return mine === its ? "" : `${beside.side}: ${its || "nothing"}`;
   }
 
   /** Where the points between a node and the winner come from. @param {number} at */
@@ -454,8 +316,22 @@ export class Matrix {
     const cell = event.target instanceof Element ? event.target.closest("[data-column]") : null;
     const row = cell?.closest("[data-node]");
     if (!(cell instanceof HTMLElement) || !(row instanceof HTMLElement)) return;
-    this.how.onView({ cell: `${row.dataset.node}.${this.columns[Number(cell.dataset.column)].name}` });
+    this.how.onView({ cell: `${row.dataset.node}.${this.layout.columns[Number(cell.dataset.column)].name}` });
   }
+}
+
+/**
+ * What stands in a cell. @param {MatrixData} data @param {"score" | "pre" | "filter"} kind @param {string} name @param {number} at
+ * @param {Values} values
+ */
+function cellText(data, kind, name, at, values) {
+  if (kind === "score") {
+    const column = data.scorers.findIndex((scorer) => scorer.name === name);
+    return data.rows.total[at] === null || column < 0 ? "" : String(data.rows[values][at]?.[column] ?? "");
+  }
+  const [names, rows] = kind === "pre" ? [data.pre_filters, data.rows.pre_filters] : [data.filters, data.rows.filters];
+  const verdict = rows[at]?.[names.indexOf(name)];
+  return verdict === undefined || verdict === null ? "" : verdict ? "rejects" : "passes";
 }
 
 /**

@@ -19,12 +19,19 @@ export function cellPanel(data, cell, close) {
   const scorer = data.scorers.findIndex((each) => each.name === plugin);
   const filter = data.filters.indexOf(plugin);
   const verdict = filter < 0 ? null : data.rows.filters[at]?.[filter];
+  const before = data.pre_filters.indexOf(plugin);
+  const left = before < 0 ? undefined : data.rows.pre_filters[at]?.[before];
   const total = data.rows.total[at];
   const fact = (/** @type {string} */ name, /** @type {Node | string} */ value) => [
     h("dt", null, name),
     h("dd", null, value),
   ];
   const facts = [];
+  if (left !== undefined) {
+    const { code, reasons } = data.statuses[left];
+    facts.push(...fact("PreFilter", left ? `✕ ${code}` : "✓ leaves the node in"));
+    for (const reason of left ? reasons : []) facts.push(...fact("Reason", reason));
+  }
   if (filter >= 0) {
     const status = verdict === null || verdict === undefined ? null : data.statuses[verdict];
     facts.push(

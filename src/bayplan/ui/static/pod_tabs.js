@@ -320,6 +320,8 @@ export function pointsPart(data) {
   const points = data.points ?? {};
   const lines = [];
   for (const [point, said] of Object.entries(points)) {
+    // What PreFilter plugins said has columns, where there are rows.
+    if (point === "pre_filter" && data.pre_filters?.length) continue;
     const entries = Array.isArray(said) ? said : said ? [said] : [];
     for (const entry of entries) {
       if (typeof entry === "string") lines.push([point, entry, ""]);

@@ -202,9 +202,7 @@ function rejectedPanel(node) {
       : node.rejected_missing
         ? null
         : h("p", { class: "calm" }, "No waiting pod was turned away by this node."),
-    node.rejected_missing
-      ? h("p", { class: "faint small" }, `Not all can be told: ${node.rejected_missing}`)
-      : null,
+    node.rejected_missing ? h("p", { class: "faint small" }, `Not all can be told: ${node.rejected_missing}`) : null,
   );
 }
 

@@ -3,9 +3,10 @@
 import { h } from "../dom.js";
 import { count, counted, time } from "../format.js";
 import { to } from "../address.js";
-import { get, put } from "../service.js";
+import { get } from "../service.js";
 import { onReturn } from "../stream.js";
-import { badge, copyMenu, perform } from "../parts.js";
+import { badge, copyMenu } from "../parts.js";
+import { onPluginsRead, refusalNote, refusalSentence, reloadButton } from "../plugin_reload.js";
 import { filled } from "../states.js";
 import { title } from "../shell.js";
 
@@ -17,50 +18,40 @@ export function open({ root, signal }) {
   /** @type {() => Promise<void>} */
   const load = filled(
     body,
-    () => get("/plugins", {}, signal),
-    (data) => parts(Array.isArray(data) ? data : data.items, load),
+    async () => ({ items: (await get("/plugins", {}, signal)).items, refused: refusalSentence() }),
+    (data) => parts(data.items, data.refused),
     { signal, lines: 10 },
   );
   void load();
   onReturn(load, signal);
+  onPluginsRead(load, signal);
   const timer = setInterval(() => {
     if (!document.hidden) void load();
   }, 3000);
   signal.addEventListener("abort", () => clearInterval(timer));
 }
 
-/** @param {any[]} plugins @param {() => unknown} again */
-function parts(plugins, again) {
+/** @param {any[]} plugins @param {string} refused that the files were, or "" */
+function parts(plugins, refused) {
   const failed = plugins.filter((plugin) => plugin.failures?.length);
   const custom = plugins.filter((plugin) => plugin.file);
-  const words = failed.length
-    ? `${counted(failed.length, "plugin")} failed: ${failed.map((plugin) => plugin.name).join(", ")}`
-    : `${counted(plugins.length, "plugin")}${custom.length ? `, ${count(custom.length)} from files` : ""}; none failed`;
-  const reload = () =>
-    void perform("Reload", async () => {
-      await put("POST", "/plugins/reload");
-      await again();
-      return "Plugin files read again; waiting pods are tried again.";
-    });
+  // Those that somebody may be working on come first.
+  const ordered = [...custom, ...plugins.filter((plugin) => !plugin.file)];
+  const words =
+    refused ||
+    (failed.length
+      ? `${counted(failed.length, "plugin")} failed: ${failed.map((plugin) => plugin.name).join(", ")}`
+      : `${counted(plugins.length, "plugin")}${custom.length ? `, ${count(custom.length)} from files` : ""}; none failed`);
   return [
     h("p", { class: "crumbs" }, h("a", { href: to("config") }, "Configuration"), " / Plugins"),
     h(
       "div",
       { class: "head" },
       h("h1", { class: "verdict", "data-test": "verdict" }, words),
-      h(
-        "button",
-        {
-          type: "button",
-          class: "button",
-          "data-test": "reload",
-          title: "Read the files of custom plugins again",
-          onclick: reload,
-        },
-        "Reload files",
-      ),
+      reloadButton(),
       copyMenu({ json: "/bayplan/v1/plugins" }),
     ),
+    refusalNote(),
     ...failed.map((plugin) =>
       h(
         "section",
@@ -101,17 +92,19 @@ function parts(plugins, again) {
       h(
         "tbody",
         null,
-        plugins.map((plugin) =>
+        ordered.map((plugin) =>
           h(
             "tr",
             { key: plugin.name },
             h("th", { scope: "row" }, plugin.name),
             h("td", { class: "wrap" }, (plugin.points ?? []).join(", ")),
-            h("td", { class: "wrap name" }, plugin.file || (plugin.built_in === false ? "installed" : "built in")),
+            plugin.file
+              ? h("td", { class: "wrap name" }, plugin.file)
+              : h("td", { class: "faint" }, plugin.built_in === false ? "installed" : "built in"),
             h(
               "td",
               { class: `right figure${plugin.failures?.length ? " bad-text" : " faint"}` },
-              count(plugin.failures?.length ?? 0),
+              plugin.failures?.length ? count(plugin.failures.length) : "–",
             ),
             h(
               "td",

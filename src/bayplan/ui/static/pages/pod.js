@@ -2,17 +2,19 @@
 // evidence: the matrix of nodes by plugins, what would help, attempts, preemption, events, YAML.
 
 import { draw, h, later, stamp } from "../dom.js";
-import { count, counted, cut, time } from "../format.js";
+import { count, cut, time } from "../format.js";
 import { change, here, to } from "../address.js";
 import { get, objectPath, path, send, single } from "../service.js";
 import { onReturn, subscribe } from "../stream.js";
 import { failure, loading } from "../states.js";
-import { ask, choice, perform, tabs } from "../parts.js";
+import { ask, perform, tabs } from "../parts.js";
 import { say } from "../notices.js";
 import { bind } from "../keyboard.js";
 import { Matrix, onlyReason } from "../matrix.js";
 import { cellPanel } from "../matrix_cell.js";
-import { attemptTable, preemptionPart, pointsPart, remedyPart, yamlPart } from "../pod_tabs.js";
+import { drawMatrixTools } from "../matrix_tools.js";
+import { onPluginsRead } from "../plugin_reload.js";
+import { attemptTable, preemptionPart, remedyPart, yamlPart } from "../pod_tabs.js";
 import { podHead } from "../pod_head.js";
 import { eventTable } from "./node.js";
 import { title } from "../shell.js";
@@ -57,10 +59,13 @@ class PodView {
     this.shownTab = "";
     /** Plugins that failed, by name: their columns say so. @type {Map<string, string>} */
     this.failures = new Map();
+    /** Names of plugins that are not built in. @type {Set<string>} */
+    this.custom = new Set();
     this.typed = later(60, (/** @type {string} */ text) => change({ find: text }));
     this.load = single(() => this.fetchPod());
     subscribe(`pod:${this.namespace}/${this.name}`, () => void this.load(), signal);
     onReturn(() => void this.load(), signal);
+    onPluginsRead(() => void this.fetchPlugins(), signal);
     bind(
       {
         "[": () => this.attemptStep(-1),
@@ -99,7 +104,7 @@ class PodView {
     const pod = this.fetchPod();
     if (this.tab === "matrix") void this.fetchMatrix();
     await pod;
-    void this.fetchFailures();
+    void this.fetchPlugins();
   }
 
   async fetchPod() {
@@ -111,8 +116,10 @@ class PodView {
       this.drawTabs();
       const newest = this.data.attempts?.at(-1)?.attempt;
       if (this.tab !== "matrix") this.drawContent();
-      else if (newest !== this.newestAttempt && this.newestAttempt !== undefined && !this.query.get("attempt"))
+      else if (newest !== this.newestAttempt && this.newestAttempt !== undefined && !this.query.get("attempt")) {
         void this.fetchMatrix();
+        if (this.custom.size) void this.fetchPlugins();
+      }
       this.newestAttempt = newest;
       stamp("verdict painted", this.data.sentence);
     } catch (problem) {
@@ -131,14 +138,20 @@ class PodView {
     }
   }
 
-  /** Which plugins failed lately; the matrix does not wait for it. */
-  async fetchFailures() {
+  /** Which plugins failed lately, and which are from files; the matrix does not wait for it. */
+  async fetchPlugins() {
     const { items } = await get("/plugins", {}, this.signal).catch(() => ({ items: [] }));
+    if (this.signal.aborted) return;
+    this.failures.clear();
+    this.custom.clear();
     for (const plugin of items) {
       const last = plugin.failures?.at(-1);
       if (last) this.failures.set(plugin.name, `${last.point}: ${last.exception}`);
+      if (plugin.file) this.custom.add(plugin.name);
     }
-    if (this.failures.size) this.matrix?.change(this.view);
+    if (!this.failures.size && !this.custom.size) return;
+    this.matrix?.change(this.view);
+    if (this.tab === "matrix" && this.matrixData) this.drawContent();
   }
 
   async fetchMatrix() {
@@ -350,6 +363,7 @@ class PodView {
         onView: (changes) =>
           change(Object.fromEntries(Object.entries(changes).map(([key, value]) => [key, String(value)]))),
         failures: this.failures,
+        custom: this.custom,
       });
       this.tools = h("div", null);
       this.side = h("div", { class: "side" });
@@ -367,132 +381,17 @@ class PodView {
         this.shownMatrix = shown;
       }
     }
-    this.drawMatrixTools(matrixData, view, Boolean(usable));
+    drawMatrixTools(/** @type {HTMLElement} */ (this.tools), matrixData, view, {
+      usable: Boolean(usable),
+      folded: this.matrix.layout.folded,
+      reason: this.query.get("reason") ?? "",
+      each: this.query.get("each") === "1",
+      custom: this.custom.size > 0,
+      typed: this.typed,
+      retry: () => void this.retry(),
+    });
     const panel = usable && view.cell ? cellPanel(matrixData, view.cell, () => change({ cell: "" })) : null;
     draw(/** @type {HTMLElement} */ (this.side), panel);
     stamp("matrix ready", matrixData.number);
-  }
-
-  /** @param {any} data @param {View} view @param {boolean} usable */
-  drawMatrixTools(data, view, usable) {
-    const tools = /** @type {HTMLElement} */ (this.tools);
-    const points = pointsPart(data);
-    if (!usable) {
-      draw(
-        tools,
-        h(
-          "div",
-          { class: "note wait" },
-          h("p", null, data.why || "Nothing was recorded about nodes in this attempt."),
-          data.kept === false
-            ? h(
-                "button",
-                { type: "button", class: "button", onclick: () => void this.retry() },
-                "Schedule again to see it",
-              )
-            : null,
-        ),
-        points,
-      );
-      return;
-    }
-    const fit =
-      data.counts?.fit ?? data.rows.total.filter((/** @type {number | null} */ total) => total !== null).length;
-    const failed = data.counts?.failed ?? data.rows.node.length - fit;
-    draw(
-      tools,
-      h(
-        "div",
-        { class: "tools" },
-        choice(
-          "Show",
-          [
-            { value: "all", text: "all", count: count(data.rows.node.length) },
-            { value: "fit", text: "fit", count: count(fit) },
-            { value: "failed", text: "failed", count: count(failed) },
-            ...(failed > 20 ? [{ value: "nearest", text: "nearest 20" }] : []),
-          ],
-          view.only,
-          (only) => change({ only: only === "all" ? "" : only }),
-        ),
-        data.scorers.length && fit
-          ? choice(
-              "Values",
-              [
-                { value: "normalized", text: "normalised" },
-                { value: "weighted", text: "weighted" },
-                { value: "raw", text: "raw" },
-              ],
-              view.values,
-              (values) => change({ values: values === "normalized" ? "" : values }),
-            )
-          : null,
-        h("input", {
-          type: "search",
-          class: "field",
-          placeholder: "Find node…",
-          "aria-label": "Find node",
-          "data-search": "",
-          "data-test": "find-node",
-          value: view.find,
-          oninput: (/** @type {Event} */ event) => this.typed(/** @type {HTMLInputElement} */ (event.target).value),
-        }),
-        this.query.get("reason")
-          ? h(
-              "span",
-              { class: "chip" },
-              cut(this.query.get("reason") ?? "", 48),
-              h(
-                "button",
-                {
-                  type: "button",
-                  class: "chip-x",
-                  "aria-label": "Remove the filter",
-                  onclick: () => change({ reason: "" }),
-                },
-                "✕",
-              ),
-            )
-          : null,
-        this.matrix?.hiddenFilters || !view.folded
-          ? h(
-              "button",
-              { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) },
-              view.folded
-                ? `${counted(this.matrix?.hiddenFilters ?? 0, "filter")} rejected no node`
-                : "Fold filters that rejected no node",
-            )
-          : null,
-        h(
-          "label",
-          {
-            class: "check",
-            title: "The scheduler stops at a node's first failing filter; this runs each filter alone",
-          },
-          h("input", {
-            type: "checkbox",
-            checked: this.query.get("each") === "1",
-            onchange: (/** @type {Event} */ event) =>
-              change({ each: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }),
-          }),
-          "each filter alone",
-        ),
-        h("span", { class: "grow" }),
-        data.tie_set?.length > 1
-          ? h(
-              "span",
-              { class: "faint", title: data.tie_set.join("\n") },
-              `★ ${count(data.tie_set.length)} tie; the seed chose`,
-            )
-          : data.runner_up
-            ? h(
-                "span",
-                { class: "faint", "data-test": "margin" },
-                `${count(data.margin)} ahead of ${cut(data.runner_up, 24)}`,
-              )
-            : null,
-      ),
-      points,
-    );
   }
 }

@@ -1,0 +1,131 @@
+// The tools over a matrix: which nodes, which values, filters that are folded; and what was said outside of filters and scores.
+
+import { draw, h } from "./dom.js";
+import { count, counted, cut } from "./format.js";
+import { change } from "./address.js";
+import { choice } from "./parts.js";
+import { pointsPart } from "./pod_tabs.js";
+import { refusalNote, refusalSentence, reloadButton } from "./plugin_reload.js";
+
+/**
+ * @param {HTMLElement} tools @param {any} data @param {import("./matrix.js").View} view
+ * @param {{ usable: boolean, folded: number, reason: string, each: boolean, custom: boolean, typed: (text: string) => void, retry: () => void }} how
+ *   usable: whether there are rows; folded: how many filters are; reason: that chooses rows; each: filters are run alone;
+ *   custom: there are plugins from files
+ */
+export function drawMatrixTools(tools, data, view, how) {
+  const { usable } = how;
+  const points = pointsPart(data);
+  if (!usable) {
+    draw(
+      tools,
+      h(
+        "div",
+        { class: "note wait" },
+        h("p", null, data.why || "Nothing was recorded about nodes in this attempt."),
+        data.kept === false
+          ? h("button", { type: "button", class: "button", onclick: () => how.retry() }, "Schedule again to see it")
+          : null,
+      ),
+      points,
+    );
+    return;
+  }
+  const fit = data.counts?.fit ?? data.rows.total.filter((/** @type {number | null} */ total) => total !== null).length;
+  const failed = data.counts?.failed ?? data.rows.node.length - fit;
+  draw(
+    tools,
+    h(
+      "div",
+      { class: "tools" },
+      choice(
+        "Show",
+        [
+          { value: "all", text: "all", count: count(data.rows.node.length) },
+          { value: "fit", text: "fit", count: count(fit) },
+          { value: "failed", text: "failed", count: count(failed) },
+          ...(failed > 20 ? [{ value: "nearest", text: "nearest 20" }] : []),
+        ],
+        view.only,
+        (only) => change({ only: only === "all" ? "" : only }),
+      ),
+      data.scorers.length && fit
+        ? choice(
+            "Values",
+            [
+              { value: "normalized", text: "normalised" },
+              { value: "weighted", text: "weighted" },
+              { value: "raw", text: "raw" },
+            ],
+            view.values,
+            (values) => change({ values: values === "normalized" ? "" : values }),
+          )
+        : null,
+      h("input", {
+        type: "search",
+        class: "field",
+        placeholder: "Find node…",
+        "aria-label": "Find node",
+        "data-search": "",
+        "data-test": "find-node",
+        value: view.find,
+        oninput: (/** @type {Event} */ event) => how.typed(/** @type {HTMLInputElement} */ (event.target).value),
+      }),
+      how.reason
+        ? h(
+            "span",
+            { class: "chip" },
+            cut(how.reason, 48),
+            h(
+              "button",
+              {
+                type: "button",
+                class: "chip-x",
+                "aria-label": "Remove the filter",
+                onclick: () => change({ reason: "" }),
+              },
+              "✕",
+            ),
+          )
+        : null,
+      how.folded || !view.folded
+        ? h(
+            "button",
+            { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) },
+            view.folded ? `${counted(how.folded, "filter")} rejected no node` : "Fold filters that rejected no node",
+          )
+        : null,
+      h(
+        "label",
+        {
+          class: "check",
+          title: "The scheduler stops at a node's first failing filter; this runs each filter alone",
+        },
+        h("input", {
+          type: "checkbox",
+          checked: how.each,
+          onchange: (/** @type {Event} */ event) =>
+            change({ each: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }),
+        }),
+        "each filter alone",
+      ),
+      h("span", { class: "grow" }),
+      how.custom ? reloadButton() : null,
+      data.tie_set?.length > 1
+        ? h(
+            "span",
+            { class: "faint", title: data.tie_set.join("\n") },
+            `★ ${count(data.tie_set.length)} tie; the seed chose`,
+          )
+        : data.runner_up
+          ? h(
+              "span",
+              { class: "faint", "data-test": "margin" },
+              `${count(data.margin)} ahead of ${cut(data.runner_up, 24)}`,
+            )
+          : null,
+    ),
+    points,
+    how.custom ? refusalNote(refusalSentence()) : null,
+  );
+}
