@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from bayplan.client.requests import ApiRequest
 from bayplan.sync.document import Document, part
 from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import carry_out
@@ -333,7 +336,7 @@ def test_results_that_stand_in_annotations_here_stay_when_a_waiting_pod_changes(
     world.follow()
     found = world.here.get("pods", "web")
     assert found is not None
-    assert part(part(found, "metadata"), "annotations") == noted
+    assert part(part(found, "metadata"), "annotations")["scheduler-simulator/result-history"] == "[]"
     assert part(part(found, "metadata"), "labels") == {"new": "label"}
 
 
@@ -365,3 +368,40 @@ def test_a_pod_follows_one_of_its_name_that_came_and_went_here_unseen() -> None:
     world.put("pods", pod("web"))
     world.follow()
     assert world.here.get("pods", "web") is not None
+
+
+def test_a_pod_that_came_and_went_here_while_the_watch_was_away_was_deleted_here() -> None:
+    world = World()
+    world.start()
+    world.put("pods", pod("web"))
+    world.tell()
+    world.begin_writes()
+    world.end_writes()
+    world.here.delete_pod("web")
+    world.lose_here()
+    assert not world.follower.is_idle, "it may still be told of"
+    world.follower.local_reached("pods", world.here.backend.store.revision)
+    world.work()
+    world.put("pods", pod("web", labels={"still": "there"}))
+    world.follow()
+    assert world.here.get("pods", "web") is None
+
+
+def test_the_answer_to_a_creation_may_come_after_it_is_known_that_the_pod_has_gone() -> None:
+    world = World()
+    world.start()
+    world.put("pods", pod("web"))
+    world.tell()
+    (write,) = begin_writes(world, Verb.CREATE)
+    steps = carry_out(world.follower, write)
+    request = next(steps)
+    assert isinstance(request, ApiRequest)
+    answer = world.here.send(request)
+    world.here.delete_pod("web")
+    world.lose_here()
+    world.follower.local_reached("pods", world.here.backend.store.revision)
+    with pytest.raises(StopIteration):
+        steps.send(answer)
+    world.work()
+    assert world.follower.is_idle
+    assert world.here.get("pods", "web") is None

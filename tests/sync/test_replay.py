@@ -57,6 +57,7 @@ def names(change: FeedChange) -> str:
     """Return a change in short."""
     if isinstance(change, Listed):
         return "=" + ",".join(sorted(str(each["metadata"]["name"]) for each in change.documents))  # type: ignore[index]
+    assert isinstance(change, Changed)
     name = change.document["metadata"]["name"]  # type: ignore[index]
     return f"-{name}" if change.deleted else f"+{name}"
 

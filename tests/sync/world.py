@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -15,9 +15,12 @@ from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.messages import Request, Response, parse_query
 from bayplan.apiserver.store.store import Store
 from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.service.document_batch import write_batch
+from bayplan.sync.batching import carry_out_batch, finish, fits_batch
 from bayplan.sync.document import Document, part
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
-from bayplan.sync.follower import Follower, ref_of
+from bayplan.sync.follower import Follower
+from bayplan.sync.known_objects import ref_of
 from bayplan.sync.memory import Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import SyncWrite
@@ -28,7 +31,13 @@ T = TypeVar("T")
 
 
 class Here:
-    """The cluster here."""
+    """The cluster here.
+
+    Attributes:
+        takes_batches: whether it is a Bayplan that does; tests run both ways.
+    """
+
+    takes_batches = False
 
     def __init__(self) -> None:
         self.backend = Backend(Store())
@@ -41,6 +50,9 @@ class Here:
 
     async def answer(self, request: ApiRequest) -> ApiResponse:
         """Answer a request, on a loop that runs."""
+        if self.takes_batches and request.path == "/bayplan/v1/objects":
+            batch = await write_batch(self.backend, request.body, "test", objects="objects=1" in request.query)
+            return ApiResponse(200, msgspec.json.encode(batch))
         headers = {"content-type": request.content_type}
         query = parse_query(request.query)
         answer = await self._api.handle(Request(request.method, request.path, query, headers, request.body))
@@ -176,8 +188,7 @@ class World:
     def end_writes(self) -> None:
         """Carry out what was decided on; the follower does not hear of what happened here meanwhile."""
         under_way, self._under_way = self._under_way, []
-        for write in under_way:
-            self.here.drive(carry_out(self.follower, write))
+        self._carry_out(under_way)
 
     def lose_here(self) -> None:
         """Let what has happened here never be told: as a watch does not that was away while something came and went."""
@@ -192,9 +203,16 @@ class World:
             writes = self.follower.next_writes(3)
             if not writes and self.follower.is_idle:
                 return
-            for write in writes:
-                self.here.drive(carry_out(self.follower, write))
+            self._carry_out(writes)
         raise AssertionError("the follower does not come to rest")
+
+    def _carry_out(self, writes: Sequence[SyncWrite]) -> None:
+        batch = [write for write in writes if self.here.takes_batches and fits_batch(write)]
+        for unfinished in self.here.drive(carry_out_batch(self.follower, batch)):
+            self.here.drive(finish(self.follower, unfinished))
+        for write in writes:
+            if write not in batch:
+                self.here.drive(carry_out(self.follower, write))
 
     def save(self) -> None:
         """Let the memory be written."""

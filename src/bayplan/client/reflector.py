@@ -120,6 +120,7 @@ class Reflector(Generic[W]):
         on_changes: is called with all changes in order, those together that came together.
         selector: label and field selectors, as they stand in a query.
         jitter: a random number in [0, 1).
+        on_listed: is called with the version of a list when all of it was told: in the beginning, and whenever it was listed anew.
 
     Attributes:
         items: the copy, by key.
@@ -138,6 +139,7 @@ class Reflector(Generic[W]):
         *,
         selector: str = "",
         jitter: Callable[[], float] = random.random,
+        on_listed: Callable[[str], None] | None = None,
     ) -> None:
         self.items: dict[str, W] = {}
         self.version = ""
@@ -150,6 +152,7 @@ class Reflector(Generic[W]):
         self._on_changes = on_changes
         self._selector = selector
         self._jitter = jitter
+        self._on_listed = on_listed
         self._can_stream = True
         self._event = msgspec.json.Decoder(_WatchEvent).decode
         self._bare = msgspec.json.Decoder(_BareObject).decode
@@ -272,6 +275,8 @@ class Reflector(Generic[W]):
         self.version = version
         self.problem = ""
         self.synced.set()
+        if self._on_listed is not None:
+            self._on_listed(version)
 
     # --- watches ------------------------------------------------------------------------------------------------------
 

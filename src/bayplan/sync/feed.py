@@ -24,7 +24,14 @@ class Changed(NamedTuple):
     deleted: bool = False
 
 
-FeedChange: TypeAlias = Listed | Changed
+class Reached(NamedTuple):
+    """All that has become of a kind up to a revision was told, although not each thing: what came and went meanwhile was not."""
+
+    plural: str
+    revision: int
+
+
+FeedChange: TypeAlias = Listed | Changed | Reached
 Take: TypeAlias = Callable[[FeedChange], None]
 
 

@@ -16,14 +16,15 @@ About pods, by `SyncPolicy`'s defaults:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import blake2b
 from itertools import islice
 
 import msgspec
-from msgspec import Struct
 
+from bayplan.sync.applied_fields import from_annotation, noted, unless_changed_here
 from bayplan.sync.document import Document, part, text
+from bayplan.sync.expectations import Expectations
 from bayplan.sync.followed_kinds import BY_PLURAL, FollowedKind, ObjectRef
+from bayplan.sync.known_objects import LocalObject, Problem, SourceObject, fingerprint, ref_of, stand_in_uid
 from bayplan.sync.memory import MEMORY_NAMESPACE, Known, Memory
 from bayplan.sync.merging import (
     finished_status,
@@ -40,6 +41,7 @@ from bayplan.sync.policy import SOURCE_UID, SyncPolicy
 from bayplan.sync.sync_write import Put, SyncWrite, Verb
 from bayplan.sync.translation import Awaited, translate
 from bayplan.sync.uid_users import UidUsers
+from bayplan.sync.volume_decisions import CLAIMS, VolumeDecisions, is_bound
 
 _INITIAL_ONLY = ("volumeattachments",)
 """Kinds whose later objects are the source's decisions about its pods' nodes."""
@@ -51,42 +53,6 @@ _NEEDED_BY_OTHERS = ("namespaces", "priorityclasses", "runtimeclasses")
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.decode
-
-
-class SourceObject(Struct):
-    """An object of the source.
-
-    Attributes:
-        uid: there. raw: the newest version, as JSON.
-        initial: whether it was there when following began.
-    """
-
-    uid: str
-    raw: bytes
-    initial: bool
-
-
-class _Applied(Struct, frozen=True):
-    """Hashes of the version of an object that was written here, and of what of it is not status."""
-
-    version: bytes
-    object: bytes
-
-
-class LocalObject(Struct, frozen=True):
-    """What matters of an object here: its uid, of which object it is the copy ("" for none), and what pods are like."""
-
-    uid: str
-    source_uid: str
-    gated: bool
-    finished: bool
-
-
-class Problem(Struct, frozen=True):
-    """Why an object of the source is not here as it should be."""
-
-    ref: ObjectRef
-    message: str
 
 
 class Follower:
@@ -108,14 +74,11 @@ class Follower:
         self._unlisted_here = set(self._unlisted)
         self._dirty: list[dict[ObjectRef, None]] = [{} for _ in BY_PLURAL]
         self._in_flight: dict[ObjectRef, SyncWrite] = {}
-        # What was made and has not been seen here: uid and revision. What was gone before the answer to its creation came: uids.
-        self._expected: dict[ObjectRef, tuple[str, int]] = {}
-        self._gone_early: set[str] = set()
-        # What was deleted and is still seen here: uids.
-        self._deleting: dict[ObjectRef, str] = {}
-        # What of each object was written here, by uid in the source; and what is being written.
-        self._applied: dict[str, _Applied] = {}
-        self._merging: dict[ObjectRef, _Applied] = {}
+        self._expected = Expectations()
+        # Hashes of the versions that were written here, by uid in the source; and of those that are being written.
+        self._applied: dict[str, bytes] = {}
+        self._merging: dict[ObjectRef, bytes] = {}
+        self._volumes = VolumeDecisions(policy, memory, self._source)
         # Who was written with the uid that an object has here, or waits for it; how many objects of the source a namespace has.
         self._users = UidUsers()
         self._inhabitants: dict[str, int] = {}
@@ -181,17 +144,21 @@ class Follower:
         self.memory.forget(known.uid)
         self._applied.pop(known.uid, None)
         self.problems.pop(ref, None)
-        self._expected.pop(ref, None)  # What came and went while nobody watched is never seen.
+        self._expected.drop(ref)
         self._look_at(ref)
 
     def _remember_the_beginning(self) -> None:
         """Note what keeps its place before anything is made, so that a run that ends half-way is gone on with."""
         for ref, known in self._source.items():
-            if known.initial and (ref.plural in _INITIAL_ONLY or ref.plural == "pods"):
-                document = _decode(known.raw)
-                if ref.plural != "pods" or (is_scheduled(document) and self.policy.keep_nodes):
-                    self.memory.set(known.uid, Known.KEEPS)
+            if known.initial and self._keeps(ref, known):
+                self.memory.set(known.uid, Known.KEEPS)
         self.memory.begin()
+
+    def _keeps(self, ref: ObjectRef, known: SourceObject) -> bool:
+        """Return whether an object that was there when following began is made here as it was then."""
+        if ref.plural == "pods":
+            return self.policy.keep_nodes and is_scheduled(_decode(known.raw))
+        return ref.plural in _INITIAL_ONLY or (ref.plural == CLAIMS and is_bound(_decode(known.raw)))
 
     # --- what there is here -------------------------------------------------------------------------------------------
 
@@ -201,11 +168,14 @@ class Follower:
         found = {ref_of(plural, document): document for document in documents}
         for ref in [ref for ref in self._local if ref.plural == plural and ref not in found]:
             self._local_gone(ref, self._local[ref].uid)
-        for ref, (uid, made) in list(self._expected.items()):
-            if ref.plural == plural and ref not in found and made <= revision:
-                self._local_gone(ref, uid)
         for document in found.values():
             self.local_changed(plural, document)
+        self.local_reached(plural, revision)
+
+    def local_reached(self, plural: str, revision: int) -> None:
+        """Take that all that is different here up to a revision was told; what was made before it and was not told has gone."""
+        for ref, uid in self._expected.reached(plural, revision):
+            self._local_gone(ref, uid)
 
     def local_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
         """Take an object that was added or changed here, or is gone."""
@@ -217,9 +187,7 @@ class Follower:
             return
         source_uid = text(part(metadata, "annotations"), SOURCE_UID)
         found = LocalObject(uid, source_uid, is_gated(document), is_finished(document))
-        self._arrived(ref, uid)
-        if self._deleting.get(ref, uid) != uid:
-            del self._deleting[ref]
+        self._expected.seen(ref, uid)
         before = self._local.get(ref)
         if before == found:
             return
@@ -235,18 +203,12 @@ class Follower:
     def _uid_changed(self, ref: ObjectRef) -> None:
         """Look again at what was written with the uid that an object had here, or waits for it."""
         for user in self._users.take(ref):
-            source = self._source.get(user)
-            applied = self._applied.get(source.uid) if source is not None else None
-            if source is not None and applied is not None:
-                self._applied[source.uid] = _Applied(b"", applied.object)
+            if user in self._source:
+                self._applied.pop(self._source[user].uid, None)
             self._look_at(user)
 
     def _local_gone(self, ref: ObjectRef, uid: str) -> None:
-        if ref in self._in_flight:
-            self._gone_early.add(uid)
-        self._arrived(ref, uid)
-        if self._deleting.get(ref) == uid:
-            del self._deleting[ref]
+        self._expected.gone(ref, uid, is_being_made=ref in self._in_flight)
         if ref in self._local and self._local[ref].uid == uid:
             del self._local[ref]
         self.problems.pop(ref, None)
@@ -257,18 +219,13 @@ class Follower:
     def _begin_anew(self) -> None:
         """Begin as if nothing had been here: memory was deleted by hand, or this is another cluster, empty, at the same address."""
         self.memory.clear()
-        for forgotten in (self._applied, self._expected, self._deleting, self.problems):
+        for forgotten in (self._applied, self._expected, self.problems):
             forgotten.clear()
         for ref, known in self._source.items():
             known.initial = True
             self._look_at(ref)
         if not self._unlisted:
             self._remember_the_beginning()
-
-    def _arrived(self, ref: ObjectRef, uid: str) -> None:
-        expected = self._expected.get(ref)
-        if expected is not None and expected[0] == uid:
-            del self._expected[ref]
 
     # --- what translation asks ----------------------------------------------------------------------------------------
 
@@ -293,7 +250,7 @@ class Follower:
     @property
     def is_idle(self) -> bool:
         """Whether the cluster here is as it should be, as far as that is possible."""
-        return self.is_ready and not (self._in_flight or self._expected or self._deleting or any(self._dirty))
+        return self.is_ready and not (self._in_flight or len(self._expected) or any(self._dirty))
 
     @property
     def lag(self) -> int:
@@ -327,7 +284,7 @@ class Follower:
 
     def _decide(self, ref: ObjectRef) -> SyncWrite | None:
         source, local = self._source.get(ref), self._local.get(ref)
-        if ref in self._expected or ref in self._deleting:
+        if ref in self._expected:
             return None
         if source is None:
             if local is None or not local.source_uid or ref in self.problems:
@@ -350,7 +307,7 @@ class Follower:
         return self._update(ref, source)
 
     def _decide_missing(self, ref: ObjectRef, source: SourceObject, known: Known | None) -> SyncWrite | None:
-        if known in (Known.MADE, Known.KEPT):
+        if known in (Known.MADE, Known.KEPT, Known.FREE):
             self.memory.set(source.uid, Known.DELETED)
             self._applied.pop(source.uid, None)
             return None
@@ -360,13 +317,16 @@ class Follower:
         if ref.plural == "pods" and is_finished(document):
             return None
         wanted = self._translated(ref, document, source)
-        return None if wanted is None else SyncWrite(Verb.CREATE, ref, source.uid, wanted, fingerprint(source.raw))
+        if wanted is None:
+            return None
+        wanted = noted(BY_PLURAL[ref.plural], wanted, wanted)
+        return SyncWrite(Verb.CREATE, ref, source.uid, wanted, fingerprint(source.raw))
 
     def _decide_present(self, ref: ObjectRef, source: SourceObject, local: LocalObject) -> SyncWrite | None:
         known = self.memory.get(source.uid)
         if known in (None, Known.KEEPS):
             # Made by a run that ended before it could note so.
-            self.memory.set(source.uid, Known.MADE if known is None else Known.KEPT)
+            self._note_made(ref, source.uid)
         if ref.plural != "pods":
             return self._update(ref, source)
         document = _decode(source.raw)
@@ -376,16 +336,24 @@ class Follower:
             return self._update(ref, source)
         return self._update(ref, source) if local.gated and not is_gated(document) else None
 
+    def _note_made(self, ref: ObjectRef, uid: str) -> None:
+        if self.memory.get(uid) is Known.KEEPS:
+            self.memory.set(uid, Known.KEPT)
+        else:
+            self.memory.set(uid, Known.FREE if self._volumes.are_here(ref, uid) else Known.MADE)
+
     def _update(self, ref: ObjectRef, source: SourceObject) -> SyncWrite | None:
-        applied = self._applied.get(source.uid)
-        if ref in self.problems or (applied is not None and applied.version == fingerprint(source.raw)):
+        if ref in self.problems or self._applied.get(source.uid) == fingerprint(source.raw):
             return None
         return SyncWrite(Verb.UPDATE, ref, source.uid)
 
     def _translated(self, ref: ObjectRef, document: Document, source: SourceObject) -> Document | None:
+        decided = self._volumes.as_decided(ref, source.uid, document)
+        if decided is None:
+            return None
         kept = self.keeps_node(source.uid)
         try:
-            return translate(BY_PLURAL[ref.plural], document, self._users.asking(ref, self), keeps_node=kept)
+            return translate(BY_PLURAL[ref.plural], decided, self._users.asking(ref, self), keeps_node=kept)
         except Awaited:
             return None
 
@@ -401,26 +369,21 @@ class Follower:
         if source is None or source.uid != write.uid:
             return []
         kind, document = BY_PLURAL[ref.plural], _decode(source.raw)
-        version = fingerprint(source.raw)
+        self._merging[ref] = fingerprint(source.raw)
         if ref.plural == "pods":
             # While it was being made, it may have changed in the source; that is still to be written.
-            self._merging[ref] = _Applied(write.version or version, b"")
+            self._merging[ref] = write.version or self._merging[ref]
             return self._merged_pod(write, kind, document, here)
-        wanted, applied = self._translated(ref, document, source), self._applied.get(source.uid)
+        wanted = self._translated(ref, document, source)
         if wanted is None:
-            # What it waits for lets it be looked at again.
-            self._merging[ref] = _Applied(version, applied.object if applied is not None else b"")
-            return []
-        puts: list[Put] = []
-        # What somebody changed here stays until the same object changes in the source; its status alone does not count.
-        main = fingerprint(_encode({name: value for name, value in wanted.items() if name != "status"}))
-        merged = merge_object(kind, here, wanted)
-        if (applied is None or applied.object != main) and merged != here:
-            puts.append(Put("", merged))
-        self._merging[ref] = _Applied(version, main)
-        status = merge_status(here, wanted) if kind.has_status else None
+            return []  # What it waits for lets it be looked at again.
+        kept = unless_changed_here(kind, here, wanted, from_annotation(here, source.uid))
+        main = noted(kind, merge_object(kind, here, kept), wanted)
+        puts = [Put("", main)] if main != here else []
+        status = merge_status(here, kept) if kind.has_status else None
         if status is not None:
-            puts.append(Put("status", status))
+            # A node's notes tell of its status, too, so they must not be written before it.
+            puts.insert(0 if kind.kind == "Node" else len(puts), Put("status", status))
         return puts
 
     def _merged_pod(self, write: SyncWrite, kind: FollowedKind, document: Document, here: Document) -> list[Put]:
@@ -432,7 +395,9 @@ class Follower:
         wanted = translate(kind, document, self)
         if is_scheduled(document) and not self.policy.update_scheduled_pods:
             return [Put("", open_gates(here, wanted))] if is_gated(here) else []
-        puts = [Put("", merge_waiting_pod(here, wanted)), Put("resize", resized(here, wanted))]
+        changed = unless_changed_here(kind, here, wanted, from_annotation(here, write.uid))
+        main = noted(kind, merge_waiting_pod(here, changed), wanted)
+        puts = [Put("", main), Put("resize", resized(here, changed))]
         return [put for put in puts if put.document != here]
 
     # --- what came of it ----------------------------------------------------------------------------------------------
@@ -450,13 +415,12 @@ class Follower:
         if write.verb is Verb.CREATE:
             source = self._source.get(ref)
             if source is not None and source.uid == write.uid:
-                kept = self.memory.get(write.uid) is Known.KEEPS
-                self.memory.set(write.uid, Known.KEPT if kept else Known.MADE)
+                self._note_made(ref, write.uid)
             local = self._local.get(ref)
-            if uid not in self._gone_early and (local is None or local.uid != uid):
-                self._expected[ref] = (uid, revision)
+            if local is None or local.uid != uid:
+                self._expected.made(ref, uid, revision)
         elif write.verb is Verb.DELETE and ref in self._local and self._local[ref].uid == write.uid:
-            self._deleting[ref] = write.uid
+            self._expected.deleted(ref, write.uid)
         self._landed(ref)
 
     def failed(self, write: SyncWrite, message: str, *, retry: bool) -> None:
@@ -479,22 +443,5 @@ class Follower:
         del self._in_flight[ref]
         self._merging.pop(ref, None)
         if not self._in_flight:
-            self._gone_early.clear()
+            self._expected.nothing_is_being_made()
         self._look_at(ref)
-
-
-def ref_of(plural: str, document: Document) -> ObjectRef:
-    """Return the name of an object."""
-    metadata = part(document, "metadata")
-    namespace = text(metadata, "namespace") if BY_PLURAL[plural].namespaced else ""
-    return ObjectRef(plural, namespace, text(metadata, "name"))
-
-
-def stand_in_uid(ref: ObjectRef) -> str:
-    """Return what stands for the uid of an object that has none in the source, as in a manifest written by hand."""
-    return ".".join(each for each in ref if each)
-
-
-def fingerprint(raw: bytes) -> bytes:
-    """Return a short hash of a version of an object."""
-    return blake2b(raw, digest_size=12).digest()

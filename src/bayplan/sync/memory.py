@@ -26,12 +26,14 @@ class Known(Enum):
         KEEPS: it was there when following began, on a node if it is a pod, and is yet to be made here.
         KEPT: it was made here as it was then.
         MADE: it was made here.
+        FREE: it was made here; it is a claim, or a volume, and it is decided here which volume, or claim, it belongs to.
         DELETED: it was made here, and deleted here by something else than the source.
     """
 
     KEEPS = "keeps"
     KEPT = "kept"
     MADE = "made"
+    FREE = "free"
     DELETED = "deleted"
 
 

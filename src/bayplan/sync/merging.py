@@ -9,6 +9,9 @@ FINISHED = ("Succeeded", "Failed")
 """Phases of pods that have given back their node."""
 
 _POD_FIELDS = ("schedulingGates", "nodeSelector", "affinity", "activeDeadlineSeconds")
+FOLLOWING_POD_FIELDS = (*_POD_FIELDS, "containers", "tolerations")
+"""What of a waiting pod's spec may change."""
+
 _GATED_FIELDS = ("schedulingGates", "nodeSelector", "affinity")
 _OWN_METADATA = ("labels", "annotations", "ownerReferences")
 

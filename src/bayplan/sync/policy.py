@@ -7,6 +7,9 @@ from dataclasses import dataclass
 SOURCE_UID = "bayplan.io/source-uid"
 """The annotation that says of which object in the source an object here is the copy."""
 
+SOURCE_APPLIED = "bayplan.io/source-applied"
+"""The annotation that says what of a copy was written last, by hashes: see `bayplan.sync.applied_fields`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncPolicy:
@@ -17,11 +20,16 @@ class SyncPolicy:
             as the one there did; without them, it would be asked to place everything anew on an empty cluster.
         update_scheduled_pods: apply what changes in the source about pods that are scheduled there: labels, annotations,
             tolerations, resources. By default such changes stay away, because they would reach a pod that may be elsewhere here.
+        follow: whether the source is followed after the beginning. Else claims that have no volume there get one here.
+        source_volumes: let claims that wait for their first consumer come with the volumes that the source makes for them, when
+            it has. By default volumes are made here for them, because where they are is a decision of the scheduler.
         namespaces: only these; empty for all.
         selector: of labels of pods; "" for all pods.
     """
 
     keep_nodes: bool = True
     update_scheduled_pods: bool = False
+    follow: bool = True
+    source_volumes: bool = False
     namespaces: tuple[str, ...] = ()
     selector: str = ""

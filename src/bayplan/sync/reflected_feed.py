@@ -14,7 +14,7 @@ from bayplan.client.reflector import Change, Reflector
 from bayplan.client.requests import NO_ANSWER, ApiRequest
 from bayplan.objects.meta import ObjectMeta
 from bayplan.sync.document import Document
-from bayplan.sync.feed import Changed, Listed, Take
+from bayplan.sync.feed import Changed, Listed, Reached, Take
 from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind
 from bayplan.sync.policy import SyncPolicy
 
@@ -101,7 +101,7 @@ class ReflectedFeed:
     async def run(self, take: Take) -> None:
         """Follow until cancelled, or until everything was listed once."""
         async with asyncio.TaskGroup() as group:
-            running, listing = [], []
+            running = []
             for plural in self.kinds:
                 followed = _FollowedCollection(plural, take, self._policy)
                 reflector = Reflector(
@@ -110,20 +110,18 @@ class ReflectedFeed:
                     _decode,
                     followed.changed,
                     selector=_selector(BY_PLURAL[plural], self._policy),
+                    on_listed=followed.listed,
                 )
-                followed.reflector = self._reflectors[plural] = reflector
+                self._reflectors[plural] = reflector
                 running.append(group.create_task(reflector.run()))
-                listing.append(group.create_task(followed.tell_when_listed()))
             if self._once:
-                await asyncio.gather(*listing)
+                await asyncio.gather(*(each.synced.wait() for each in self._reflectors.values()))
                 for task in running:
                     task.cancel()
 
 
 class _FollowedCollection:
     """What one reflector tells, as a list first and changes then."""
-
-    reflector: Reflector[_Named]
 
     def __init__(self, plural: str, take: Take, policy: SyncPolicy) -> None:
         self._plural = plural
@@ -133,8 +131,6 @@ class _FollowedCollection:
 
     def changed(self, changes: Sequence[Change[_Named]]) -> None:
         """Take changes of the reflector."""
-        if self._initial is not None and self.reflector.synced.is_set():
-            self._tell_list()
         for old, new in changes:
             item = new if new is not None else old
             assert item is not None
@@ -151,16 +147,14 @@ class _FollowedCollection:
             else:
                 self._take(Changed(self._plural, document))
 
-    async def tell_when_listed(self) -> None:
-        """Tell the list when it is complete, also where it is empty."""
-        await self.reflector.synced.wait()
-        if self._initial is not None:
-            self._tell_list()
-
-    def _tell_list(self) -> None:
-        documents, self._initial = self._initial or [], None
-        version = self.reflector.version
-        self._take(Listed(self._plural, documents, int(version) if version.isdecimal() else 0))
+    def listed(self, version: str) -> None:
+        """Take that a list was told: the first one, or one after which all that was different has been told."""
+        revision = int(version) if version.isdecimal() else 0
+        if self._initial is None:
+            self._take(Reached(self._plural, revision))
+            return
+        documents, self._initial = self._initial, None
+        self._take(Listed(self._plural, documents, revision))
 
 
 def _selector(kind: FollowedKind, policy: SyncPolicy) -> str:

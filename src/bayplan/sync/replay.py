@@ -13,7 +13,7 @@ from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.document import Document, part, text
 from bayplan.sync.feed import Changed, Listed, Take
 from bayplan.sync.followed_kinds import ObjectRef
-from bayplan.sync.follower import ref_of
+from bayplan.sync.known_objects import ref_of
 from bayplan.sync.pace import Pace
 from bayplan.sync.timed_change import Applied, Recording
 

@@ -12,8 +12,9 @@ from msgspec import Struct
 from bayplan.base.errors import InputError
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.document import Document
-from bayplan.sync.feed import Feed, FeedChange, Listed
-from bayplan.sync.follower import Follower, Problem
+from bayplan.sync.feed import Feed, FeedChange, Listed, Reached
+from bayplan.sync.follower import Follower
+from bayplan.sync.known_objects import Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import SyncWrite, Verb
@@ -140,6 +141,8 @@ class SyncSession:
         assert follower is not None
         if isinstance(change, Listed):
             follower.source_listed(change.plural, change.documents)
+        elif isinstance(change, Reached):
+            return  # What came and went there while nobody watched was never here.
         else:
             follower.source_changed(change.plural, change.document, deleted=change.deleted)
         self._wake()
@@ -151,6 +154,8 @@ class SyncSession:
             return
         if isinstance(change, Listed):
             follower.local_listed(change.plural, change.documents, change.revision)
+        elif isinstance(change, Reached):
+            follower.local_reached(change.plural, change.revision)
         else:
             follower.local_changed(change.plural, change.document, deleted=change.deleted)
         self._wake()

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 from bayplan.cluster.controllers.resource_claims import DELETE_PROTECTION
 from bayplan.sync.document import Document, items, part, text
 from bayplan.sync.followed_kinds import FollowedKind, ObjectRef
-from bayplan.sync.policy import SOURCE_UID
+from bayplan.sync.policy import SOURCE_APPLIED, SOURCE_UID
 
 
 class Here(Protocol):
@@ -68,7 +68,9 @@ def translate(kind: FollowedKind, source: Document, here: Here, *, keeps_node: b
     """
     metadata = part(source, "metadata")
     kept: Document = {name: metadata[name] for name in _KEPT_METADATA if metadata.get(name)}
-    kept["annotations"] = {**part(metadata, "annotations"), SOURCE_UID: text(metadata, "uid")}
+    # A source that follows another one notes what was written there.
+    annotations = {name: each for name, each in part(metadata, "annotations").items() if name != SOURCE_APPLIED}
+    kept["annotations"] = {**annotations, SOURCE_UID: text(metadata, "uid")}
     document: Document = {**source, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": kept}
     owner = _pod_that_owns(source)
     if owner is not None:

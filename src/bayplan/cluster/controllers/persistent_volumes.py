@@ -35,6 +35,8 @@ from bayplan.plugins.volume_binding.reservation import volume_for_claim
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
+BOUND_BY_SOURCE = "bayplan.io/bound-by-source"
+"""The annotation of claims that are copies of another cluster's (`bayplan.sync`): they get the volumes that they have there."""
 
 _CLASS = "class "
 
@@ -76,7 +78,7 @@ class PersistentVolumeController(Controller):
         return ()
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
-        if BIND_COMPLETED in claim.metadata.annotations:
+        if BIND_COMPLETED in claim.metadata.annotations or BOUND_BY_SOURCE in claim.metadata.annotations:
             return ()
         storage_class = self._class_of[claim.key] = class_of_claim(claim)
         self._unbound.setdefault(storage_class, {})[claim.key] = None

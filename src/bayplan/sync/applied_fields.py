@@ -1,0 +1,117 @@
+"""What of an object was written here last, field by field: so that what users changed here stays until the source changes the same.
+
+A copy carries hashes of its fields as the source had them when they were written, in the annotation ``bayplan.io/source-applied``.
+It is written together with the fields, so it is as true as they are, whoever ends or begins anew. Fields are the labels, the
+annotations, the owners, each field of the spec, each other field of the object; of nodes, each field of the status, too, but for
+the conditions, which always follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+
+import msgspec
+
+from bayplan.sync.document import Document, part, text
+from bayplan.sync.followed_kinds import FollowedKind
+from bayplan.sync.merging import FOLLOWING_POD_FIELDS
+from bayplan.sync.policy import SOURCE_APPLIED, SOURCE_UID
+
+_IDENTITY = ("apiVersion", "kind", "metadata", "spec", "status")
+_OWN_METADATA = ("labels", "annotations", "ownerReferences")
+_OWN_ANNOTATIONS = (SOURCE_UID, SOURCE_APPLIED)
+
+_Path = tuple[str, ...]
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def applied_fields(kind: FollowedKind, wanted: Document) -> dict[str, str]:
+    """Return the hash of each field of an object as it is wanted here; one that is absent has none."""
+    return {
+        ".".join(path): blake2b(_encode(value), digest_size=4).hexdigest()
+        for path, value in _fields(kind, wanted)
+        if value not in (None, {}, [])
+    }
+
+
+def as_annotation(fields: dict[str, str]) -> str:
+    """Return the hashes of fields as one line."""
+    return " ".join(f"{name}={fields[name]}" for name in sorted(fields))
+
+
+def from_annotation(here: Document, source_uid: str) -> dict[str, str] | None:
+    """Return the hashes of what was written last of an object here, or None where it is no copy of that object of the source."""
+    annotations = part(part(here, "metadata"), "annotations")
+    if text(annotations, SOURCE_UID) != source_uid or SOURCE_APPLIED not in annotations:
+        return None
+    pairs = (each.partition("=") for each in text(annotations, SOURCE_APPLIED).split())
+    return {name: value for name, _, value in pairs}
+
+
+def noted(kind: FollowedKind, document: Document, wanted: Document) -> Document:
+    """Return a document with the note of what is written of it, to be written itself.
+
+    Args:
+        kind: of the object. document: what is to be written. wanted: as the source has it, in the terms of here.
+    """
+    metadata = part(document, "metadata")
+    annotations = {**part(metadata, "annotations"), SOURCE_APPLIED: as_annotation(applied_fields(kind, wanted))}
+    return {**document, "metadata": {**metadata, "annotations": annotations}}
+
+
+def unless_changed_here(
+    kind: FollowedKind, here: Document, wanted: Document, before: dict[str, str] | None
+) -> Document:
+    """Return an object as it is wanted, but with the fields that it has here where those in the source are as they were before.
+
+    Args:
+        kind: of the object. here: as it is here. wanted: as the source has it, in the terms of here.
+        before: `from_annotation` of what is here; None takes all fields of the source.
+    """
+    if before is None:
+        return wanted
+    now = applied_fields(kind, wanted)
+    merged: Document = {**wanted, "metadata": dict(part(wanted, "metadata")), "spec": dict(part(wanted, "spec"))}
+    if "spec" not in wanted and "spec" not in here:
+        del merged["spec"]
+    if "status" in wanted:
+        merged["status"] = dict(part(wanted, "status"))
+    for path in dict.fromkeys(path for document in (wanted, here) for path, _ in _fields(kind, document)):
+        name = ".".join(path)
+        if before.get(name) != now.get(name):
+            continue
+        *outer, last = path
+        into, found = (part(merged, outer[0]), part(here, outer[0])) if outer else (merged, here)
+        if last in found:
+            into[last] = found[last]
+        elif outer != ["status"]:
+            # A status that is not here was not written yet, or was lost: nobody takes it away on purpose.
+            into.pop(last, None)
+    own = {name: value for name, value in part(part(wanted, "metadata"), "annotations").items() if name == SOURCE_UID}
+    metadata = part(merged, "metadata")
+    if own:
+        metadata["annotations"] = {**part(metadata, "annotations"), **own}
+    return merged
+
+
+def _fields(kind: FollowedKind, document: Document) -> Iterator[tuple[_Path, object]]:
+    """Return the fields of an object with their paths."""
+    metadata = part(document, "metadata")
+    for name in _OWN_METADATA:
+        value = metadata.get(name)
+        if name == "annotations" and isinstance(value, dict):
+            value = {each: note for each, note in value.items() if each not in _OWN_ANNOTATIONS}
+        yield ("metadata", name), value
+    for name, value in part(document, "spec").items():
+        if kind.kind != "Pod" or name in FOLLOWING_POD_FIELDS:
+            yield ("spec", name), value
+    if kind.kind == "Pod":
+        return
+    for name, value in document.items():
+        if name not in _IDENTITY:
+            yield (name,), value
+    if kind.kind == "Node":
+        for name, value in part(document, "status").items():
+            if name != "conditions":
+                yield ("status", name), value

@@ -1,0 +1,56 @@
+"""What the follower knows of one object: as the source has it, as it is here, and why it is not here as it should be."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from msgspec import Struct
+
+from bayplan.sync.document import Document, part, text
+from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
+
+
+class SourceObject(Struct):
+    """An object of the source.
+
+    Attributes:
+        uid: there. raw: the newest version, as JSON.
+        initial: whether it was there when following began.
+    """
+
+    uid: str
+    raw: bytes
+    initial: bool
+
+
+class LocalObject(Struct, frozen=True):
+    """What matters of an object here: its uid, of which object it is the copy ("" for none), and what pods are like."""
+
+    uid: str
+    source_uid: str
+    gated: bool
+    finished: bool
+
+
+class Problem(Struct, frozen=True):
+    """Why an object of the source is not here as it should be."""
+
+    ref: ObjectRef
+    message: str
+
+
+def ref_of(plural: str, document: Document) -> ObjectRef:
+    """Return the name of an object."""
+    metadata = part(document, "metadata")
+    namespace = text(metadata, "namespace") if BY_PLURAL[plural].namespaced else ""
+    return ObjectRef(plural, namespace, text(metadata, "name"))
+
+
+def stand_in_uid(ref: ObjectRef) -> str:
+    """Return what stands for the uid of an object that has none in the source, as in a manifest written by hand."""
+    return ".".join(each for each in ref if each)
+
+
+def fingerprint(raw: bytes) -> bytes:
+    """Return a short hash of a version of an object."""
+    return blake2b(raw, digest_size=12).digest()

@@ -1,0 +1,146 @@
+"""Who decides about a claim's volume: the source, or the scheduler and the controllers here.
+
+Where a volume is made when its first consumer has its node, it is a decision of the scheduler, like the node itself. So such
+claims, unless they were bound when following began, are bound here, whatever becomes of them there: their pods could otherwise go
+only where the scheduler of the source has put them, and whether they could would depend on who was quicker.
+
+What was decided for an object stays: it is remembered as `Known.FREE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from bayplan.cluster.controllers.persistent_volumes import BOUND_BY_SOURCE
+from bayplan.cluster.volume_controller import PROVISIONED_BY
+from bayplan.plugins.pod_claims import (
+    BETA_STORAGE_CLASS,
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+)
+from bayplan.sync.document import Document, part, text
+from bayplan.sync.followed_kinds import ObjectRef
+from bayplan.sync.known_objects import SourceObject
+from bayplan.sync.memory import Known, Memory
+from bayplan.sync.policy import SyncPolicy
+
+CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
+_OF_THE_BINDING = (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    "volume.kubernetes.io/storage-provisioner",
+    "volume.beta.kubernetes.io/storage-provisioner",
+)
+"""Annotations by which scheduler, controllers and provisioners tell one another how far they are."""
+
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+class VolumeDecisions:
+    """Says of claims and volumes of the source whether they are bound here.
+
+    Args:
+        policy: what is wanted.
+        memory: what was decided before.
+        source: the objects of the source.
+    """
+
+    def __init__(self, policy: SyncPolicy, memory: Memory, source: Mapping[ObjectRef, SourceObject]) -> None:
+        self._policy = policy
+        self._memory = memory
+        self._source = source
+
+    def are_here(self, ref: ObjectRef, uid: str) -> bool:
+        """Return whether it is decided here to which volume a claim belongs, or to which claim a volume.
+
+        Args:
+            ref: a claim or a volume. uid: in the source; what the source does not have is decided there.
+        """
+        known = self._memory.get(uid)
+        if known is not None:
+            return known is Known.FREE
+        source = self._source.get(ref)
+        if source is None or source.uid != uid:
+            return False
+        document = _decode(source.raw)
+        return self._of_claim(document) if ref.plural == CLAIMS else self._of_volume(document)
+
+    def as_decided(self, ref: ObjectRef, uid: str, document: Document) -> Document | None:
+        """Return an object of the source without what is decided here; None where it does not come, or does not come yet.
+
+        Args:
+            ref, uid: of the object. document: as the source has it; of kinds that are neither claims nor volumes all is returned.
+        """
+        if ref.plural == CLAIMS:
+            if self.are_here(ref, uid):
+                return _unbound(document)
+            if self._policy.source_volumes and self._waits(document) and not is_bound(document):
+                return None
+            return _bound_by_source(document) if self._policy.follow else document
+        if ref.plural == VOLUMES and self.are_here(ref, uid):
+            is_made_for_a_claim = PROVISIONED_BY in part(part(document, "metadata"), "annotations")
+            return None if is_made_for_a_claim else _available(document)
+        return document
+
+    def _of_claim(self, claim: Document) -> bool:
+        if is_bound(claim) and BOUND_BY_CONTROLLER not in part(part(claim, "metadata"), "annotations"):
+            # Whoever has made it wants this volume.
+            return False
+        if not self._policy.follow and not is_bound(claim):
+            return True
+        return self._waits(claim) and not self._policy.source_volumes
+
+    def _of_volume(self, volume: Document) -> bool:
+        if not self._waits(volume):
+            return False
+        claim = part(part(volume, "spec"), "claimRef")
+        ref = ObjectRef(CLAIMS, text(claim, "namespace"), text(claim, "name"))
+        return not text(claim, "uid") or self.are_here(ref, text(claim, "uid"))
+
+    def _waits(self, document: Document) -> bool:
+        """Return whether the class of a claim or volume waits for its first consumer."""
+        annotations = part(part(document, "metadata"), "annotations")
+        name = text(annotations, BETA_STORAGE_CLASS) or text(part(document, "spec"), "storageClassName")
+        found = self._source.get(ObjectRef("storageclasses", "", name)) if name else None
+        return found is not None and _decode(found.raw).get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
+
+
+def is_bound(claim: Document) -> bool:
+    """Return whether a claim has a volume, or asks for one by its name."""
+    return bool(part(claim, "spec").get("volumeName"))
+
+
+def _unbound(claim: Document) -> Document:
+    """Return a claim as it was before anybody had looked for its volume."""
+    return _without(claim, "volumeName")
+
+
+def _bound_by_source(claim: Document) -> Document:
+    """Return a claim that the controllers here leave alone."""
+    metadata = part(claim, "metadata")
+    annotations = {**part(metadata, "annotations"), BOUND_BY_SOURCE: "yes"}
+    return {**claim, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _available(volume: Document) -> Document:
+    """Return a volume as it was before a claim was found for it; one that is meant for a claim by name stays so."""
+    claim = part(part(volume, "spec"), "claimRef")
+    free = _without(volume, "claimRef")
+    if claim and BOUND_BY_CONTROLLER not in part(part(volume, "metadata"), "annotations"):
+        meant = {name: claim[name] for name in ("apiVersion", "kind", "namespace", "name") if name in claim}
+        free["spec"] = {**part(free, "spec"), "claimRef": meant}
+    return free
+
+
+def _without(document: Document, field: str) -> Document:
+    """Return a claim or volume without a field of its spec, its status, and what annotations say of its binding."""
+    metadata = part(document, "metadata")
+    annotations = {k: v for k, v in part(metadata, "annotations").items() if k not in _OF_THE_BINDING}
+    spec = {name: value for name, value in part(document, "spec").items() if name != field}
+    kept = {name: value for name, value in document.items() if name != "status"}
+    return {**kept, "metadata": {**metadata, "annotations": annotations}, "spec": spec}

@@ -1,0 +1,196 @@
+"""Tests of what users change here: it stays until the source changes the same field, whoever ends and begins anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bayplan.sync.applied_fields import applied_fields, as_annotation, from_annotation, noted, unless_changed_here
+from bayplan.sync.document import Document, part
+from bayplan.sync.followed_kinds import BY_PLURAL
+from bayplan.sync.policy import SOURCE_APPLIED, SOURCE_UID
+from tests.sync.world import NS, World, node, pod
+
+NODES = BY_PLURAL["nodes"]
+TAINT = {"key": "k", "effect": "NoSchedule"}
+Change = Callable[[Document], Document]
+
+
+def labelled(document: Document, **labels: str) -> Document:
+    """Return an object with these labels alone."""
+    return {**document, "metadata": {**part(document, "metadata"), "labels": labels}}
+
+
+def specified(document: Document, **spec: object) -> Document:
+    """Return an object with fields of its spec."""
+    return {**document, "spec": {**part(document, "spec"), **spec}}
+
+
+def with_cpu(document: Document, cpu: str) -> Document:
+    """Return a node that has so many CPUs to give."""
+    status = part(document, "status")
+    return {**document, "status": {**status, "allocatable": {**part(status, "allocatable"), "cpu": cpu}}}
+
+
+def not_ready(document: Document) -> Document:
+    """Return a node that is not ready, as it says."""
+    return {**document, "status": {**part(document, "status"), "conditions": [{"type": "Ready", "status": "False"}]}}
+
+
+def shown(document: Document | None) -> Document:
+    """Return what the cases look at of a node here."""
+    assert document is not None
+    spec, status = part(document, "spec"), part(document, "status")
+    conditions = status["conditions"]
+    assert isinstance(conditions, list)
+    return {
+        "cordoned": spec.get("unschedulable", False),
+        "taints": spec.get("taints", []),
+        "labels": part(part(document, "metadata"), "labels"),
+        "cpu": part(status, "allocatable")["cpu"],
+        "ready": conditions[0]["status"],
+    }
+
+
+def write_node(world: World, change: Change) -> None:
+    """Change the node here, as a user does: its object, then its status."""
+    here = world.here.get("nodes", "n1")
+    assert here is not None
+    changed = change(here)
+    for subresource in ("", "/status"):
+        found = world.here.get("nodes", "n1")
+        assert found is not None
+        metadata = {**part(changed, "metadata"), "resourceVersion": part(found, "metadata")["resourceVersion"]}
+        world.here.ask("PUT", f"/api/v1/nodes/n1{subresource}", {**changed, "metadata": metadata})
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["while it follows", "and sync is begun anew"])
+@pytest.mark.parametrize(
+    ("here", "there", "want"),
+    [
+        pytest.param(
+            lambda it: specified(it, unschedulable=True),
+            lambda it: it,
+            {"cordoned": True},
+            id="a cordon stays where nothing changes there",
+        ),
+        pytest.param(
+            lambda it: specified(it, unschedulable=True),
+            lambda it: not_ready(labelled(specified(it, taints=[TAINT]), new="label")),
+            {"cordoned": True, "taints": [TAINT], "labels": {"new": "label"}, "ready": "False"},
+            id="a cordon stays where other fields change there, which follow",
+        ),
+        pytest.param(
+            lambda it: labelled(specified(it, taints=[TAINT]), mine="here"),
+            lambda it: specified(it, unschedulable=True),
+            {"cordoned": True, "taints": [TAINT], "labels": {"mine": "here"}},
+            id="labels and taints stay where the source cordons",
+        ),
+        pytest.param(
+            lambda it: labelled(it, mine="here"),
+            lambda it: labelled(it, theirs="there"),
+            {"labels": {"theirs": "there"}},
+            id="labels follow when labels change there",
+        ),
+        pytest.param(
+            lambda it: with_cpu(it, "64"),
+            not_ready,
+            {"cpu": "64", "ready": "False"},
+            id="what a node has to give stays where its conditions change there",
+        ),
+        pytest.param(
+            lambda it: with_cpu(it, "64"),
+            lambda it: with_cpu(it, "8"),
+            {"cpu": "8"},
+            id="what a node has to give follows when it changes there",
+        ),
+    ],
+)
+def test_what_was_changed_here_stays_until_the_source_changes_the_same(
+    here: Change, there: Change, want: Document, again: bool
+) -> None:
+    world = World()
+    world.put("nodes", node("n1"))
+    world.start()
+    world.work()
+    before = shown(world.here.get("nodes", "n1"))
+    write_node(world, here)
+    world.work()
+    if again:
+        world.start()
+        world.work()
+    world.put("nodes", there(node("n1")))
+    if again:
+        world.start()
+    world.follow()
+    assert shown(world.here.get("nodes", "n1")) == {**before, **want}
+    world.start()
+    world.work()
+    assert shown(world.here.get("nodes", "n1")) == {**before, **want}, "begun anew, nothing changes"
+
+
+def test_a_field_that_was_changed_here_follows_when_it_changes_back_and_forth_there() -> None:
+    world = World()
+    world.put("nodes", node("n1"))
+    world.start()
+    world.work()
+    write_node(world, lambda it: specified(it, unschedulable=True))
+    world.put("nodes", node("n1", unschedulable=True))
+    world.follow()
+    world.put("nodes", node("n1"))
+    world.follow()
+    assert shown(world.here.get("nodes", "n1"))["cordoned"] is False
+
+
+def test_what_was_changed_of_a_waiting_pod_stays_across_restarts() -> None:
+    world = World()
+    world.put("pods", pod("web", labels={"there": "1"}))
+    world.start()
+    world.work()
+    here = world.here.get("pods", "web")
+    assert here is not None
+    world.here.ask("PUT", f"/api/v1/namespaces/{NS}/pods/web", labelled(here, here="1"))
+    world.start()
+    world.work()
+    found = world.here.get("pods", "web")
+    assert part(part(found or {}, "metadata"), "labels") == {"here": "1"}
+    world.put("pods", pod("web", labels={"there": "2"}))
+    world.start()
+    world.work()
+    found = world.here.get("pods", "web")
+    assert part(part(found or {}, "metadata"), "labels") == {"there": "2"}
+
+
+def test_nothing_is_written_when_sync_is_begun_anew_and_nothing_has_changed() -> None:
+    world = World()
+    world.put("nodes", node("n1", unschedulable=True))
+    world.put("pods", pod("waits", labels={"a": "b"}))
+    world.put("pods", pod("runs", node_name="n1"))
+    world.start()
+    world.work()
+    revision = world.here.backend.store.revision
+    world.start()
+    world.work()
+    assert world.here.backend.store.revision == revision
+
+
+def test_a_status_that_was_never_written_comes_all_the_same() -> None:
+    wanted = noted(NODES, node("n1"), node("n1"))
+    metadata = {
+        **part(wanted, "metadata"),
+        "annotations": {**part(part(wanted, "metadata"), "annotations"), SOURCE_UID: "u"},
+    }
+    lost = {**wanted, "metadata": metadata, "status": {}}
+    before = from_annotation(lost, "u")
+    assert before is not None
+    assert part(unless_changed_here(NODES, lost, node("n1"), before), "status") == node("n1")["status"]
+
+
+def test_notes_are_read_as_they_were_written_and_only_of_the_same_object() -> None:
+    fields = applied_fields(NODES, node("n1", unschedulable=True))
+    assert sorted(fields) == ["spec.unschedulable", "status.allocatable", "status.capacity"]
+    here: Document = {"metadata": {"annotations": {SOURCE_UID: "u", SOURCE_APPLIED: as_annotation(fields)}}}
+    assert from_annotation(here, "u") == fields
+    assert from_annotation(here, "v") is None
+    assert from_annotation({"metadata": {"annotations": {SOURCE_UID: "u"}}}, "u") is None

@@ -1,0 +1,130 @@
+"""Tests of a live cluster as a feed: a list first, changes then, and word of every list after the first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import cast
+
+import msgspec
+import pytest
+
+from bayplan.client import reflector
+from bayplan.client.connection import ApiConnection, StreamRefused
+from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.sync.document import Document, part
+from bayplan.sync.feed import Changed, FeedChange, Listed
+from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.reflected_feed import ReflectedFeed
+
+TOO_OLD = StreamRefused(ApiResponse(410, b'{"message": "too old"}'))
+
+
+def service(name: str, version: int, namespace: str = "a") -> Document:
+    return {"metadata": {"name": name, "namespace": namespace, "resourceVersion": str(version), "uid": f"uid-{name}"}}
+
+
+def event(kind: str, document: Document) -> Document:
+    return {"type": kind, "object": document}
+
+
+def end_of_list(version: int) -> Document:
+    annotations = {"k8s.io/initial-events-end": "true"}
+    return {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version), "annotations": annotations}}}
+
+
+class Script:
+    """A cluster that answers watches from a list, and is silent then."""
+
+    def __init__(self, streams: Sequence[Sequence[Document | Exception]]) -> None:
+        self._streams = list(streams)
+        self.done = asyncio.Event()
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        return ApiResponse(200, b'{"items": []}')
+
+    async def stream(self, path: str, query: str, *, seconds: float) -> AsyncGenerator[list[bytes], None]:
+        if not self._streams:
+            self.done.set()
+            await asyncio.Event().wait()
+        for line in self._streams.pop(0):
+            await asyncio.sleep(0)
+            if isinstance(line, Exception):
+                raise line
+            yield [msgspec.json.encode(line)]
+
+
+def short(change: FeedChange) -> str:
+    """Return a change in short: a list, an object that is there, one that is gone, a revision up to which all is told."""
+    if isinstance(change, Listed):
+        names = ",".join(str(part(each, "metadata")["name"]) for each in change.documents)
+        return f"={names} at {change.revision}"
+    if isinstance(change, Changed):
+        return f"{'-' if change.deleted else '+'}{part(change.document, 'metadata')['name']}"
+    return f"up to {change.revision}"
+
+
+def told(streams: Sequence[Sequence[Document | Exception]], policy: SyncPolicy | None = None) -> list[str]:
+    """Return what a feed of services tells of these watches."""
+
+    async def run() -> list[str]:
+        script, found = Script(streams), list[str]()
+        feed = ReflectedFeed(cast("ApiConnection", script), policy or SyncPolicy(), kinds=("services",))
+        await feed.open()
+        task = asyncio.create_task(feed.run(lambda change: found.append(short(change))))
+        await asyncio.wait_for(script.done.wait(), 10)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return found
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("streams", "want"),
+    [
+        pytest.param([[end_of_list(5)]], ["= at 5"], id="an empty list is told"),
+        pytest.param(
+            [[event("ADDED", service("x", 3)), end_of_list(5), event("ADDED", service("y", 6))]],
+            ["=x at 5", "+y"],
+            id="what is added after the list is a change",
+        ),
+        pytest.param(
+            [
+                [event("ADDED", service("x", 3)), end_of_list(5), event("ADDED", service("y", 6)), TOO_OLD],
+                [event("ADDED", service("x", 3)), event("ADDED", service("z", 8)), end_of_list(9)],
+            ],
+            ["=x at 5", "+y", "-y", "+z", "up to 9"],
+            id="a later list is told as what is different, and up to where",
+        ),
+        pytest.param(
+            [
+                [event("ADDED", service("x", 3)), end_of_list(5), TOO_OLD],
+                [event("ADDED", service("x", 3)), end_of_list(9)],
+            ],
+            ["=x at 5", "up to 9"],
+            id="so is one in which nothing is different",
+        ),
+    ],
+)
+def test_lists_and_changes(
+    streams: Sequence[Sequence[Document | Exception]], want: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
+    assert told(streams) == want
+
+
+def test_only_the_namespaces_that_are_wanted_are_told() -> None:
+    stream = [event("ADDED", service("x", 3)), event("ADDED", service("y", 3, "b")), end_of_list(5)]
+    assert told([[*stream, event("ADDED", service("z", 6, "b"))]], SyncPolicy(namespaces=("b",))) == ["=y at 5", "+z"]
+
+
+def test_a_feed_that_is_read_once_ends_with_its_list() -> None:
+    async def run() -> list[str]:
+        script, found = Script([[event("ADDED", service("x", 3)), end_of_list(5)]]), list[str]()
+        feed = ReflectedFeed(cast("ApiConnection", script), SyncPolicy(), kinds=("services",), once=True)
+        await feed.open()
+        await asyncio.wait_for(feed.run(lambda change: found.append(short(change))), 10)
+        return found
+
+    assert asyncio.run(run()) == ["=x at 5"]
