@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bayplan.engine import answers_by_state, convoy, part, plan_scores, row_states
+from bayplan.engine import answers_by_state, convoy, part, plan_totals, row_states
 from bayplan.engine import plan_filters as plan_module
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.full_pass import filter_over, score_over
@@ -20,6 +20,7 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
+from bayplan.state import usage_states
 from bayplan.testing.builders import make_node, make_pod
 from tests.engine.clusters import random_node, random_pod
 
@@ -64,9 +65,14 @@ def check_against_full_pass(scheduler: Scheduler, pod: Pod) -> None:
     fits &= plan.examined()
     assert np.array_equal(plan.feasible, fits)
     assert plan.feasible_count == int(fits.sum())
+    if state.usage_states.inquire():
+        state.usage_states.check_invariants()
     if plan.feasible_count > 1 and plan.failure is None:
         plan.refresh_scores()
-        assert np.array_equal(plan.total[: state.nodes.count], score_over(plan, plan.feasible).total)
+        highest, rows = plan.best()
+        wanted = score_over(plan, plan.feasible).total
+        assert (highest, list(rows)) == (wanted.max(), np.flatnonzero(wanted == wanted.max()).tolist())
+        assert np.array_equal(plan.total[: state.nodes.count], wanted)
 
 
 FORMS = {
@@ -74,6 +80,7 @@ FORMS = {
     "always on arrays": 0,
     "on arrays from three rows on": 2,
     "few states are known": "states",
+    "whole passes are over states": "passes",
 }
 
 
@@ -86,9 +93,13 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(row_states, "MOST_STATES", 60)
         monkeypatch.setattr(row_states, "TRIAL", 30)
         monkeypatch.setattr(row_states, "REST", 20)
+    elif request.param == "passes":
+        monkeypatch.setattr(usage_states, "FEWEST_ROWS", 0)
+        monkeypatch.setattr(usage_states, "SHARE", 0)
+        monkeypatch.setattr(usage_states, "INQUIRIES_A_BEGINNING", 1)
     elif request.param is not None:
         monkeypatch.setattr(part, "FEW_ROWS", request.param)
-        monkeypatch.setattr(plan_scores, "FEW_ROWS", request.param)
+        monkeypatch.setattr(plan_totals, "FEW_ROWS", request.param)
         monkeypatch.setattr(convoy, "MOST_BEHIND", request.param // 2)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine import answers_by_state, convoy, plan_scores
+from bayplan.engine import answers_by_state, convoy, plan_totals
 from bayplan.engine import part as part_module
 from bayplan.engine import plan as plan_module
 from bayplan.engine.assemble import assemble_scheduler
@@ -202,7 +202,7 @@ def test_what_changes_little_takes_little(app: str) -> None:
 def test_records_of_plans_that_go_together_hold_what_a_full_pass_said_at_the_time(
     seed: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (part_module, plan_module, plan_scores):
+    for module in (part_module, plan_module, plan_totals):
         monkeypatch.setattr(module, "FEW_ROWS", few)
     monkeypatch.setattr(convoy, "MOST_BEHIND", few // 2)
     monkeypatch.setattr(answers_by_state, "MOST_STRIKES", 0)

@@ -39,7 +39,7 @@ def check(state: ClusterState) -> None:
     pods = [np.array([[cpu], [5.0]]) for cpu in (1.0, 2.0)]
     for pod in pods:
         for _ in range(2):
-            assert np.array_equal(floats.requested_with(pod), requested + pod)
+            assert np.array_equal(floats.requested_with(pod, len(requested[0])), requested + pod)
 
 
 @pytest.mark.parametrize("few", [0, 1, 64], ids=["all at once", "one by one up to one", "one by one"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.part import FilterPart, Part, ScorePart
+from bayplan.engine.part import FilterPart, ScorePart
 from bayplan.engine.row_states import RowStates
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.arrays import Bools, Index, Ints
@@ -84,7 +84,7 @@ class AnswersByState:
     def choose_filters(self, parts: Sequence[FilterPart]) -> None:
         """Forget verdicts; from now on they are those of these parts."""
         self._filter_parts = parts
-        self.filters = all(map(_follows_from_state, parts))
+        self.filters = all(part.follows_from_state for part in parts)
         self._failing = False
         self._verdicts[:] = UNKNOWN
         self._standing[:] = NOT_KNOWN
@@ -92,7 +92,7 @@ class AnswersByState:
     def choose_scores(self, parts: Sequence[tuple[ScorePart, int]], *, alone: bool) -> None:
         """Forget scores; from now on they are those of these parts, by their weights. `alone`: all that placements change."""
         self._score_parts = parts
-        self.scores = all(_follows_from_state(part) for part, _ in parts)
+        self.scores = all(part.follows_from_state for part, _ in parts)
         self._worths[:] = UNKNOWN
         self._strikes = 0
         self.alone = alone
@@ -221,7 +221,3 @@ class AnswersByState:
             for place in unknown.tolist():
                 worths[place] = self.worth_of(index.item(place))
         return worths
-
-
-def _follows_from_state(part: Part) -> bool:
-    return part.loose and part.plugin.amounts_only and part.params == ()

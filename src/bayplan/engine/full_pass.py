@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.engine.invalid_scores import invalid_score
 from bayplan.engine.plan import Plan
 from bayplan.engine.pre_scores import failed_pre_score
 from bayplan.framework.plugin import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
     NormalizePlugin,
     Params,
     PreScorePlugin,
@@ -106,27 +105,9 @@ def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable
         total += entry.weight * normalized
     total[~feasible] = -1
     table.total = total
-    table.failure = invalid_score(plan, table, feasible)
+    normalized = ((name, scores.normalized) for name, scores in table.scores.items())
+    table.failure = invalid_score(state, normalized, feasible)
     return table
-
-
-def invalid_score(plan: Plan, table: ScoreTable, feasible: Bools) -> Status | None:
-    """Return the Error for the first feasible node, by name, with a normalised score outside of 0 to 100."""
-    worst: tuple[str, str, int] | None = None
-    names = plan.state.nodes.names
-    for plugin, scores in table.scores.items():
-        normalized = scores.normalized
-        bad = np.flatnonzero(feasible & ((normalized > MAX_NODE_SCORE) | (normalized < MIN_NODE_SCORE)))
-        for row in bad.tolist():
-            name = names[row] or ""
-            if worst is None or name < worst[0]:
-                worst = (name, plugin, int(normalized[row]))
-    if worst is None:
-        return None
-    return error(
-        f'applying score defaultWeights on Score plugins: plugin "{worst[1]}" returns an invalid score {worst[2]}, '
-        f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
-    ).by(worst[1])
 
 
 def filter_over(plan: Plan, index: Index, *, changed: bool = False) -> tuple[Index, Codes]:

@@ -123,6 +123,11 @@ class Part:
         """Return whether what the rule says of a row is used as it is."""
         return True
 
+    @property
+    def follows_from_state(self) -> bool:
+        """Return whether the rule says the same of rows that agree in what their nodes offer and in what pods take there."""
+        return self.loose and self.plugin.amounts_only and self.params == ()
+
     def evaluate(self, rows: Rows) -> Any:
         """Return what the rule says of rows as they are now, and keep nothing."""
         raise TypeError("a part is a FilterPart or a ScorePart")

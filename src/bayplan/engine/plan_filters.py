@@ -243,15 +243,22 @@ class PlanFilters(PlanScores):
     def _fits_beside(self, filters: frozenset[int]) -> Bools:
         """Return bool[capacity], the rows that pass all filters but those with these numbers."""
         state = self.state
-        count = state.nodes.count
+        count, states = state.nodes.count, self._pass_over_states(self.dynamic_filters)
         feasible = self.static_feasible.copy()
+        self._state_pass = states
         for number, part in self.dynamic_filters:
             if number in filters:
+                continue
+            if states is not None and part.follows_from_state:
+                states.filter(part)
                 continue
             verdicts = part.all_values(state)
             if np.count_nonzero(verdicts):
                 self._has_errors |= bool((verdicts >= ERROR_BIT).any())
                 feasible[:count] &= verdicts == 0
+        if states is not None:
+            states.narrow(feasible)
+            self._has_errors |= states.failing
         return feasible
 
     def _fuse_static_filters(self) -> None:
@@ -267,6 +274,7 @@ class PlanFilters(PlanScores):
                 self._has_static_errors |= bool((part.values >= ERROR_BIT).any())
                 static &= part.values == 0
         self.static_feasible = self._parts.interned(static)
+        self._static_everywhere = int(np.count_nonzero(static)) == self.state.nodes.count
 
     def _fuse_filter_rows(self, changes: Changes) -> bool:
         """Fuse just these rows; return whether any became or stopped being feasible."""

@@ -16,6 +16,7 @@ from bayplan.engine.convoy import Convoy, rules_of
 from bayplan.engine.node_sampling import Visits
 from bayplan.engine.part import FULL_SHARE, Changes, FilterPart, Part, ScorePart
 from bayplan.engine.part_store import PartStore
+from bayplan.engine.state_pass import StatePass
 from bayplan.engine.tie_set import TieSet
 from bayplan.framework.plugin import Params
 from bayplan.state.arrays import Bools, Index, Ints
@@ -55,6 +56,8 @@ class PlanProgress:
         self.weights: list[int] = []
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.static_feasible = self.feasible
+        # Whether that is so of all rows in use.
+        self._static_everywhere = False
         self.feasible_count = 0
         self.static_sum: Ints = np.zeros(0, dtype=np.int64)
         self._has_errors = self._has_static_errors = self._filters_have_columns = False
@@ -81,6 +84,10 @@ class PlanProgress:
         self._total: Ints = np.zeros(0, dtype=np.int64)
         self._ties = TieSet()
         self.board: ClassBoard | None = None
+        # What was asked about states when filters were fused last; the same once it has totals; whether that has been done before.
+        self._state_pass: StatePass | None = None
+        self._totals_of_states: StatePass | None = None
+        self._summed_states = False
         self.supposable: tuple[object, object] | None = None
         # The filters that are asked about rows: all that placements can change, or all but those that the board asks about classes.
         self._row_filters = self.dynamic_filters
@@ -93,7 +100,9 @@ class PlanProgress:
     @property
     def total(self) -> Ints:
         """Return int64[capacity], the weighted sum of normalised scores; -1 where not feasible."""
-        return self._total if self.board is None else self.board.totals(self.feasible)
+        if self.board is not None:
+            return self.board.totals(self.feasible)
+        return self._total if self._totals_of_states is None else self._totals_of_states.total()
 
     @total.setter
     def total(self, total: Ints) -> None:

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from bayplan.engine.class_board import choose_board, some_score_has_columns
-from bayplan.engine.part import FEW_ROWS, ScorePart
+from bayplan.engine.invalid_scores import invalid_score
+from bayplan.engine.part import ScorePart
 from bayplan.engine.part_store import PartStore
-from bayplan.engine.plan_progress import KEPT_CYCLES, PlanProgress, united
+from bayplan.engine.plan_progress import united
+from bayplan.engine.plan_totals import PlanTotals
 from bayplan.engine.pre_scores import NOBODY, PreScoreOutcome, PreScores
-from bayplan.engine.tie_set import BestRows
 from bayplan.framework.plugin import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
     NormalizePlugin,
     Params,
     PreScorePlugin,
@@ -28,14 +27,13 @@ from bayplan.framework.status import Code, Status, error
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import GatheredRows, Rows
+from bayplan.state.views import Rows
 
 
-class PlanScores(PlanProgress):
+class PlanScores(PlanTotals):
     """Scores one pod template over the rows that are feasible.
 
     Attributes:
-        scales: what the scorers that take part (`score_parts`) were normalised by, in order.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
     """
 
@@ -49,13 +47,9 @@ class PlanScores(PlanProgress):
         self._score_parts: list[ScorePart] = []
         # The parts among which it was last chosen who is asked about rows.
         self._chosen_from: list[ScorePart] | None = None
-        self.scales: list[Params | None] = []
-        # By number the weighted scores of those dynamic parts that have a NormalizeScore; meaningful in feasible rows.
-        self._weighted: dict[int, Ints] = {}
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
         self._static_score_stamp: object = None
-        # What static scores come to where that is the same for all nodes; whether any nodes normalise all scores alike.
-        self._static_level: int | None = None
+        # Whether any nodes normalise all scores alike.
         self._all_uniform = False
         self._has_custom_scores = self._scores_have_columns = False
         self._dynamic_scales: list[int] = []
@@ -90,7 +84,7 @@ class PlanScores(PlanProgress):
     def refresh_scores(self) -> None:
         """Bring `total` up to date; filters must be, and some node must be feasible."""
         state = self.state
-        rows, self._stale_rows = self._stale_rows, []
+        rows, self._stale_rows, self._totals_of_states = self._stale_rows, [], None
         if self._totals_wait:
             self._totals_wait, waiting = False, self._answers.rows_beside_totals()
             rows = None if rows is None or waiting is None else united(waiting, rows)
@@ -372,126 +366,10 @@ class PlanScores(PlanProgress):
             scale = self.scales[number] = self.scale_of(number, self.feasible)
             self._weighted[number] = self.weights[number] * self.normalized(number, scale)
 
-    def _sum_up(self) -> None:
-        """Fuse what is known of all parts over all rows."""
-        self.leave_convoy()
-        state, total = self.state, self.static_sum.copy()
-        count = state.nodes.count
-        for number, part in self.dynamic_scores:
-            weighted = self._weighted.get(number)
-            if weighted is None:
-                weighted = part.all_values(state)
-                if self.weights[number] != 1:
-                    weighted = self.weights[number] * weighted
-            total[:count] += weighted
-        if self.was_scored:
-            self._keeping_for = KEPT_CYCLES
-        self.was_scored = True
-        weighted_parts = [(part, self.weights[number]) for number, part in self.dynamic_scores]
-        self._answers.choose_scores(weighted_parts, alone=self.board is None)
-        if self.board is not None:
-            self.board.start(total[:count])
-            return
-        if self.feasible_count < count:
-            np.copyto(total, -1, where=~self.feasible)
-        self._total = total
-        self._ties.forget()
-
-    def _fuse_score_rows(self, rows: list[int]) -> None:
-        """Fuse just these rows, of the parts that placements change."""
-        answers = self._answers
-        by_state = answers.scores and not self._keeping and answers.follow()
-        if len(rows) > FEW_ROWS or not self.state.small:
-            self._fuse_many_score_rows(rows, by_state=by_state)
-            return
-        total, sums, ties, row_view = self._total, self.static_sum, self._ties, self._row_view
-        keeping, weights, board = self._keeping, self.weights, self.board
-        fits = self.feasible if board is None else board.fits
-        for row in rows:
-            worth = -1
-            if fits.item(row):
-                worth = sums.item(row)
-                row_view.number = row
-                if by_state:
-                    worth += answers.worth_of(row)
-                for number, part in () if by_state else self.dynamic_scores:
-                    if part.loose and not keeping:
-                        worth += weights[number] * int(part.plugin.score(part.spec, part.params, row_view))
-                    elif self.scales[number] is None:
-                        worth += weights[number] * part.values.item(row)
-                    else:
-                        worth += self._weigh_row(number, part, row)
-            if board is not None:
-                board.enter(row, worth)
-                continue
-            ties.move(row, total.item(row), worth)
-            total[row] = worth
-
-    def _fuse_many_score_rows(self, rows: list[int], *, by_state: bool) -> None:
-        changes, state = self._changes, self.state
-        if changes is not None and changes.rows is rows:
-            view = changes.view(state)
-        else:
-            view = GatheredRows(state, np.array(rows, dtype=np.intp))
-        index = view.row_numbers()
-        worths = self.static_sum.take(index)
-        if by_state:
-            worths += self._answers.worths_of(index)
-        for number, part in () if by_state else self.dynamic_scores:
-            loose = part.loose and not self._keeping
-            weighted = part.evaluate(view) if loose else part.values.take(index)
-            scale = self.scales[number]
-            if scale is not None and isinstance(part.plugin, NormalizePlugin):
-                weighted = part.plugin.normalize(part.spec, scale, weighted, view)
-            if self.weights[number] != 1:
-                weighted = self.weights[number] * weighted
-            if scale is not None:
-                self._weighted[number][index] = weighted
-            worths += weighted
-        if self.board is not None:
-            for row, worth in zip(index.tolist(), worths.tolist(), strict=True):
-                self.board.enter(row, worth)
-            return
-        fits = self.feasible.take(index)
-        if np.count_nonzero(fits) < len(index):
-            worths[~fits] = -1
-        self._total[index] = worths
-        self._ties.forget()
-
-    def _weigh_row(self, number: int, part: ScorePart, row: int) -> int:
-        """Normalise and weigh the score of one row as part number `number` was normalised last."""
-        scale, plugin = self.scales[number], part.plugin
-        score: Any = part.values.item(row)
-        assert scale is not None
-        assert isinstance(plugin, NormalizePlugin)
-        if part.scalar:
-            self._row_view.number = row
-            normalized = int(plugin.normalize(part.spec, scale, score, self._row_view))
-        else:
-            index = np.array([row], dtype=np.intp)
-            normalized = int(plugin.normalize(part.spec, scale, np.array([score]), Rows(self.state, index))[0])
-        weighted = self._weighted[number][row] = self.weights[number] * normalized
-        return weighted
-
-    def best(self) -> tuple[int, BestRows]:
-        """Return the highest total and the rows that have it, ascending; -1 and none where nothing is feasible."""
-        if self.board is not None:
-            return self.board.best()
-        return self._ties.of(self._total, self.state.nodes.count)
-
     def _check_scores(self) -> None:
         """Set `failure` where a normalised score of a feasible node is outside of 0 to 100."""
         feasible = self.feasible[: self.state.nodes.count]
-        worst: tuple[str, str, int] | None = None
-        for number, part in enumerate(self._score_parts):
-            scores = self.normalized(number, self.scales[number])
-            bad = np.flatnonzero(feasible & ((scores > MAX_NODE_SCORE) | (scores < MIN_NODE_SCORE)))
-            for row in bad.tolist():
-                name = self.state.nodes.names[row] or ""
-                if worst is None or name < worst[0]:
-                    worst = (name, part.name, int(scores[row]))
-        if worst is not None:
-            self.failure = error(
-                f'applying score defaultWeights on Score plugins: plugin "{worst[1]}" returns an invalid score {worst[2]}, '
-                f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
-            ).by(worst[1])
+        scores = (
+            (part.name, self.normalized(number, self.scales[number])) for number, part in enumerate(self._score_parts)
+        )
+        self.failure = invalid_score(self.state, scores, feasible) or self.failure

@@ -36,6 +36,7 @@ _NANO = -9
 _FACTORS = 18  # Decimal digits that always fit into an int64.
 _WRAPPING_SCALES = (1, 2, 3, 6, 9)  # Upstream multiplies by these in one step and hands back what wrapped.
 _MAX_EXPONENT = 2_000  # Upstream computes 10**exponent whatever it costs; this is where Bayplan refuses.
+_PLAIN_LENGTH = 12  # So few digits fit into an int64, in whatever unit they are.
 _MAX_LENGTH = 2_000  # Likewise for the digits of a text.
 
 
@@ -396,4 +397,10 @@ def nano_value(quantity: QuantityLike) -> int:
     Raises:
         InputError: not a quantity.
     """
+    if isinstance(quantity, str) and len(quantity) <= _PLAIN_LENGTH and quantity.isascii():
+        # Most are plain: so many millis, or so many units. These are known without being taken apart.
+        if quantity[-1:] == "m" and quantity[:-1].isdigit():
+            return int(quantity[:-1]) * 1_000_000
+        if quantity.isdigit():
+            return int(quantity) * 1_000_000_000
     return parse_quantity(quantity).as_nanos()

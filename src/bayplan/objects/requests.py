@@ -211,34 +211,29 @@ class _SimpleSum(NamedTuple):
 
     Attributes:
         nanos: by resource the sum. silent: how many containers say nothing about CPU, and about memory.
-        rounded: what that came to where nothing was missing: one or none.
+        whole: the sums as int64, None where that is not so simple. counted: the same with the defaults of `_NON_ZERO`.
     """
 
     nanos: dict[str, int]
     silent: dict[str, int]
-    rounded: list[Amounts]
+    whole: Amounts | None
+    counted: Amounts | None
 
     def amounts(self, missing: Quantities | None) -> Amounts | None:
-        """Return the sums as int64, None where that is not so simple."""
-        sums = self.with_missing(missing)
-        if sums is not self.nanos:
-            return _rounded_up(sums)
-        if not self.rounded:
-            amounts = _rounded_up(sums)
-            if amounts is None:
-                return None
-            self.rounded.append(amounts)
-        return self.rounded[0].copy()
+        """Return the sums as int64, in a dict of the caller's own; None where that is not so simple."""
+        if missing is None or missing is _NON_ZERO:
+            known = self.whole if missing is None else self.counted
+            return None if known is None else known.copy()
+        return _rounded_up(_with_missing(self.nanos, self.silent, missing))
 
-    def with_missing(self, missing: Quantities | None) -> dict[str, int]:
-        """Return the sums with what silent containers count with (of CPU and memory)."""
-        if not missing or not any(map(self.silent.get, missing)):
-            return self.nanos
-        sums = dict(self.nanos)
-        for name, quantity in missing.items():
-            if self.silent[name]:
-                sums[name] = sums.get(name, 0) + self.silent[name] * nano_value(quantity)
-        return sums
+
+def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quantities) -> dict[str, int]:
+    """Return sums with what silent containers count with (of CPU and memory)."""
+    sums = dict(nanos)
+    for name, quantity in missing.items():
+        if silent[name]:
+            sums[name] = sums.get(name, 0) + silent[name] * nano_value(quantity)
+    return sums
 
 
 class _SimpleSums:
@@ -270,10 +265,15 @@ class _SimpleSums:
         silent = {CPU: 0, MEMORY: 0}
         for container in spec.containers:
             requests = container.resources.requests
-            _add(nanos, requests, nano_value)
-            for name in silent:
-                silent[name] += name not in requests
-        return _SimpleSum(nanos, silent, [])
+            for name, quantity in requests.items():
+                nanos[name] = nanos.get(name, 0) + nano_value(quantity)
+            if CPU not in requests or MEMORY not in requests:
+                silent[CPU] += CPU not in requests
+                silent[MEMORY] += MEMORY not in requests
+        counted = whole = _rounded_up(nanos)
+        if silent[CPU] or silent[MEMORY]:
+            counted = _rounded_up(_with_missing(nanos, silent, _NON_ZERO))
+        return _SimpleSum(nanos, silent, whole, counted)
 
 
 _SIMPLE_SUMS = _SimpleSums()

@@ -29,10 +29,11 @@ from bayplan.plugins.scored_resources import (
     with_devices,
 )
 from bayplan.plugins.stacked_specs import StackedSpecs
+from bayplan.state.amount_columns import AmountColumns
 from bayplan.state.arrays import Bools, Floats, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.resource_table import CPU, MEMORY
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import Rows
 
 SmallInts: TypeAlias = npt.NDArray[np.int32]
 """Shares in percent: converted from floats in a third of the time that int64 takes."""
@@ -224,34 +225,35 @@ def _offset(rows: Rows) -> SmallInts:
     return offset
 
 
+NOTHING: SmallInts = np.zeros(0, dtype=np.int32)
+
+
 class CurrentEvenness:
     """How evenly CPU and memory of each node are used now, which is the same for all pods: kept between full passes.
 
-    As `_offset`.
+    As `_offset`; of rows, and of the states that rows are in.
     """
 
-    __slots__ = ("_node_position", "_row", "_state", "_usage_position", "_values")
+    __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._state: ClusterState | None = None
-        self._row: Row | None = None
-        self._node_position = -1
-        self._usage_position = -1
-        self._values: SmallInts = np.zeros(0, dtype=np.int32)
+        # Of the columns that somebody asked about last: their era, how far their log was followed, and what was found.
+        self._known: dict[type[AmountColumns], tuple[AmountColumns, int, int, SmallInts]] = {}
 
     def of_all(self, rows: Rows) -> SmallInts:
         """Return int32[rows] of all rows; only those that changed since the last call are computed. Not to be written to."""
-        state = rows.state
-        changed = state.usage_log.since(self._usage_position) if state is self._state else None
-        if changed is None or self._node_position != state.node_log.end or len(changed) > FEW_ROWS:
-            self._values = _offset(rows)
-        elif changed:
-            row = self._row or Row(state)
-            for number in changed:
-                row.number = number
-                used = (row.requested(CPU), row.divisor(CPU), row.requested(MEMORY), row.divisor(MEMORY))
-                self._values[number] = 3 * HALF - _evenness_of_two(*used)
-        if state is not self._state:
-            self._state, self._row = state, Row(state)
-        self._node_position, self._usage_position = state.node_log.end, state.usage_log.end
-        return self._values
+        columns = rows.columns()
+        log, count = columns.log, len(rows)
+        source, era, position, values = self._known.get(type(columns), (None, 0, 0, NOTHING))
+        changed = log.since(position) if source is columns and era == columns.era else None
+        if changed is None or len(changed) > FEW_ROWS:
+            values = _offset(rows)
+        else:
+            if len(values) < count:
+                values = np.append(values, np.zeros(count, dtype=np.int32))
+            requested, offered = columns.requested.item, columns.offered.item
+            for place in changed:
+                used = (requested(CPU, place), offered(CPU, place), requested(MEMORY, place), offered(MEMORY, place))
+                values[place] = 3 * HALF - _evenness_of_two(*used)
+        self._known[type(columns)] = (columns, columns.era, log.end, values)
+        return values[:count]

@@ -231,7 +231,7 @@ class NodeResourcesFit(
             failing = failing | lacking[0] | lacking[1]
         if np.count_nonzero(failing):
             index = failing.nonzero()[0]
-            verdicts[index] = self._filter(spec, params, Rows(rows.state, index))
+            verdicts[index] = self._filter(spec, params, rows.at(index))
         return verdicts
 
     def _filter(self, spec: NodeResourcesFitSpec, params: Params, rows: Rows) -> Codes:

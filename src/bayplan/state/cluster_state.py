@@ -42,6 +42,7 @@ from bayplan.state.pod_info import (
 )
 from bayplan.state.row_log import RowLog
 from bayplan.state.usage_floats import UsageFloats
+from bayplan.state.usage_states import UsageStates
 
 LARGEST_SAFE_REQUEST = 1 << 62
 """A pod may ask for less than this without any sum leaving int64, as long as all else is small."""
@@ -64,7 +65,7 @@ class ClusterState:
         pods_on: per row its pods, by key, in the order in which they came.
         counters: how many pods per row match a selector, or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
-        usage_floats: `usage` as floats.
+        usage_floats: `usage` as floats. usage_states: the states that rows are in.
         placements: what pods took and gave back since somebody emptied the list: row, footprint, 1 or -1; None: nobody asks.
         usage_log: rows whose usage changed. node_log: rows whose node changed, came or went.
         ports_log: rows whose ports in use changed.
@@ -87,6 +88,7 @@ class ClusterState:
         self.placements: list[tuple[int, Footprint, int]] | None = None
         self.usage_log = RowLog()
         self.usage_floats = UsageFloats(self)
+        self.usage_states = UsageStates(self)
         self.node_log = RowLog()
         self.ports_log = RowLog()
         self.pod_log = RowLog()

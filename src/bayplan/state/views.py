@@ -18,6 +18,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.quantity import wrap_int64
 from bayplan.objects.requests import HostPort
 from bayplan.objects.selectors import Requirement
+from bayplan.state.amount_columns import AmountColumns
 from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Counter
@@ -49,7 +50,15 @@ class Rows:
     def __len__(self) -> int:
         return self.state.nodes.count if self.index is None else len(self.index)
 
+    def at(self, index: Index) -> Rows:
+        """Return a view of some rows (intp), counted in this one, which must be of all rows."""
+        return Rows(self.state, index)
+
     # Columns.
+
+    def columns(self) -> AmountColumns:
+        """Return what is kept of cpu and memory as floats, of all rows of the table."""
+        return self.state.usage_floats.follow()
 
     def row_numbers(self) -> Index:
         """Return the row numbers of this view."""
@@ -77,43 +86,43 @@ class Rows:
 
     def cpu_memory_requested(self) -> Floats:
         """Return float64[2, rows], `requested` of cpu and memory, exact while ``small``."""
-        return self.state.usage_floats.follow().requested[:, self._all]
+        return self.columns().requested[:, self._all]
 
     def cpu_memory_non_zero_requested(self) -> Floats:
         """Return float64[2, rows], `non_zero_requested` of cpu and memory, exact while ``small``."""
-        return self.state.usage_floats.follow().non_zero[:, self._all]
+        return self.columns().non_zero[:, self._all]
 
     def cpu_memory_requested_with(self, requests: Floats) -> Floats:
         """Return float64[..., 2, rows], what is requested and float64[..., 2, 1] in addition, exact while ``small``."""
         if self.index is None and requests.ndim == 2:
-            return self.state.usage_floats.requested_with(requests)[:, self._all]
+            return self.columns().requested_with(requests, len(self))
         return self.cpu_memory_requested() + requests
 
     def cpu_memory_hundredfold(self) -> Floats:
         """Return float64[2, rows], 100 times the divisors without the non-zero requests, exact while ``small``."""
-        return self.state.usage_floats.follow().hundredfold[:, self._all]
+        return self.columns().hundredfold[:, self._all]
 
     def leave_room(self, requests: Floats) -> bool:
         """Return whether float64[..., 2, 1] of cpu and memory are known to be free on all of these rows; False says nothing."""
         if self.index is not None or requests.ndim != 2:
             return False
-        cpu, memory = self.state.usage_floats.follow().least_free
+        cpu, memory = self.columns().least_free
         return requests.item(0) <= cpu and requests.item(1) <= memory
 
     def leave_hundredfold(self, requests: Floats) -> bool:
         """Return whether float64[..., 2, 1] are known to be at most `cpu_memory_hundredfold` on all of these rows; likewise."""
         if self.index is not None or requests.ndim != 2:
             return False
-        cpu, memory = self.state.usage_floats.follow().least_hundredfold
+        cpu, memory = self.columns().least_hundredfold
         return requests.item(0) <= cpu and requests.item(1) <= memory
 
     def some_crowded(self) -> bool:
         """Return whether some node in the cluster has as many pods as it allows."""
-        return self.state.usage_floats.follow().crowded_count > 0
+        return self.columns().crowded_count > 0
 
     def crowded(self) -> Bools:
         """Return which nodes have as many pods as they allow."""
-        return self.state.usage_floats.follow().crowded[self._all]
+        return self.columns().crowded[self._all]
 
     def pod_count(self) -> Ints:
         """Return the number of pods on each node."""
