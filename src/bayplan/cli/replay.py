@@ -13,6 +13,7 @@ from bayplan.base.errors import InputError
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
     Anew,
+    SourceVolumes,
     To,
     UpdateScheduled,
     duration_seconds,
@@ -43,6 +44,7 @@ def replay(
     paused: Annotated[bool, typer.Option("--paused", help="Stand still until told to go on.")] = False,
     anew: Anew = False,
     update_scheduled: UpdateScheduled = False,
+    source_volumes: SourceVolumes = False,
 ) -> None:
     """Replay a recording into a running Bayplan, with its timestamps.
 
@@ -54,7 +56,7 @@ def replay(
     options = ReplayOptions(
         path=path,
         here=here_options(to),
-        policy=sync_policy(None, "", anew=anew, update_scheduled=update_scheduled),
+        policy=sync_policy(None, "", anew=anew, update_scheduled=update_scheduled, source_volumes=source_volumes),
         speed=_speed(speed),
         start_ns=int(duration_seconds(seek, "--seek") * 1e9) if seek else 0,
         paused=paused,

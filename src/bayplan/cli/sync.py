@@ -8,6 +8,7 @@ from bayplan.cli.sync_options import (
     Namespaces,
     Qps,
     Selector,
+    SourceVolumes,
     To,
     UpdateScheduled,
     here_options,
@@ -26,6 +27,7 @@ def sync(
     selector: Selector = "",
     anew: Anew = False,
     update_scheduled: UpdateScheduled = False,
+    source_volumes: SourceVolumes = False,
     qps: Qps = 50.0,
 ) -> None:
     """Follow a cluster: its changes come to a running Bayplan.
@@ -36,7 +38,9 @@ def sync(
     """
     from bayplan.app.cluster_sync import SyncOptions, sync_cluster
 
-    policy = sync_policy(namespace, selector, anew=anew, update_scheduled=update_scheduled)
+    policy = sync_policy(
+        namespace, selector, anew=anew, update_scheduled=update_scheduled, source_volumes=source_volumes
+    )
     name = str(from_ or context or "current context")
     options = SyncOptions(source=source_options(from_, context, qps), here=here_options(to), policy=policy, name=name)
     print_outcome(sync_cluster(options, show_status(), once=False))

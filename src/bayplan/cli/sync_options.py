@@ -32,6 +32,13 @@ Anew = Annotated[
 UpdateScheduled = Annotated[
     bool, typer.Option("--update-scheduled", help="Apply changes of pods that are scheduled in the source, too.")
 ]
+SourceVolumes = Annotated[
+    bool,
+    typer.Option(
+        "--source-volumes",
+        help="Let claims that wait for their first consumer come with the volumes that the source makes.",
+    ),
+]
 Qps = Annotated[
     float, typer.Option(metavar="N", help="How many requests a second the source may be asked; below 0 any number.")
 ]
@@ -62,14 +69,22 @@ def here_options(kubeconfig: Path) -> ClusterOptions:
 
 
 def sync_policy(
-    namespaces: list[str] | None, selector: str, *, anew: bool = False, update_scheduled: bool = False
+    namespaces: list[str] | None,
+    selector: str,
+    *,
+    anew: bool = False,
+    update_scheduled: bool = False,
+    source_volumes: bool = False,
+    follow: bool = True,
 ) -> SyncPolicy:
-    """Return how the source is followed."""
+    """Return how the source is followed, or, without `follow`, brought over once."""
     from bayplan.sync.policy import SyncPolicy
 
     return SyncPolicy(
         keep_nodes=not anew,
         update_scheduled_pods=update_scheduled,
+        follow=follow,
+        source_volumes=source_volumes,
         namespaces=tuple(namespaces or ()),
         selector=selector,
     )

@@ -96,11 +96,10 @@ class VolumeDecisions:
         return self._waits(claim) and not self._policy.source_volumes
 
     def _of_volume(self, volume: Document) -> bool:
-        if not self._waits(volume):
-            return False
         claim = part(part(volume, "spec"), "claimRef")
-        ref = ObjectRef(CLAIMS, text(claim, "namespace"), text(claim, "name"))
-        return not text(claim, "uid") or self.are_here(ref, text(claim, "uid"))
+        if not text(claim, "uid"):
+            return self._waits(volume)
+        return self.are_here(ObjectRef(CLAIMS, text(claim, "namespace"), text(claim, "name")), text(claim, "uid"))
 
     def _waits(self, document: Document) -> bool:
         """Return whether the class of a claim or volume waits for its first consumer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.cluster.controllers.persistent_volumes import BOUND_BY_SOURCE
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from tests.cluster.world import Json, World
 
@@ -115,6 +116,16 @@ def test_a_claim_of_a_class_that_does_not_wait_gets_its_volume_made() -> None:
     assert bound(world) == made.metadata.name
     assert made.metadata.name.startswith("pvc-")
     assert (made.spec.capacity, made.spec.node_affinity) == ({"storage": "1Gi"}, None)
+
+
+def test_a_claim_that_is_bound_in_another_cluster_is_left_alone() -> None:
+    world = World()
+    copy = claim(storageClassName="fast")
+    copy["metadata"] = {**copy["metadata"], "annotations": {BOUND_BY_SOURCE: "yes"}}
+    world.apply(storage_class("fast"), volume("pv", storageClassName="fast"), copy)
+    world.settle()
+    assert bound(world) == ""
+    assert [each.metadata.name for each in world.store.all(PersistentVolume)] == ["pv"]
 
 
 def test_a_claim_that_names_no_class_gets_the_default_one() -> None:

@@ -1,0 +1,238 @@
+"""Tests of who decides which volume a claim gets: the source, or those here, whichever is quicker."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.cluster.controllers.persistent_volumes import BOUND_BY_SOURCE
+from bayplan.sync.document import Document, part
+from bayplan.sync.policy import SyncPolicy
+from tests.sync.test_crossing_events import unprotect
+from tests.sync.world import NS, World
+
+KINDS = ("storageclasses", "persistentvolumeclaims", "persistentvolumes")
+CLAIM = f"/api/v1/namespaces/{NS}/persistentvolumeclaims/data"
+BY_CONTROLLER = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
+MADE_FOR_A_CLAIM = {"pv.kubernetes.io/provisioned-by": "ebs.csi.aws.com"}
+
+
+def storage_class(name: str, mode: str) -> Document:
+    """Return a class of the source."""
+    metadata: Document = {"name": name}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": metadata,
+        "provisioner": "ebs.csi.aws.com",
+        "volumeBindingMode": mode,
+    }
+
+
+def claim(name: str = "data", *, of: str = "waits", volume: str = "", annotations: Document | None = None) -> Document:
+    """Return a claim of the source, bound by the controller there where it has a volume."""
+    noted = annotations if annotations is not None else dict(BY_CONTROLLER) if volume else {}
+    spec: Document = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": of,
+    }
+    if volume:
+        spec["volumeName"] = volume
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": NS, "annotations": noted},
+        "spec": spec,
+        "status": {"phase": "Bound" if volume else "Pending"},
+    }
+
+
+def volume(
+    name: str, *, of: str = "waits", claimed_by: Document | None = None, phase: str = "", made: bool = True
+) -> Document:
+    """Return a volume of the source, made for the claim that has it unless it was there before."""
+    spec: Document = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": of,
+        "hostPath": {"path": "/data"},
+        "persistentVolumeReclaimPolicy": "Retain",
+    }
+    annotations: Document = dict(MADE_FOR_A_CLAIM) if made else {}
+    if claimed_by is not None:
+        metadata = part(claimed_by, "metadata")
+        spec["claimRef"] = {"namespace": NS, "name": metadata["name"], "uid": metadata["uid"]}
+        annotations["pv.kubernetes.io/bound-by-controller"] = "yes"
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": spec,
+        "status": {"phase": phase or ("Bound" if claimed_by is not None else "Available")},
+    }
+
+
+def made_world(policy: SyncPolicy | None = None) -> World:
+    """Return a world with two classes; following has not begun."""
+    world = World(KINDS, policy)
+    world.put("storageclasses", storage_class("waits", "WaitForFirstConsumer"))
+    world.put("storageclasses", storage_class("at-once", "Immediate"))
+    return world
+
+
+def started(policy: SyncPolicy | None = None) -> World:
+    """Return a world that follows."""
+    world = made_world(policy)
+    world.start()
+    world.work()
+    return world
+
+
+def bind_there(world: World, *, of: str = "waits", name: str = "pvc-there") -> None:
+    """Let the source make a volume for the claim ``data``, and bind it."""
+    bound = world.put("persistentvolumeclaims", claim(of=of, volume=name))
+    world.put("persistentvolumes", volume(name, of=of, claimed_by=bound))
+
+
+def bind_here(world: World, name: str) -> None:
+    """Let the controllers here bind the claim ``data``."""
+    found = world.here.get("persistentvolumeclaims", "data")
+    assert found is not None
+    metadata = part(found, "metadata")
+    annotations = {**part(metadata, "annotations"), **BY_CONTROLLER}
+    bound = {**found, "metadata": {**metadata, "annotations": annotations}}
+    world.here.ask("PUT", CLAIM, {**bound, "spec": {**part(found, "spec"), "volumeName": name}})
+    found = world.here.get("persistentvolumeclaims", "data")
+    assert found is not None
+    world.here.ask("PUT", f"{CLAIM}/status", {**found, "status": {"phase": "Bound"}})
+
+
+def outcome(world: World) -> tuple[object, object, list[str]]:
+    """Return the volume and the phase of the claim ``data`` here (None where it is not here), and the names of all volumes."""
+    found = world.here.get("persistentvolumeclaims", "data")
+    volumes = sorted(str(part(each, "metadata")["name"]) for each in world.here.list("persistentvolumes")[0])
+    assert world.follower.problems == {}
+    if found is None:
+        return None, None, volumes
+    return part(found, "spec").get("volumeName"), part(found, "status").get("phase"), volumes
+
+
+@pytest.mark.parametrize("of", ["waits", "at-once"])
+def test_a_claim_that_was_bound_when_following_began_has_the_volume_of_the_source(of: str) -> None:
+    world = made_world()
+    bind_there(world, of=of)
+    world.start()
+    world.work()
+    assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
+    found = world.here.get("persistentvolumes", "pvc-there")
+    claimed = world.here.get("persistentvolumeclaims", "data")
+    assert found is not None
+    assert claimed is not None
+    assert part(part(found, "spec"), "claimRef")["uid"] == part(claimed, "metadata")["uid"]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["while it follows", "and sync is begun anew"])
+@pytest.mark.parametrize("order", ["here first", "there first", "first seen bound", "unbound at the beginning"])
+def test_a_claim_that_waits_for_its_first_consumer_is_bound_here_whoever_is_quicker(order: str, again: bool) -> None:
+    world = made_world()
+    if order == "unbound at the beginning":
+        world.put("persistentvolumeclaims", claim())
+    world.start()
+    world.work()
+    if order in ("here first", "there first"):
+        world.put("persistentvolumeclaims", claim())
+        world.follow()
+    if order == "here first":
+        bind_here(world, "pvc-here")
+    bind_there(world)
+    world.follow()
+    if order != "here first":
+        assert outcome(world) == (None, "Pending", [])
+        bind_here(world, "pvc-here")
+    if again:
+        world.start()
+    world.put("persistentvolumeclaims", {**claim(volume="pvc-there"), "status": {"phase": "Bound", "capacity": {}}})
+    world.follow()
+    assert outcome(world) == ("pvc-here", "Bound", [])
+
+
+def test_a_volume_that_was_there_before_can_be_chosen_here_while_it_is_chosen_there() -> None:
+    world = made_world()
+    world.put("persistentvolumes", volume("disk", made=False))
+    world.start()
+    world.work()
+    bound = world.put("persistentvolumeclaims", claim(volume="disk"))
+    world.put("persistentvolumes", volume("disk", claimed_by=bound, made=False))
+    world.follow()
+    unprotect(world, "data")
+    world.remove("persistentvolumeclaims", "data")
+    world.put("persistentvolumes", volume("disk", claimed_by=bound, phase="Released", made=False))
+    world.follow()
+    found = world.here.get("persistentvolumes", "disk")
+    assert found is not None
+    assert "claimRef" not in part(found, "spec")
+    assert part(found, "status").get("phase") in (None, "Pending", "Available")
+
+
+def test_a_volume_that_somebody_meant_for_a_claim_stays_meant_for_it() -> None:
+    world = started()
+    meant = volume("disk", made=False)
+    meant["spec"] = {**part(meant, "spec"), "claimRef": {"namespace": NS, "name": "data"}}
+    world.put("persistentvolumes", meant)
+    world.follow()
+    found = world.here.get("persistentvolumes", "disk")
+    assert found is not None
+    assert part(part(found, "spec"), "claimRef") == {"namespace": NS, "name": "data"}
+
+
+def test_a_claim_that_asks_for_a_volume_by_name_has_that() -> None:
+    world = started()
+    asking = world.put("persistentvolumeclaims", claim(volume="disk", annotations={}))
+    world.put("persistentvolumes", volume("disk", claimed_by=asking, made=False))
+    world.follow()
+    assert outcome(world) == ("disk", "Bound", ["disk"])
+
+
+def test_a_claim_that_is_bound_without_a_consumer_is_left_to_the_source() -> None:
+    world = started()
+    world.put("persistentvolumeclaims", claim(of="at-once"))
+    world.follow()
+    found = world.here.get("persistentvolumeclaims", "data")
+    assert part(part(found or {}, "metadata"), "annotations")[BOUND_BY_SOURCE] == "yes"
+    assert outcome(world) == (None, "Pending", [])
+    bind_there(world, of="at-once")
+    world.follow()
+    assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
+
+
+@pytest.mark.parametrize("of", ["waits", "at-once"])
+def test_an_import_leaves_all_claims_that_are_not_bound_to_those_here_and_so_does_sync_after_it(of: str) -> None:
+    world = made_world(SyncPolicy(follow=False))
+    world.put("persistentvolumeclaims", claim(of=of))
+    world.start()
+    world.work()
+    found = world.here.get("persistentvolumeclaims", "data")
+    assert BOUND_BY_SOURCE not in part(part(found or {}, "metadata"), "annotations")
+    bind_here(world, "pvc-here")
+    world.policy = SyncPolicy()
+    bind_there(world, of=of)
+    world.start()
+    world.work()
+    assert outcome(world) == ("pvc-here", "Bound", [])
+
+
+def test_with_the_source_s_volumes_a_claim_comes_when_it_is_bound_there() -> None:
+    world = started(SyncPolicy(source_volumes=True))
+    world.put("persistentvolumeclaims", claim())
+    world.follow()
+    assert outcome(world) == (None, None, [])
+    bind_there(world)
+    world.follow()
+    assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
+
+
+def test_a_claim_of_a_class_that_nobody_knows_is_left_to_the_source() -> None:
+    world = started()
+    bind_there(world, of="manual")
+    world.follow()
+    assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
