@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
 
 from bayplan.base.errors import InputError
 from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, carry_out_batch, finish, fits_batch, takes_batches
 from bayplan.sync.document import Document
 from bayplan.sync.feed import Feed, FeedChange, Listed, Reached
 from bayplan.sync.follower import Follower
@@ -24,10 +26,13 @@ Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""So many writes are under way at once. The server works them off one by one; this hides the way to it."""
+"""So many writes are under way at once without batches. The server works them off one by one; this hides the way to it."""
 
 SAVE_SECONDS = 0.5
 """Memory is written at most so often. What is not yet written is seen from the copies themselves after a restart."""
+
+SAVE_SHARE = 10
+"""After a save so many times as long as it took goes by before the next one: an import changes all of memory all the time."""
 
 LAST_SAVE_SECONDS = 5.0
 """So long the end waits for a cluster here that does not answer."""
@@ -87,9 +92,11 @@ class SyncSession:
         self._at_once = at_once
         self._follower: Follower | None = None
         self._woken = asyncio.Event()
-        self._landing: set[asyncio.Task[None]] = set()
+        self._takes_batches = False
+        self._under_way = 0
+        self._saving: asyncio.Task[None] | None = None
+        self._next_save = float("-inf")
         self._counts = dict.fromkeys(Verb, 0)
-        self._saved_at = float("-inf")
         self._behind_since: float | None = None
         self._told: Document = {}
 
@@ -123,6 +130,7 @@ class SyncSession:
             raise InputError("the cluster here", got=f"no {', '.join(missing)}", wanted="a Bayplan of the same release")
         memory = Memory()
         memory.load(await self._drive(read_memory()))
+        self._takes_batches = await self._drive(takes_batches())
         follower = self._follower = Follower(self._policy, memory, self._source.kinds)
         try:
             async with asyncio.TaskGroup() as group:
@@ -134,7 +142,7 @@ class SyncSession:
         finally:
             # Also when it was cancelled: what is known now need not be found out again.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._save(follower, everything=True), LAST_SAVE_SECONDS)
+                await asyncio.wait_for(self._save(follower), LAST_SAVE_SECONDS)
 
     def _take_source(self, change: FeedChange) -> None:
         follower = self._follower
@@ -174,7 +182,11 @@ class SyncSession:
         while True:
             self._woken.clear()
             if follower.is_ready:
-                await self._save(follower, everything=not self._counts[Verb.CREATE])
+                if not self._counts[Verb.CREATE]:
+                    # What keeps its place is remembered before anything is made.
+                    await self._save(follower)
+                elif self._saving is None and asyncio.get_running_loop().time() >= self._next_save:
+                    self._saving = group.create_task(self._save(follower))
                 self._begin_writes(follower, group)
                 if follower.is_idle:
                     self._behind_since = None
@@ -184,27 +196,48 @@ class SyncSession:
                 await self._pause()
 
     def _begin_writes(self, follower: Follower, group: asyncio.TaskGroup) -> None:
-        room = self._at_once - len(self._landing)
-        for write in follower.next_writes(room) if room else ():
-            task = group.create_task(self._carry_out(follower, write))
-            self._landing.add(task)
-            task.add_done_callback(self._landing.discard)
+        room = (BATCH * BATCHES_AT_ONCE if self._takes_batches else self._at_once) - self._under_way
+        batch: list[SyncWrite] = []
+        for write in follower.next_writes(min(room, BATCH)) if room > 0 else ():
+            if self._takes_batches and fits_batch(write):
+                batch.append(write)
+            else:
+                self._begin(group, [write], partial(self._carry_out, follower, write))
+        if batch:
+            self._begin(group, batch, partial(self._carry_out_batch, follower, batch))
+            # There may be room for another one.
+            self._woken.set()
+
+    def _begin(
+        self, group: asyncio.TaskGroup, writes: Sequence[SyncWrite], work: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Let some writes be carried out, and count them."""
+
+        async def carry_out_and_count() -> None:
+            await work()
+            self._under_way -= len(writes)
+            for write in writes:
+                self._counts[write.verb] += 1
+            self._woken.set()
+
+        self._under_way += len(writes)
+        group.create_task(carry_out_and_count())
+
+    async def _carry_out(self, follower: Follower, write: SyncWrite) -> None:
+        await self._drive(carry_out(follower, write))
+
+    async def _carry_out_batch(self, follower: Follower, writes: Sequence[SyncWrite]) -> None:
+        unfinished = await self._drive(carry_out_batch(follower, writes))
+        await asyncio.gather(*(self._drive(finish(follower, each)) for each in unfinished))
 
     async def _pause(self) -> None:
         """Wait until something comes, or memory may be saved again."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._woken.wait(), SAVE_SECONDS)
 
-    async def _carry_out(self, follower: Follower, write: SyncWrite) -> None:
-        await self._drive(carry_out(follower, write))
-        self._counts[write.verb] += 1
-        self._woken.set()
-
-    async def _save(self, follower: Follower, *, everything: bool) -> None:
-        """Save what memory has to be saved, not too often; in the beginning, before anything is made."""
-        now = asyncio.get_running_loop().time()
-        if not everything and now - self._saved_at < SAVE_SECONDS:
-            return
+    async def _save(self, follower: Follower) -> None:
+        """Save what memory has to be saved, and tell how far it is."""
+        began = asyncio.get_running_loop().time()
         status = self.status()
         if self._told != (shown := status_document(self._name, status)):
             self._told = shown
@@ -217,7 +250,9 @@ class SyncSession:
             # Also when it is cancelled in the middle: the last save writes them then.
             if not saved:
                 follower.memory.put_back(changes)
-        self._saved_at = now
+            self._saving = None
+        ended = asyncio.get_running_loop().time()
+        self._next_save = ended + max(SAVE_SECONDS, SAVE_SHARE * (ended - began))
 
     async def _drive(self, exchange: Exchange[T]) -> T:
         """Carry out an exchange: send its requests, sleep its pauses."""

@@ -45,13 +45,13 @@ def save_memory(documents: list[Document]) -> Exchange[bool]:
     """Write ConfigMaps of the memory; return whether all of them are written."""
     for document in documents:
         path = f"{_CONFIG_MAPS}/{text(part(document, 'metadata'), 'name')}"
-        response = yield from _send(ApiRequest("PUT", path, _encode(document)))
+        response = yield from send_patiently(ApiRequest("PUT", path, _encode(document)))
         if response.status == _NOT_FOUND:
-            response = yield from _send(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
+            response = yield from send_patiently(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
         if response.status == _NOT_FOUND:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MEMORY_NAMESPACE}}
-            yield from _send(ApiRequest("POST", "/api/v1/namespaces", _encode(namespace)))
-            response = yield from _send(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
+            yield from send_patiently(ApiRequest("POST", "/api/v1/namespaces", _encode(namespace)))
+            response = yield from send_patiently(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
         if not response.ok:
             return False
     return True
@@ -63,7 +63,7 @@ def read_memory() -> Exchange[list[Document]]:
     Raises:
         InputError: the cluster here does not tell.
     """
-    response = yield from _send(ApiRequest("GET", _CONFIG_MAPS))
+    response = yield from send_patiently(ApiRequest("GET", _CONFIG_MAPS))
     if not response.ok:
         raise InputError("memory of earlier runs", where=_CONFIG_MAPS, got=response.message, wanted="a list")
     return items(_decode(response.body), "items")
@@ -71,17 +71,25 @@ def read_memory() -> Exchange[list[Document]]:
 
 def _create(follower: Follower, write: SyncWrite) -> Exchange[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
-    response = yield from _send(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
+    response = yield from send_patiently(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
     if not response.ok:
         follower.failed(write, response.message, retry=response.status == _CONFLICT)
         return
-    created = _decode(response.body)
-    metadata = part(created, "metadata")
-    refused = yield from _settle(follower, write, created)
+    yield from finish_creation(follower, write, _decode(response.body))
+
+
+def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exchange[None]:
+    """Write what is yet to be written about an object that was made, and report to the follower.
+
+    Args:
+        follower: that wanted it. write: its creation. made: the object as it is now.
+    """
+    metadata = part(made, "metadata")
+    refused = yield from _settle(follower, write, made)
     # It is made, whatever became of its status.
     follower.done(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
     if refused is not None and refused.status != _NOT_FOUND:
-        follower.note(ref, refused.message)
+        follower.note(write.ref, refused.message)
 
 
 def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
@@ -104,7 +112,7 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     while True:
         if here is None:
-            response = yield from _send(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
+            response = yield from send_patiently(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
             if not response.ok:
                 return response
             here = _decode(response.body)
@@ -115,7 +123,7 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
         for put in follower.merged(write, here):
             path = kind.path(ref.namespace, ref.name, put.subresource)
             version = text(part(here, "metadata"), "resourceVersion") if put.subresource != "status" else ""
-            response = yield from _send(ApiRequest("PUT", path, _encode(_at_version(version, put.document))))
+            response = yield from send_patiently(ApiRequest("PUT", path, _encode(_at_version(version, put.document))))
             conflict = response.status == _CONFLICT
             if conflict:
                 break
@@ -139,14 +147,14 @@ def _at_version(version: str, document: Document) -> Document:
 def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": write.uid}}
-    response = yield from _send(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
+    response = yield from send_patiently(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
     if response.ok or response.status in (_NOT_FOUND, _CONFLICT):
         follower.done(write)
     else:
         follower.failed(write, response.message, retry=False)
 
 
-def _send(request: ApiRequest) -> Exchange[ApiResponse]:
+def send_patiently(request: ApiRequest) -> Exchange[ApiResponse]:
     """Send a request until the server is there to answer it."""
     pause = _FIRST_PAUSE
     while True:
