@@ -34,7 +34,9 @@ LONG_RUN = 100
 def conformance(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Recorded cases: JSON lines, gzipped or plain; a folder means all in it."),
+        typer.Argument(
+            metavar="FILE...", help="Recorded cases: JSON lines, gzipped or plain; a folder means all in it."
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     answers: Annotated[

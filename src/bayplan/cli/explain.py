@@ -50,7 +50,7 @@ def explain(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH", help="A result directory (simulate --out), or input files, which are simulated."
+            metavar="PATH...", help="A result directory (simulate --out), or input files, which are simulated."
         ),
     ],
     attempt: Annotated[

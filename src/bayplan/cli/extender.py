@@ -21,7 +21,7 @@ def extender(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PATH",
+            metavar="[PATH]...",
             help=f"The cluster, for a scheduler that sends names of nodes only, and for pods that run. {INPUT_HELP}",
         ),
     ] = None,

@@ -12,7 +12,7 @@ PATH_HELP = (
     "input)."
 )
 
-Paths: TypeAlias = Annotated[list[str] | None, typer.Argument(metavar="PATH", help=PATH_HELP)]
+Paths: TypeAlias = Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help=PATH_HELP)]
 Port: TypeAlias = Annotated[int, typer.Option(metavar="N", help="Where to listen; 0 takes a free one.")]
 Listen: TypeAlias = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Where to listen; beyond this machine only with --token.")

@@ -31,7 +31,7 @@ from bayplan.cli.simulation_options import (
 
 
 def simulate(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH", help=INPUT_HELP)],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help=INPUT_HELP)],
     mode: ModeOption = Mode.CURRENT,
     config: Config = None,
     policy_config_file: PolicyConfigFile = None,
