@@ -3,7 +3,7 @@
 - uid, resourceVersion, times, managed fields and finalizers are the other cluster's: its controllers are not here to act on them.
 - Owners are left out, so that nothing here is collected or doubled; but a claim that a pod owns belongs to that pod's copy,
   because the scheduler asks whose claim it is.
-- A pod's service account is not here; its priority follows from its class again.
+- A pod's service account is not here, nor are the volumes with its token; its priority follows from its class again.
 - A persistent volume's claimRef has the uid that its claim has here. What is bound there is bound here: volumes follow the source.
   One that was released keeps the uid of its claim there, so that it belongs to no later claim of that name.
 - A resource claim is allocated here as it is there only to pods that keep their nodes; all others are for the scheduler here.
@@ -38,6 +38,8 @@ class Here(Protocol):
 
 _RELEASED = ("Released", "Failed")
 """Phases of volumes whose claims are gone."""
+
+_TOKEN_VOLUME = "kube-api-access-"
 
 _KEPT_METADATA = ("name", "generateName", "namespace", "labels", "annotations")
 
@@ -119,7 +121,33 @@ def _pod_spec(spec: Document, *, keeps_node: bool) -> Document:
         left_out.add("nodeName")
     if spec.get("priorityClassName"):
         left_out |= {"priority", "preemptionPolicy"}
-    return {name: value for name, value in spec.items() if name not in left_out}
+    return _without_tokens({name: value for name, value in spec.items() if name not in left_out})
+
+
+def _without_tokens(spec: Document) -> Document:
+    """Return a spec without the volumes that the source's admission has added for the service account, and their mounts.
+
+    Scheduling does not read them, and their names differ from pod to pod: without them the pods of a workload have one spec.
+    """
+    volumes = items(spec, "volumes")
+    gone = {text(volume, "name") for volume in volumes if _holds_token(volume)}
+    if not gone:
+        return spec
+    spec = {**spec, "volumes": [volume for volume in volumes if text(volume, "name") not in gone]}
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        if kind in spec:
+            spec[kind] = [_without_mounts(container, gone) for container in items(spec, kind)]
+    return spec
+
+
+def _holds_token(volume: Document) -> bool:
+    sources = items(part(volume, "projected"), "sources")
+    return text(volume, "name").startswith(_TOKEN_VOLUME) and any("serviceAccountToken" in each for each in sources)
+
+
+def _without_mounts(container: Document, volumes: set[str]) -> Document:
+    mounts = [each for each in items(container, "volumeMounts") if text(each, "name") not in volumes]
+    return {**container, "volumeMounts": mounts}
 
 
 def _volume_spec(spec: Document, here: Here) -> Document:

@@ -72,3 +72,25 @@ def test_fields_are_owned_as_if_nothing_were_remembered() -> None:
         remembered, fresh = created(client, document), created(Client(), document)
         managers = [cast("Document", each["metadata"]).get("managedFields") for each in (remembered, fresh)]
         assert managers[0] == managers[1]
+
+
+def test_a_spec_is_remembered_whatever_node_it_comes_with() -> None:
+    client = Client()
+
+    def on(node: str) -> Document:
+        return pod("p-" + node.lower(), lambda each: each["spec"].update(nodeName=node))  # type: ignore[attr-defined]
+
+    first, second, bare = created(client, on("n1")), created(client, on("n2")), created(client, pod("bare"))
+    assert [cast("Document", each["spec"]).get("nodeName") for each in (first, second, bare)] == ["n1", "n2", None]
+    rest = [{**cast("Document", each["spec"]), "nodeName": ""} for each in (first, second, bare)]
+    assert rest[0] == rest[1] == rest[2]
+    owned = [str(cast("Document", each["metadata"])["managedFields"]) for each in (first, second, bare)]
+    assert owned[0] == owned[1]
+    assert ["f:nodeName" in each for each in owned] == [True, True, False]
+    for name in ("N", "n_"):
+        refused = client.post(PODS, on(name))
+        assert (refused.status, refused.at("details.causes.0.field")) == (422, "spec.nodeName")
+    gated = on("n1")
+    cast("Document", gated["spec"])["schedulingGates"] = [{"name": "g"}]
+    for _ in range(2):
+        assert client.post(PODS, gated).status == 422

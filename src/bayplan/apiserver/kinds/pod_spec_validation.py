@@ -61,12 +61,18 @@ def _check_choices(spec: Document, field: str) -> list[Cause]:
 
 
 def _check_names(spec: Document, field: str) -> list[Cause]:
-    causes = _check_texts(spec, field, ("serviceAccountName", "nodeName"), check_dns1123_subdomain)
+    causes = _check_texts(spec, field, ("serviceAccountName",), check_dns1123_subdomain)
+    causes += check_node_name(spec, field)
     deadline = spec.get("activeDeadlineSeconds")
     if isinstance(deadline, int) and not 1 <= deadline <= _INT32_MAX:
         text = f"must be between 1 and {_INT32_MAX}, inclusive"
         causes.append(invalid_value(f"{field}.activeDeadlineSeconds", str(deadline), text))
     return causes + _check_texts(spec, field, ("hostname", "subdomain"), check_dns1123_label)
+
+
+def check_node_name(spec: Document, field: str) -> list[Cause]:
+    """Return what is wrong with the name of the node that a pod comes with, if it does."""
+    return _check_texts(spec, field, ("nodeName",), check_dns1123_subdomain)
 
 
 def _check_texts(

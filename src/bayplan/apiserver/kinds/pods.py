@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.apiserver.kinds.go_diff import CHANGED_POD, pod_difference
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations
-from bayplan.apiserver.kinds.pod_spec_validation import check_pod_spec, check_tolerations
+from bayplan.apiserver.kinds.pod_spec_validation import check_node_name, check_pod_spec, check_tolerations
 from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
 from bayplan.apiserver.kinds.quality_of_service import quality_of_service
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
@@ -90,7 +90,7 @@ class PodStrategy(Strategy):
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Check the spec."""
         spec = part(document, "spec")
-        if isinstance(spec, RememberedSpec) and spec.facts.valid:
+        if isinstance(spec, RememberedSpec) and spec.facts.valid and not check_node_name(spec, "spec"):
             check_pod_limits(context, document)
             return []
         causes = check_pod_spec(spec, "spec")

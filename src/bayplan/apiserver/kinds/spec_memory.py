@@ -1,7 +1,8 @@
 """What repeats is worked out once: pods of one template bring the same spec thousands of times.
 
-Kept by the exact JSON of the spec that was sent: the spec as decoded and defaulted, the fields that its writer owns, and
-that it is valid. What depends on the cluster (priority, tolerations) is not part of it: admission works on a copy.
+Kept by the exact JSON of the spec that was sent, but for the name of its node: the spec as decoded and defaulted, the fields
+that its writer owns, and that it is valid. What depends on the cluster (priority, tolerations) is not part of it: admission
+works on a copy.
 Specs whose label keys are merged with the pod's labels are not kept, because that changes what is inside them.
 """
 
@@ -20,6 +21,8 @@ Document = dict[str, object]
 _MOST = 4096
 _FORGOTTEN = 16
 _LABEL_KEYS = b"atchLabelKeys"
+_NODE_NAME = "nodeName"
+_ON_A_NODE = b"@"
 
 
 @dataclass(slots=True)
@@ -30,7 +33,7 @@ class SpecFacts:
         spec: decoded and defaulted; never changed.
         owned: the fields that a create makes its writer own, once they have been worked out.
         objects: the fields that a create owns of a whole object with this spec, by the outline of its metadata.
-        valid: it has passed validation.
+        valid: it has passed validation, whatever its node is called.
         quality: the quality-of-service class, once it has been worked out.
     """
 
@@ -50,8 +53,10 @@ class RememberedSpec(dict[str, object]):
 
     __slots__ = ("facts",)
 
-    def __init__(self, facts: SpecFacts) -> None:
+    def __init__(self, facts: SpecFacts, node_name: str) -> None:
         super().__init__(facts.spec)
+        if node_name:
+            self[_NODE_NAME] = node_name
         self.facts = facts
 
 
@@ -61,7 +66,7 @@ class SpecMemory:
     def __init__(self) -> None:
         self._known: dict[bytes, SpecFacts] = {}
 
-    def recall(self, sent: object, work_out: Callable[[], Document | None]) -> RememberedSpec | None:
+    def recall(self, sent: Document, work_out: Callable[[], Document | None]) -> RememberedSpec | None:
         """Return what a spec becomes, from memory or worked out now.
 
         Args:
@@ -71,7 +76,11 @@ class SpecMemory:
         Returns:
             None where the spec is none that can be kept: then everything is done as for any other object.
         """
-        key = msgspec.json.encode(sent)
+        node_name = sent.get(_NODE_NAME)
+        if isinstance(node_name, str) and node_name:
+            key = msgspec.json.encode({name: item for name, item in sent.items() if name != _NODE_NAME}) + _ON_A_NODE
+        else:
+            key, node_name = msgspec.json.encode(sent), ""
         facts = self._known.get(key)
         if facts is None:
             if _LABEL_KEYS in key:
@@ -84,4 +93,4 @@ class SpecMemory:
                 for oldest in list(islice(self._known, _FORGOTTEN)):
                     del self._known[oldest]
             facts = self._known[key] = SpecFacts(spec)
-        return RememberedSpec(facts)
+        return RememberedSpec(facts, node_name)

@@ -28,6 +28,9 @@ CREATE TABLE IF NOT EXISTS documents (
 CREATE TABLE IF NOT EXISTS counter (id INTEGER PRIMARY KEY CHECK (id = 0), revision INTEGER NOT NULL);
 INSERT OR IGNORE INTO counter VALUES (0, 0);
 """
+Row = tuple[str, str, str, int, str, bytes, bytes]
+
+_ROWS_AT_ONCE = 100
 _APPLICATION_ID = 0x42617970  # "Bayp", so that another program's database is not taken for a store.
 
 
@@ -151,21 +154,28 @@ class DurableRecorder:
             self._connection.executemany(
                 "DELETE FROM documents WHERE resource = ? AND namespace = ? AND name = ?", gone
             )
-            self._connection.executemany(_PUT, kept)
+            self._put(kept)
             self._connection.execute("UPDATE counter SET revision = ?", (batch[-1].revision,))
+
+    def _put(self, rows: list[Row]) -> None:
+        # Many rows a statement: between two statements the loop's thread takes Python's lock, and gives it back late.
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[start : start + _ROWS_AT_ONCE]
+            self._connection.execute(_PUT + ", ".join([_ROW] * len(some)), [value for row in some for value in row])
 
     def _rewrite(self, tables: Mapping[str, Table], revision: int) -> None:
         with self._connection:
             self._connection.execute("DELETE FROM documents")
             for name, table in tables.items():
-                self._connection.executemany(_PUT, [_row(name, item) for item in table.items()])
+                self._put([_row(name, item) for item in table.items()])
             self._connection.execute("UPDATE counter SET revision = ?", (revision,))
 
 
-_PUT = "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)"
+_PUT = "INSERT OR REPLACE INTO documents VALUES "
+_ROW = "(?, ?, ?, ?, ?, ?, ?)"
 
 
-def _row(table: str, item: Item) -> tuple[str, str, str, int, str, bytes, bytes]:
+def _row(table: str, item: Item) -> Row:
     facts = msgspec.msgpack.encode((item.labels, item.fields))
     return (table, item.namespace, item.name, item.revision, item.uid, facts, item.raw)
 
