@@ -78,7 +78,7 @@ def test_a_spec_is_remembered_whatever_node_it_comes_with() -> None:
     client = Client()
 
     def on(node: str) -> Document:
-        return pod("p-" + node.lower(), lambda each: each["spec"].update(nodeName=node))  # type: ignore[attr-defined]
+        return pod(node.lower().strip("_"), lambda each: each["spec"].update(nodeName=node))  # type: ignore[attr-defined]
 
     first, second, bare = created(client, on("n1")), created(client, on("n2")), created(client, pod("bare"))
     assert [cast("Document", each["spec"]).get("nodeName") for each in (first, second, bare)] == ["n1", "n2", None]
@@ -87,7 +87,7 @@ def test_a_spec_is_remembered_whatever_node_it_comes_with() -> None:
     owned = [str(cast("Document", each["metadata"])["managedFields"]) for each in (first, second, bare)]
     assert owned[0] == owned[1]
     assert ["f:nodeName" in each for each in owned] == [True, True, False]
-    for name in ("N", "n_"):
+    for name in ("N3", "n4_"):
         refused = client.post(PODS, on(name))
         assert (refused.status, refused.at("details.causes.0.field")) == (422, "spec.nodeName")
     gated = on("n1")
