@@ -13,7 +13,7 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
-from bayplan.service.document_batch import MOST_BATCH_BYTES, SLICE_NS, Batch, write_batch
+from bayplan.service.document_batch import MOST_BATCH_BYTES, SLICE_NS, Batch, BatchWriter
 from tests.service.lab import Document, Lab, lab, node, pod, run
 
 RUNNING = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -161,7 +161,7 @@ def test_others_get_their_turn_while_a_batch_is_written() -> None:
         backend = Backend(Store())
         bootstrap(backend)
         body = lines(*(pod(f"p-{number}") for number in range(400))).encode()
-        turns, writing = 0, asyncio.create_task(write_batch(backend, body, "test"))
+        turns, writing = 0, asyncio.create_task(BatchWriter(backend).write(body, "test"))
         while not writing.done():
             await asyncio.sleep(0)
             turns += 1
@@ -184,7 +184,7 @@ def test_what_is_acknowledged_is_on_disk_and_a_slice_is_one_transaction(tmp_path
         connection = recorder._connection
         connection.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
         body = lines(*(running(f"p-{number}") for number in range(300))).encode()
-        batch = await write_batch(backend, body, "test")
+        batch = await BatchWriter(backend).write(body, "test")
         waiting = store.settled(int(batch.items[-1].resource_version))
         if waiting is not None:
             await waiting

@@ -15,7 +15,7 @@ from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.messages import Request, Response, parse_query
 from bayplan.apiserver.store.store import Store
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.service.document_batch import write_batch
+from bayplan.service.document_batch import BatchWriter
 from bayplan.sync.batching import carry_out_batch, finish, fits_batch
 from bayplan.sync.document import Document, part
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
@@ -51,7 +51,7 @@ class Here:
     async def answer(self, request: ApiRequest) -> ApiResponse:
         """Answer a request, on a loop that runs."""
         if self.takes_batches and request.path == "/bayplan/v1/objects":
-            batch = await write_batch(self.backend, request.body, "test", objects="objects=1" in request.query)
+            batch = await BatchWriter(self.backend).write(request.body, "test", objects="objects=1" in request.query)
             return ApiResponse(200, msgspec.json.encode(batch))
         headers = {"content-type": request.content_type}
         query = parse_query(request.query)

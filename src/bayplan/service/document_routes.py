@@ -21,7 +21,7 @@ from bayplan.objects.pod import Pod
 from bayplan.service.answers import JSON, json_answer
 from bayplan.service.bodies import read_body, read_struct
 from bayplan.service.configuration_facts import check
-from bayplan.service.document_batch import MOST_BATCH_BYTES, write_batch
+from bayplan.service.document_batch import MOST_BATCH_BYTES
 from bayplan.service.document_writes import ApplyRequest, apply_text, ask, message_of
 from bayplan.service.observation import Observation
 from bayplan.service.query import Query
@@ -50,7 +50,7 @@ async def objects(observation: Observation, request: Request, query: Query) -> R
     """Make or delete many objects, each for itself and whole, its status included; they are lines of JSON, or a List."""
     body = await read_body(request, MOST_BATCH_BYTES)
     manager = request.headers.get("user-agent", "").partition("/")[0] or "bayplan-objects"
-    batch = await write_batch(observation.subject.backend, body, manager, objects=query.switch("objects"))
+    batch = await observation.batches.write(body, manager, objects=query.switch("objects"))
     return json_answer(request, batch)
 
 

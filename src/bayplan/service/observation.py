@@ -11,6 +11,7 @@ from bayplan.base.errors import EngineBusy
 from bayplan.engine.assemble import request_gates
 from bayplan.service.cluster_view import ClusterView
 from bayplan.service.decision_summaries import DecisionSummaries
+from bayplan.service.document_batch import BatchWriter
 from bayplan.service.event_index import EventIndex
 from bayplan.service.forks import Forks
 from bayplan.service.live_source import LiveSource
@@ -36,7 +37,7 @@ class Observation:
     Attributes:
         subject: the server. view: pods and nodes as columns. events: by object. queue: copies of it.
         summaries, rows: decisions and pods as lists show them. history: of utilisation. forks: that were tried.
-        start_ns: when the service began to look, by the clock.
+        batches: writes them. start_ns: when the service began to look, by the clock.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -49,6 +50,7 @@ class Observation:
         self.rows = PodRows(subject.decisions, self.summaries)
         self.history = UtilisationHistory()
         self.forks = Forks()
+        self.batches = BatchWriter(subject.backend)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="bayplan-query")
 
     async def off_loop(self, work: Callable[[], T]) -> T:
