@@ -49,15 +49,17 @@ class RememberedSpec(dict[str, object]):
 
     Attributes:
         facts: of the spec as it was sent.
+        repeats: the very same spec has come before.
     """
 
-    __slots__ = ("facts",)
+    __slots__ = ("facts", "repeats")
 
-    def __init__(self, facts: SpecFacts, node_name: str) -> None:
+    def __init__(self, facts: SpecFacts, node_name: str, *, repeats: bool) -> None:
         super().__init__(facts.spec)
         if node_name:
             self[_NODE_NAME] = node_name
         self.facts = facts
+        self.repeats = repeats
 
 
 class SpecMemory:
@@ -82,6 +84,7 @@ class SpecMemory:
         else:
             key, node_name = msgspec.json.encode(sent), ""
         facts = self._known.get(key)
+        repeats = facts is not None and not node_name
         if facts is None:
             if _LABEL_KEYS in key:
                 return None
@@ -93,4 +96,4 @@ class SpecMemory:
                 for oldest in list(islice(self._known, _FORGOTTEN)):
                     del self._known[oldest]
             facts = self._known[key] = SpecFacts(spec)
-        return RememberedSpec(facts, node_name)
+        return RememberedSpec(facts, node_name, repeats=repeats)

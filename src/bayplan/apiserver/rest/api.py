@@ -25,6 +25,7 @@ from bayplan.apiserver.rest.options import (
     read_revision,
     write_options,
 )
+from bayplan.apiserver.rest.repeated_pods import RepeatedPods
 from bayplan.apiserver.rest.request_info import RequestInfo, resolve, split_path
 from bayplan.apiserver.rest.warning_headers import warning_headers
 from bayplan.apiserver.rest.watching import Watch
@@ -45,6 +46,7 @@ class Api:
     def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:
         self.backend = backend
         self._meta = MetaEndpoints(backend, address)
+        self._repeated_pods = RepeatedPods(backend)
 
     async def handle(self, request: Request) -> Response | Stream:
         """Answer a request. Refusals are answers, too; an exception is a bug."""
@@ -142,9 +144,16 @@ class Api:
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         options = write_options(request, "CreateOptions")
+        is_pod = resource.table == "pods" and form is PLAIN
+        if is_pod:
+            item = self._repeated_pods.create(info, request, options)
+            if item is not None:
+                return Response(201, self.backend.encode(resource, item), revision=item.revision)
         decoded = decode_request(target_of(resource), request, options.validation)
         written = writing.create(self.backend, info, decoded.document, options)
         written.warnings = [*decoded.warnings, *written.warnings]
+        if is_pod:
+            self._repeated_pods.learn(request, written)
         return self._written(info, written, request, form)
 
     def _update(self, info: RequestInfo, request: Request, form: Form) -> Response:

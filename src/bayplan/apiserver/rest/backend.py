@@ -127,7 +127,7 @@ class Backend:
         revision = self.store.revision + 1
         metadata = part(document, "metadata")
         metadata["resourceVersion"] = str(revision)
-        metadata = {name: metadata[name] for name in _FIRST if name in metadata} | metadata
+        metadata = ordered_metadata(metadata)
         document["metadata"] = metadata
         stored = to_storage(resource, document)
         body: Document = {"metadata": metadata}
@@ -175,6 +175,11 @@ class Backend:
         if resource.custom is not None:
             return resource.prefix + item.raw[1:]
         return _encode(self.document(resource, item)) if is_converted(resource) else item.raw
+
+
+def ordered_metadata(metadata: Document) -> Document:
+    """Return metadata in the order in which it is stored: what tells objects apart comes first."""
+    return {name: metadata[name] for name in _FIRST if name in metadata} | metadata
 
 
 def decode_item(item: Item) -> Document:

@@ -125,7 +125,7 @@ def first_managers(
     if not isinstance(spec, RememberedSpec):
         return managed.after_update(owner, zero_document(resource), document, managers, is_create=True)
     facts = spec.facts
-    outline = None if managers else _outline(part(document, "metadata"))
+    outline = None if managers else outline_of(part(document, "metadata"))
     if outline is not None and outline in facts.objects:
         who = managed.Manager(owner.manager, managed.UPDATE, owner.api_version, owner.subresource)
         return {who: managed.Owned(facts.objects[outline], owner.api_version, owner.time)}
@@ -138,7 +138,7 @@ def first_managers(
     return managers
 
 
-def _outline(metadata: Document) -> bytes:
+def outline_of(metadata: Document) -> bytes:
     """Return what decides which fields of metadata a writer owns: names of fields, keys of maps, items of lists."""
     return _encode([(name, _keys(value)) for name, value in metadata.items()])
 
@@ -178,10 +178,15 @@ def check_namespace(backend: Backend, info: RequestInfo, name: str) -> None:
     item = backend.store.get("namespaces", ("", info.namespace))
     if item is None:
         raise not_found("namespaces", "", info.namespace)
-    if item.fields.get("status.phase") == "Terminating":
+    if is_going(item):
         cause = Cause("NamespaceTerminating", f"namespace {info.namespace} is being terminated", "metadata.namespace")
         why = f"unable to create new content in namespace {info.namespace} because it is being terminated"
         raise forbidden(resource.name, resource.group, name, why, [cause])
+
+
+def is_going(namespace: Item) -> bool:
+    """Say whether a namespace is being deleted."""
+    return namespace.fields.get("status.phase") == "Terminating"
 
 
 def store_new(

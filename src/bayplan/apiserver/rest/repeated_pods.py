@@ -1,0 +1,208 @@
+"""Pods of one template: what all of them have alike is read, worked out, checked and written once.
+
+The first pods of a template go the way of all objects. From then on a pod whose spec is the same, byte for byte, differs by its
+metadata only: spec and status are taken over as the bytes that are stored, and so is what its writer owns. Whatever is not quite
+ordinary goes the long way, which also has the words for what is refused; so nothing here refuses anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import cast
+
+import msgspec
+
+from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.shape import shape_of
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.kinds.spec_memory import RememberedSpec, SpecFacts
+from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.rest.backend import Backend, ordered_metadata
+from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.negotiation import JSON
+from bayplan.apiserver.rest.object_meta import check_metadata
+from bayplan.apiserver.rest.options import WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.apiserver.rest.writing import Written, is_going, outline_of
+from bayplan.apiserver.store.item import Item
+from bayplan.objects.names import check_dns1123_label
+
+_MOST = 512
+_FORGOTTEN = 8
+_METADATA = shape_of("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+_ORDINARY = frozenset(
+    ("annotations", "creationTimestamp", "finalizers", "labels", "name", "namespace", "ownerReferences")
+)
+# What admission looks up; where one has changed, everything is worked out again.
+_ADMISSION = ("scheduling.k8s.io/priorityclasses", "node.k8s.io/runtimeclasses")
+_NOTHING = msgspec.Raw(b"")
+_encode = msgspec.json.encode
+
+
+class _Body(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
+    """A pod as it is sent."""
+
+    metadata: Document
+    spec: msgspec.Raw
+    status: msgspec.Raw = _NOTHING
+    kind: str = ""
+    api_version: str = ""
+
+
+_read = msgspec.json.Decoder(_Body).decode
+
+
+class _Mould(msgspec.Struct, frozen=True):
+    """What pods of one template have alike.
+
+    Attributes:
+        rest: what follows the metadata of a stored pod.
+        fields: by which it can be selected.
+        facts: of the spec.
+        owned: the fields that a writer owns, encoded, by the outline of the metadata.
+        versions: of the tables that admission looks at.
+    """
+
+    rest: bytes
+    fields: Mapping[str, str]
+    facts: SpecFacts
+    owned: dict[bytes, msgspec.Raw]
+    versions: tuple[int, ...]
+
+
+class RepeatedPods:
+    """Creates pods of known templates.
+
+    Args:
+        backend: of everything.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._moulds: dict[tuple[bytes, bytes], _Mould] = {}
+
+    def create(self, info: RequestInfo, request: Request, options: WriteOptions) -> Item | None:
+        """Store a pod of a known template.
+
+        Args:
+            info: of a create of a pod.
+            request: with its body.
+            options: of the write.
+
+        Returns:
+            the pod as it is stored; None, and nothing done, where it is not certain that the long way would have stored the same.
+        """
+        if not self._moulds or options.dry_run or request.headers.get("content-type") != JSON:
+            return None
+        try:
+            body = _read(request.body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        mould = self._mould(body)
+        if mould is None or not _says_all_once(_encode(body), request.body):
+            return None
+        metadata = self._metadata(info, body.metadata)
+        return None if metadata is None else self._store(mould, metadata, options)
+
+    def _mould(self, body: _Body) -> _Mould | None:
+        """Return what is known of a template, where it holds still."""
+        if (body.kind or body.api_version) and (body.kind or "Pod", body.api_version or "v1") != ("Pod", "v1"):
+            return None
+        key = (bytes(body.spec), bytes(body.status))
+        mould = self._moulds.get(key)
+        if mould is not None and mould.versions != self._versions():
+            del self._moulds[key]
+            return None
+        return mould
+
+    def _versions(self) -> tuple[int, ...]:
+        table = self._backend.store.table
+        # Limit ranges say something else in each namespace: where there are any, nothing is known.
+        return (len(table("limitranges")), *(table(name).version for name in _ADMISSION))
+
+    def _metadata(self, info: RequestInfo, sent: Document) -> Document | None:
+        """Return the metadata of a pod that can be created; None where something is unusual or wrong."""
+        store = self._backend.store
+        if not sent.keys() <= _ORDINARY or not _METADATA.knows_all(sent):
+            return None
+        try:
+            metadata = cast("Document", _METADATA.read(sent))
+        except DecodeError:
+            return None
+        if (metadata.get("namespace") or info.namespace) != info.namespace:
+            return None
+        metadata["namespace"] = info.namespace
+        name, namespace = str(metadata.get("name") or ""), store.get("namespaces", ("", info.namespace))
+        if namespace is None or is_going(namespace) or store.get("pods", (info.namespace, name)) is not None:
+            return None
+        if check_metadata(metadata, namespaced=True, rule="subdomain") or check_dns1123_label(name):
+            return None
+        return metadata
+
+    def _store(self, mould: _Mould, metadata: Document, options: WriteOptions) -> Item | None:
+        outline = outline_of(metadata)
+        fields = mould.owned.get(outline)
+        if fields is None:
+            if outline not in mould.facts.objects:
+                return None
+            fields = mould.owned[outline] = msgspec.Raw(_encode(mould.facts.objects[outline]))
+        backend, now = self._backend, self._backend.now()
+        revision = backend.store.revision + 1
+        metadata["uid"] = uid = backend.new_uid()
+        metadata["resourceVersion"] = str(revision)
+        metadata["generation"] = 1
+        metadata["creationTimestamp"] = now
+        metadata["managedFields"] = [
+            {
+                "manager": options.manager,
+                "operation": managed.UPDATE,
+                "apiVersion": "v1",
+                "time": now,
+                "fieldsType": "FieldsV1",
+                "fieldsV1": fields,
+            }
+        ]
+        item = Item(
+            raw=b'{"metadata":%b%b' % (_encode(ordered_metadata(metadata)), mould.rest),
+            revision=revision,
+            namespace=cast("str", metadata["namespace"]),
+            name=cast("str", metadata["name"]),
+            uid=uid,
+            labels=cast("dict[str, str]", metadata.get("labels") or {}),
+            fields=mould.fields,
+        )
+        backend.store.put("pods", item)
+        return item
+
+    def learn(self, request: Request, written: Written) -> None:
+        """Remember what a pod that was created the long way has in common with those to come.
+
+        Args:
+            request: that created it. written: what came of it.
+        """
+        spec, item = written.document.get("spec"), written.item
+        if item is None or written.warnings or not isinstance(spec, RememberedSpec) or not spec.repeats:
+            return
+        versions = self._versions()
+        # A pod with gates has a condition with the time in it.
+        if versions[0] or "conditions" in part(written.document, "status"):
+            return
+        try:
+            body = _read(request.body)
+            plain = _encode(msgspec.json.decode(body.spec))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return
+        head = b'{"metadata":' + _encode(part(written.document, "metadata"))
+        if not item.raw.startswith(head) or not _says_all_once(plain, bytes(body.spec)):
+            return
+        if len(self._moulds) >= _MOST:
+            for oldest in list(islice(self._moulds, _FORGOTTEN)):
+                del self._moulds[oldest]
+        key = (bytes(body.spec), bytes(body.status))
+        self._moulds[key] = _Mould(item.raw[len(head) :], item.fields, spec.facts, {}, versions)
+
+
+def _says_all_once(written_again: bytes, sent: bytes) -> bool:
+    """Say whether certainly no key was sent twice; see `bayplan.apiserver.codec.bodies`."""
+    return sent.count(b":") == written_again.count(b":") and b"\\u003a" not in sent and b"\\u003A" not in sent

@@ -1,0 +1,211 @@
+"""Pods of one template: the short way stores and answers, byte for byte, what the long way does, and is taken when it should be."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.rest.messages import Request, Response, parse_query
+from bayplan.apiserver.store.store import Store
+from tests.apiserver.client import PODS, Client, Document, pod
+
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+RANGES = "/api/v1/namespaces/default/limitranges"
+NAMESPACES = "/api/v1/namespaces"
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
+
+
+class Sent(NamedTuple):
+    """A request."""
+
+    method: str
+    path: str
+    body: bytes
+    content_type: str = "application/json"
+    accept: str = "application/json"
+
+
+class Server:
+    """An API whose uids follow from a seed; with `short` it knows the short way."""
+
+    def __init__(self, *, short: bool) -> None:
+        self.store = Store()
+        backend = Backend(self.store, clock=lambda: 1_767_225_600.0, entropy=random.Random(1).randbytes)
+        bootstrap(backend)
+        self.api = Api(backend)
+        if not short:
+            self.api._repeated_pods.learn = lambda request, written: None  # type: ignore[method-assign]
+
+    def send(self, sent: Sent) -> Response:
+        """Return the answer."""
+        path, _, query = sent.path.partition("?")
+        headers = {"content-type": sent.content_type, "accept": sent.accept, "user-agent": "test/1"}
+        answer = asyncio.run(self.api.handle(Request(sent.method, path, parse_query(query), headers, sent.body)))
+        assert isinstance(answer, Response)
+        return answer
+
+
+def post(document: object, path: str = PODS, **more: str) -> Sent:
+    body = document if isinstance(document, bytes) else msgspec.json.encode(document)
+    return Sent("POST", path, body, **more)
+
+
+def with_metadata(**fields: object) -> Document:
+    document = pod("p")
+    document["metadata"] = {"name": "p", **fields}
+    return document
+
+
+def with_spec(**fields: object) -> Document:
+    return pod("p", lambda each: each["spec"].update(fields))  # type: ignore[attr-defined]
+
+
+def raw(text: str) -> bytes:
+    return text.replace("CONTAINERS", '"containers":[{"name":"c","image":"pause:3.10"}]').encode()
+
+
+LONG_AGO = "2020-01-01T00:00:00Z"
+BODIES: tuple[object, ...] = (
+    pod("p"), {**pod("p"), "status": {}}, {**pod("p"), "status": {"phase": "Running"}}, {**pod("p"), "other": 1},
+    {"metadata": {"name": "p"}, "spec": pod("p")["spec"]}, {**pod("p"), "kind": "Node"}, {**pod("p"), "apiVersion": "v2"},
+    {**pod("p"), "kind": ""}, {**pod("p"), "metadata": None}, {**pod("p"), "spec": None},
+    with_metadata(labels={"a": "1"}), with_metadata(labels={"a": "2", "b": ""}), with_metadata(labels={"a": "not a value"}),
+    with_metadata(labels={"a": None}), with_metadata(labels={}), with_metadata(labels={"a": 5}),
+    with_metadata(annotations={"note": "x:y"}), with_metadata(annotations={"Bad Key": "x"}),
+    with_metadata(ownerReferences=[OWNER]), with_metadata(ownerReferences=[{"kind": "X"}]), with_metadata(finalizers=["a/b"]),
+    with_metadata(finalizers=["odd"]), with_metadata(creationTimestamp=None), with_metadata(creationTimestamp=LONG_AGO),
+    with_metadata(namespace="default"), with_metadata(namespace="kube-system"), with_metadata(namespace="other"),
+    with_metadata(uid="mine"), with_metadata(resourceVersion="7"), with_metadata(generation=4), with_metadata(selfLink="/x"),
+    with_metadata(deletionTimestamp=LONG_AGO), with_metadata(unknown=1), with_metadata(managedFields=[]),
+    with_metadata(generateName="q-"), {**pod("p"), "metadata": {"generateName": "q-"}}, {**pod("p"), "metadata": {}},
+    with_metadata(name="Not a name"), with_metadata(name="dotted.name"), with_metadata(name="n" * 64),
+    with_spec(schedulingGates=[{"name": "wait"}]), with_spec(priorityClassName="usual"), with_spec(priority=5),
+    with_spec(nope=1), with_spec(restartPolicy="Perhaps"), with_spec(runtimeClassName="fast"), with_spec(nodeName="n"),
+    raw('{"metadata":{"name":"p","name":"q"},"spec":{CONTAINERS}}'),
+    raw('{"metadata":{"name":"p"},"spec":{"hostNetwork":false,"hostNetwork":false,CONTAINERS}}'),
+    raw('{"metadata":{"name":"p","labels":{"a\\u003ab":"1"}},"spec":{CONTAINERS}}'),
+    raw('{"metadata":{"name":"p"},"metadata":{"name":"q"},"spec":{CONTAINERS}}'),
+    raw('{"metadata": {"name": "p"}, "spec": {CONTAINERS}}'), raw('{"metadata":{"name":"p"},"spec":{CONTAINERS}'),
+    raw('{"metadata":{"name":"\\ud800"},"spec":{CONTAINERS}}'), raw("null"), raw(""),
+)  # fmt: skip
+PATHS: tuple[str, ...] = (
+    PODS,
+    f"{PODS}?fieldManager=me",
+    f"{PODS}?fieldValidation=Strict",
+    f"{PODS}?fieldValidation=Ignore",
+)
+PATHS += (f"{PODS}?dryRun=All", "/api/v1/namespaces/kube-system/pods", "/api/v1/namespaces/gone/pods")
+LIMIT = {"limits": [{"type": "Container", "default": {"cpu": "1"}, "max": {"cpu": "2"}}]}
+BETWEEN: tuple[Sent, ...] = (
+    post({"metadata": {"name": "usual"}, "value": 5, "globalDefault": True}, CLASSES),
+    Sent("DELETE", f"{CLASSES}/usual", b""),
+    post({"metadata": {"name": "r"}, "spec": LIMIT}, RANGES),
+    Sent("DELETE", f"{RANGES}/r", b""),
+    Sent("DELETE", f"{NAMESPACES}/default", b""),
+    Sent("DELETE", f"{PODS}/p?gracePeriodSeconds=0", b""),
+    Sent("DELETE", PODS, b""),
+)
+CREATES = st.builds(
+    lambda body, path, numbered, number: post(renamed(body, number) if numbered else body, path),
+    st.sampled_from(BODIES),
+    st.sampled_from((*(PODS,) * 6, *PATHS)),
+    st.sampled_from((True, True, True, False)),
+    st.integers(0, 40),
+)
+
+
+def renamed(body: object, number: int) -> object:
+    """Return a body with another name, so that it is not refused for its name alone."""
+    if isinstance(body, bytes):
+        return body.replace(b'"p"', b'"p%d"' % number)
+    assert isinstance(body, dict)
+    metadata = body["metadata"]
+    if not isinstance(metadata, dict) or metadata.get("name") != "p":
+        return body
+    return {**body, "metadata": {**metadata, "name": f"p{number}"}}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(CREATES, CREATES, CREATES, st.sampled_from(BETWEEN)), max_size=25))
+def test_the_short_way_answers_and_stores_what_the_long_way_does(requests: list[Sent]) -> None:
+    short, long = Server(short=True), Server(short=False)
+    templates = [post(pod(f"before-{number}")) for number in range(3)]
+    for sent in (*templates, *requests):
+        one, other = short.send(sent), long.send(sent)
+        assert (one.status, one.body, one.content_type, one.headers, one.revision) == (
+            other.status, other.body, other.content_type, other.headers, other.revision
+        )  # fmt: skip
+    kept = [
+        {name: list(server.store.table(name).items()) for name in server.store.table_names()}
+        for server in (short, long)
+    ]
+    assert kept[0] == kept[1]
+    short.store.check_invariants()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_body_is_answered_alike_the_third_time(path: str) -> None:
+    short, long = Server(short=True), Server(short=False)
+    for number in range(4 * len(BODIES)):
+        sent = post(renamed(BODIES[number // 4], number), path)
+        one, other = short.send(sent), long.send(sent)
+        assert (one.status, one.body, one.headers) == (other.status, other.body, other.headers)
+
+
+def _nothing(client: Client) -> None:
+    pass
+
+
+def _class(client: Client) -> None:
+    assert client.post(CLASSES, {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True}).status == 201
+
+
+def _range(client: Client) -> None:
+    assert client.post(RANGES, {"metadata": {"name": "r"}, "spec": LIMIT}).status == 201
+
+
+@pytest.mark.parametrize(
+    ("between", "want"),
+    [
+        pytest.param(_nothing, True, id="a template that is known"),
+        pytest.param(_class, False, id="a priority class that came since"),
+        pytest.param(_range, False, id="limits for the containers of the namespace"),
+    ],
+)
+def test_the_short_way_is_taken_while_nothing_has_changed_that_admission_looks_at(
+    between: Callable[[Client], None], want: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client()
+    for name in ("a", "b"):
+        assert client.post(PODS, pod(name)).status == 201
+    between(client)
+    long_ways: list[object] = []
+    create = writing.create
+
+    def counted(*arguments: object) -> object:
+        long_ways.append(arguments)
+        return create(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(writing, "create", counted)
+    assert client.post(PODS, pod("c")).status == 201
+    assert (not long_ways) is want
+
+
+def test_only_so_many_templates_are_known() -> None:
+    client = Client()
+    for number in range(600):
+        for twice in ("a", "b"):
+            document = pod(f"{twice}-{number}", lambda each: each["spec"].update(priority=0, hostname=f"h{number}"))  # type: ignore[attr-defined]  # noqa: B023
+            assert client.post(PODS, document).status == 201
+    assert len(client.api._repeated_pods._moulds) <= 512
