@@ -58,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Called by the console script and by tests. Writes to standard output and standard error.
     """
+    # No linear algebra here: the threads that NumPy's would start, and let spin for 60 ms, would have nothing to do.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with rare_collections():
             code = _run(sys.argv[1:] if arguments is None else list(arguments))
