@@ -24,7 +24,7 @@ from bayplan.sync.applied_fields import from_annotation, noted, unless_changed_h
 from bayplan.sync.document import Document, part, text
 from bayplan.sync.expectations import Expectations
 from bayplan.sync.followed_kinds import BY_PLURAL, FollowedKind, ObjectRef
-from bayplan.sync.known_objects import LocalObject, Problem, SourceObject, fingerprint, ref_of, stand_in_uid
+from bayplan.sync.known_objects import LocalObject, Problem, SourceObject, ref_of, source_object, stand_in_uid
 from bayplan.sync.memory import MEMORY_NAMESPACE, Known, Memory
 from bayplan.sync.merging import (
     finished_status,
@@ -117,22 +117,17 @@ class Follower:
     def _take(self, ref: ObjectRef, document: Document, *, initial: bool) -> None:
         if ref == _MEMORY_PLACE:
             return  # A source that follows another one has its own memory.
-        metadata = part(document, "metadata")
-        uid = text(metadata, "uid")
-        if not uid:
-            uid = stand_in_uid(ref)
-            document = {**document, "metadata": {**metadata, "uid": uid}}
-        raw = _encode(document)
+        taken = source_object(ref, document, initial=initial)
         known = self._source.get(ref)
-        if known is not None and known.uid == uid:
-            if known.raw == raw:
+        if known is not None and known.uid == taken.uid:
+            if known.version == taken.version:
                 return
-            known.raw = raw
+            taken.initial = known.initial
         else:
             if known is not None:
                 self._drop(ref)
-            self._source[ref] = SourceObject(uid, raw, initial)
             self._inhabitants[ref.namespace] = self._inhabitants.get(ref.namespace, 0) + 1
+        self._source[ref] = taken
         self.problems.pop(ref, None)
         self._look_at(ref)
 
@@ -157,7 +152,7 @@ class Follower:
     def _keeps(self, ref: ObjectRef, known: SourceObject) -> bool:
         """Return whether an object that was there when following began is made here as it was then."""
         if ref.plural == "pods":
-            return self.policy.keep_nodes and is_scheduled(_decode(known.raw))
+            return self.policy.keep_nodes and known.scheduled
         return ref.plural in _INITIAL_ONLY or (ref.plural == CLAIMS and is_bound(_decode(known.raw)))
 
     # --- what there is here -------------------------------------------------------------------------------------------
@@ -313,14 +308,13 @@ class Follower:
             return None
         if known is Known.DELETED or (known is None and ref.plural in _INITIAL_ONLY) or ref in self.problems:
             return None
-        document = _decode(source.raw)
-        if ref.plural == "pods" and is_finished(document):
+        if ref.plural == "pods" and source.finished:
             return None
-        wanted = self._translated(ref, document, source)
+        wanted = self._translated(ref, _decode(source.raw), source)
         if wanted is None:
             return None
         wanted = noted(BY_PLURAL[ref.plural], wanted, wanted)
-        return SyncWrite(Verb.CREATE, ref, source.uid, wanted, fingerprint(source.raw))
+        return SyncWrite(Verb.CREATE, ref, source.uid, wanted, source.version)
 
     def _decide_present(self, ref: ObjectRef, source: SourceObject, local: LocalObject) -> SyncWrite | None:
         known = self.memory.get(source.uid)
@@ -329,12 +323,11 @@ class Follower:
             self._note_made(ref, source.uid)
         if ref.plural != "pods":
             return self._update(ref, source)
-        document = _decode(source.raw)
-        if is_finished(document):
+        if source.finished:
             return None if local.finished else self._update(ref, source)
-        if not is_scheduled(document) or self.policy.update_scheduled_pods:
+        if not source.scheduled or self.policy.update_scheduled_pods:
             return self._update(ref, source)
-        return self._update(ref, source) if local.gated and not is_gated(document) else None
+        return self._update(ref, source) if local.gated and not source.gated else None
 
     def _note_made(self, ref: ObjectRef, uid: str) -> None:
         if self.memory.get(uid) is Known.KEEPS:
@@ -343,7 +336,7 @@ class Follower:
             self.memory.set(uid, Known.FREE if self._volumes.are_here(ref, uid) else Known.MADE)
 
     def _update(self, ref: ObjectRef, source: SourceObject) -> SyncWrite | None:
-        if ref in self.problems or self._applied.get(source.uid) == fingerprint(source.raw):
+        if ref in self.problems or self._applied.get(source.uid) == source.version:
             return None
         return SyncWrite(Verb.UPDATE, ref, source.uid)
 
@@ -368,11 +361,13 @@ class Follower:
         source = self._source.get(ref)
         if source is None or source.uid != write.uid:
             return []
+        # While a pod was being made, it may have changed in the source; that is still to be written.
+        self._merging[ref] = write.version if ref.plural == "pods" and write.version else source.version
+        if ref.plural == "pods" and write.document is not None:
+            status = write.document.get("status")
+            return [Put("status", {**here, "status": status})] if status is not None else []
         kind, document = BY_PLURAL[ref.plural], _decode(source.raw)
-        self._merging[ref] = fingerprint(source.raw)
         if ref.plural == "pods":
-            # While it was being made, it may have changed in the source; that is still to be written.
-            self._merging[ref] = write.version or self._merging[ref]
             return self._merged_pod(write, kind, document, here)
         wanted = self._translated(ref, document, source)
         if wanted is None:
@@ -387,9 +382,6 @@ class Follower:
         return puts
 
     def _merged_pod(self, write: SyncWrite, kind: FollowedKind, document: Document, here: Document) -> list[Put]:
-        if write.verb is Verb.CREATE:
-            kept = self.keeps_node(write.uid) and "status" in document
-            return [Put("status", {**here, "status": document["status"]})] if kept else []
         if is_finished(document):
             return [] if is_finished(here) else [Put("status", finished_status(here, document))]
         wanted = translate(kind, document, self)

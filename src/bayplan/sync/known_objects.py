@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
+import msgspec
 from msgspec import Struct
 
 from bayplan.sync.document import Document, part, text
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
+from bayplan.sync.merging import is_finished, is_gated, is_scheduled
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class SourceObject(Struct):
     """An object of the source.
 
     Attributes:
-        uid: there. raw: the newest version, as JSON.
+        uid: there. raw: the newest version, as JSON. version: its hash.
         initial: whether it was there when following began.
+        scheduled, gated, finished: what it is like, if it is a pod.
     """
 
     uid: str
     raw: bytes
+    version: bytes
     initial: bool
+    scheduled: bool
+    gated: bool
+    finished: bool
 
 
 class LocalObject(Struct, frozen=True):
@@ -39,6 +48,15 @@ class Problem(Struct, frozen=True):
     message: str
 
 
+def source_object(ref: ObjectRef, document: Document, *, initial: bool) -> SourceObject:
+    """Return what is known of an object of the source, without the notes of who manages its fields there."""
+    metadata = {name: value for name, value in part(document, "metadata").items() if name != "managedFields"}
+    uid = metadata["uid"] = text(metadata, "uid") or stand_in_uid(ref)
+    raw = _encode({**document, "metadata": metadata})
+    what = (is_scheduled(document), is_gated(document), is_finished(document))
+    return SourceObject(uid, raw, blake2b(raw, digest_size=12).digest(), initial, *what)
+
+
 def ref_of(plural: str, document: Document) -> ObjectRef:
     """Return the name of an object."""
     metadata = part(document, "metadata")
@@ -49,8 +67,3 @@ def ref_of(plural: str, document: Document) -> ObjectRef:
 def stand_in_uid(ref: ObjectRef) -> str:
     """Return what stands for the uid of an object that has none in the source, as in a manifest written by hand."""
     return ".".join(each for each in ref if each)
-
-
-def fingerprint(raw: bytes) -> bytes:
-    """Return a short hash of a version of an object."""
-    return blake2b(raw, digest_size=12).digest()
