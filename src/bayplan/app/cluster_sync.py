@@ -24,6 +24,7 @@ from bayplan.objects.kinds import find_kind
 from bayplan.sync.document import Document
 from bayplan.sync.document_feed import DocumentFeed
 from bayplan.sync.feed import Feed, FeedChange
+from bayplan.sync.local_facts import read_local_facts
 from bayplan.sync.pace import Pace
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.read_recording import open_recording
@@ -176,7 +177,8 @@ async def _follow(
     once: bool,
     steer: Awaitable[None] | None = None,
 ) -> SyncStatus:
-    session = SyncSession(source, ReflectedFeed(here, SyncPolicy(), name="here"), here.send, policy, name=name)
+    local = ReflectedFeed(here, SyncPolicy(), name="here", read=read_local_facts)
+    session = SyncSession(source, local, here.send, policy, name=name)
 
     async def watch() -> None:
         while True:

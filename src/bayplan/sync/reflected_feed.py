@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
 import msgspec
@@ -14,7 +14,7 @@ from bayplan.client.reflector import Change, Reflector
 from bayplan.client.requests import NO_ANSWER, ApiRequest
 from bayplan.objects.meta import ObjectMeta
 from bayplan.sync.document import Document
-from bayplan.sync.feed import Changed, Listed, Reached, Take
+from bayplan.sync.feed import Changed, Listed, RawDocuments, Reached, Take
 from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind
 from bayplan.sync.policy import SyncPolicy
 
@@ -22,10 +22,22 @@ _UNKNOWN, _FORBIDDEN = 404, 403
 _document = msgspec.json.Decoder(dict[str, object]).decode
 
 
+class _Names(msgspec.Struct, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
 class _Named(msgspec.Struct, gc=False):
-    """An object of which only the metadata is read.
+    metadata: _Names
+
+
+class _Followed(msgspec.Struct, gc=False):
+    """An object of which only the names are read.
 
     Attributes:
+        metadata: with nothing else.
         raw: the whole; emptied once it was told, because nobody needs it twice.
     """
 
@@ -42,10 +54,12 @@ class _Named(msgspec.Struct, gc=False):
 _named = msgspec.json.Decoder(_Named).decode
 
 
-def _decode(raw: bytes) -> _Named:
-    found = _named(raw)
-    found.raw = raw
-    return found
+def _decode(raw: bytes) -> _Followed:
+    found = _named(raw).metadata
+    names = ObjectMeta(
+        name=found.name, namespace=found.namespace, uid=found.uid, resource_version=found.resource_version
+    )
+    return _Followed(names, raw)
 
 
 class ReflectedFeed:
@@ -57,6 +71,7 @@ class ReflectedFeed:
         kinds: plural names; all that are followed by default.
         name: of the cluster, for messages.
         once: end when everything was listed.
+        read: makes a document of an object's JSON, with what of it is wanted.
     """
 
     def __init__(
@@ -67,6 +82,7 @@ class ReflectedFeed:
         kinds: Sequence[str] | None = None,
         name: str = "source",
         once: bool = False,
+        read: Callable[[bytes], Document] = _document,
     ) -> None:
         self.kinds: tuple[str, ...] = ()
         self.left_out: dict[str, str] = {}
@@ -75,7 +91,8 @@ class ReflectedFeed:
         self._policy = policy
         self._name = name
         self._once = once
-        self._reflectors: dict[str, Reflector[_Named]] = {}
+        self._read = read
+        self._reflectors: dict[str, Reflector[_Followed]] = {}
 
     @property
     def problems(self) -> dict[str, str]:
@@ -103,7 +120,7 @@ class ReflectedFeed:
         async with asyncio.TaskGroup() as group:
             running = []
             for plural in self.kinds:
-                followed = _FollowedCollection(plural, take, self._policy)
+                followed = _FollowedCollection(plural, take, self._policy, self._read)
                 reflector = Reflector(
                     self._connection,
                     BY_PLURAL[plural].path(),
@@ -123,13 +140,14 @@ class ReflectedFeed:
 class _FollowedCollection:
     """What one reflector tells, as a list first and changes then."""
 
-    def __init__(self, plural: str, take: Take, policy: SyncPolicy) -> None:
+    def __init__(self, plural: str, take: Take, policy: SyncPolicy, read: Callable[[bytes], Document]) -> None:
         self._plural = plural
+        self._read = read
         self._take = take
         self._namespaces = frozenset(policy.namespaces) if BY_PLURAL[plural].namespaced else frozenset[str]()
-        self._initial: list[Document] | None = []
+        self._initial: list[bytes] | None = []
 
-    def changed(self, changes: Sequence[Change[_Named]]) -> None:
+    def changed(self, changes: Sequence[Change[_Followed]]) -> None:
         """Take changes of the reflector."""
         for old, new in changes:
             item = new if new is not None else old
@@ -141,11 +159,11 @@ class _FollowedCollection:
                 names = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
                 self._take(Changed(self._plural, {"metadata": names}, deleted=True))
                 continue
-            document, new.raw = _document(new.raw), b""
+            raw, new.raw = new.raw, b""
             if self._initial is not None:
-                self._initial.append(document)
+                self._initial.append(raw)
             else:
-                self._take(Changed(self._plural, document))
+                self._take(Changed(self._plural, self._read(raw)))
 
     def listed(self, version: str) -> None:
         """Take that a list was told: the first one, or one after which all that was different has been told."""
@@ -153,8 +171,8 @@ class _FollowedCollection:
         if self._initial is None:
             self._take(Reached(self._plural, revision))
             return
-        documents, self._initial = self._initial, None
-        self._take(Listed(self._plural, documents, revision))
+        raws, self._initial = self._initial, None
+        self._take(Listed(self._plural, RawDocuments(raws, self._read), revision))
 
 
 def _selector(kind: FollowedKind, policy: SyncPolicy) -> str:

@@ -1,0 +1,35 @@
+"""Objects here are read in part, and what is decided from that is the same."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from bayplan.sync.document import Document
+from bayplan.sync.local_facts import read_local_facts
+from bayplan.sync.merging import is_finished, is_gated
+from tests.sync.world import node, pod
+
+NAMES: Document = {"name": "x", "namespace": "", "uid": "u", "annotations": {}}
+
+
+@pytest.mark.parametrize(
+    ("document", "want"),
+    [
+        pytest.param(pod("p", node_name="n"), (False, False), id="a pod that runs"),
+        pytest.param(pod("p", gates=("g",)), (True, False), id="a pod that is gated"),
+        pytest.param(pod("p", phase="Failed"), (False, True), id="a pod that has ended"),
+        pytest.param({"metadata": {"name": "p"}, "spec": None, "status": None}, (False, False), id="nulls"),
+        pytest.param({"metadata": {"name": "p"}, "spec": 7, "status": {"phase": 7}}, (False, False), id="odd shapes"),
+    ],
+)
+def test_gates_and_ends_are_seen(document: Document, want: tuple[bool, bool]) -> None:
+    found = read_local_facts(msgspec.json.encode(document))
+    assert (is_gated(found), is_finished(found)) == want
+
+
+def test_names_uid_and_annotations_are_kept_and_nothing_else() -> None:
+    document = node("x")
+    metadata = {**NAMES, "annotations": {"bayplan.io/source-uid": "s"}, "labels": {"a": "b"}}
+    found = read_local_facts(msgspec.json.encode({**document, "metadata": metadata}))
+    assert found == {"metadata": {**NAMES, "annotations": {"bayplan.io/source-uid": "s"}}}
