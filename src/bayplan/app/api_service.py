@@ -10,6 +10,7 @@ import msgspec
 
 from bayplan.apiserver.http.server import ApiServer, ServerOptions
 from bayplan.apiserver.rest.loading import Loaded, Source, load_documents
+from bayplan.app.metrics_page import MetricsPage
 from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
 from bayplan.base.clock import Clock
 from bayplan.formats.documents import read_documents
@@ -36,6 +37,7 @@ class Service:
         self.own_api = OwnApi(simulator, token=server.options.token, settled=server.settled)
         server.mount(Page())
         server.mount(self.own_api, on_end=self.own_api.end_streams)
+        server.mount(MetricsPage(simulator.metrics, token=server.options.token))
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
         """Serve until the process is told to end.

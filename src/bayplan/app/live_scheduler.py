@@ -22,27 +22,25 @@ import msgspec
 
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
 from bayplan.base.clock import Clock
-from bayplan.base.errors import EngineBusy
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.exchanges import carry_out
 from bayplan.client.requests import USER_AGENT
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel
-from bayplan.engine.scheduler import Scheduler
 from bayplan.live.cluster_feed import ClusterFeed, ObjectChange
 from bayplan.live.decision_store import DecisionStore, Retention
 from bayplan.live.dispatcher import Dispatcher
 from bayplan.live.engine_host import SWITCH_SECONDS, EngineHost
 from bayplan.live.health import LEADER_GRACE_SECONDS, HealthServer
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
-from bayplan.live.metrics import QueueFigures, SchedulerMetrics
+from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
+from bayplan.live.queue_metrics import QueueFigures, figures_of
 
 SECOND_NS = 1_000_000_000
 DRAIN_SECONDS = 5.0
 WATCHDOG_SECONDS = 0.5
-FIGURES_SECONDS = 1.0
 _log = logging.getLogger("bayplan.scheduler")
 
 
@@ -89,7 +87,7 @@ class LiveScheduler:
         self._clock = Clock()
         self._runner = PluginRunner(options.plugin_deadline_seconds, now_ns=self._clock.now_ns)
         self.settings: SchedulerSettings = read_settings(options.scheduler, self._runner)
-        self._metrics = SchedulerMetrics(self._figures)
+        self._metrics = SchedulerMetrics(self._figures, self.settings.feature_gates)
         self._engine: EngineHost | None = None
         self._feed: ClusterFeed | None = None
         self._elector: LeaderElector | None = None
@@ -230,7 +228,7 @@ class LiveScheduler:
         engine = EngineHost(
             scheduler, self._clock, partial(self._take_actions, dispatcher), remake=make, runner=self._runner
         )
-        engine.on_cycle = self._metrics.on_cycle
+        self._metrics.attach(engine)
         return engine
 
     def _take_actions(self, dispatcher: Dispatcher, actions: Sequence[Action]) -> None:
@@ -300,16 +298,7 @@ class LiveScheduler:
         return "" if synced else "handlers are not fully synchronized"
 
     def _figures(self) -> QueueFigures | None:
-        if self._engine is None:
-            return None
-        try:
-            return self._engine.ask(_figures_of, FIGURES_SECONDS)
-        except EngineBusy:
-            return None
-
-
-def _figures_of(scheduler: Scheduler) -> QueueFigures:
-    return QueueFigures(scheduler)
+        return None if self._engine is None else figures_of(self._engine)
 
 
 @contextlib.contextmanager

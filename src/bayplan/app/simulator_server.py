@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -25,10 +26,13 @@ from bayplan.app.named_snapshots import NamedSnapshot, NamedSnapshots
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
 from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
+from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel
 from bayplan.live.decision_store import DecisionStore, Retention
 from bayplan.live.engine_host import SWITCH_SECONDS, EngineHost
+from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
+from bayplan.live.queue_metrics import figures_of
 
 TICK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
@@ -67,7 +71,7 @@ class SimulatorServer:
         instance: another text at each start.
         annotator: writes results on pods; None where nobody wants them.
         api, backend, bridge, snapshots: belong to the loop. engine, decisions, clock: for any thread.
-        settings: how the scheduler is set up now.
+        settings: how the scheduler is set up now. metrics: of it, for Prometheus.
 
     Raises:
         InputError: a configuration or a plugin that can't be used.
@@ -92,8 +96,10 @@ class SimulatorServer:
         make = self.settings.maker(clock)
         scheduler = make()
         scheduler.records = self.decisions
-        self.engine = EngineHost(scheduler, clock, self.pump.take, remake=make, runner=self.runner)
+        self.engine = EngineHost(scheduler, clock, self._take_actions, remake=make, runner=self.runner)
         self.pump.engine = self.engine
+        self.metrics = SchedulerMetrics(partial(figures_of, self.engine), self.settings.feature_gates)
+        self.metrics.attach(self.engine)
         self.annotator: Annotator | None = None
         if options.annotations:
             self.annotator = Annotator(api, self.decisions, extended=bool(self.settings.connections.extenders))
@@ -131,6 +137,10 @@ class SimulatorServer:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self.pump.tick()
+
+    def _take_actions(self, actions: Sequence[Action]) -> None:
+        self.metrics.on_actions(actions, self.clock.now_ns())
+        self.pump.take(actions)
 
     # --- another set-up -----------------------------------------------------------------------------------------------
 

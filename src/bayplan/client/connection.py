@@ -61,8 +61,12 @@ class RequestObserver(Protocol):
         """Take in how long a request waited for its turn."""
         ...
 
-    def answered(self, host: str, method: str, code: str, seconds: float) -> None:
-        """Take in an answer; the code is ``<error>`` where none came."""
+    def answered(self, host: str, method: str, code: str, seconds: float, asked: int, told: int) -> None:
+        """Take in an answer, and the bytes of both bodies; the code is ``<error>`` where none came."""
+        ...
+
+    def opened(self, host: str, code: str) -> None:
+        """Take in that a stream was opened, or refused."""
         ...
 
 
@@ -133,8 +137,10 @@ class ApiConnection:
                 began = self._loop.time()
                 response, retry_after = await self._ask(request)
             if self._observer is not None:
-                code = str(response.status) if response.status != NO_ANSWER else "<error>"
-                self._observer.answered(self._host, request.method, code, self._loop.time() - began)
+                seconds = self._loop.time() - began
+                self._observer.answered(
+                    self._host, request.method, _code(response.status), seconds, len(request.body), len(response.body)
+                )
             if response.status == _UNAUTHORIZED and not renewed:
                 renewed = True
                 if await self.access.refresh():
@@ -219,6 +225,8 @@ class ApiConnection:
                 allow_redirects=False,
                 timeout=timeout,
             ) as answer:
+                if self._observer is not None:
+                    self._observer.opened(self._host, _code(answer.status))
                 if answer.status != 200:
                     response = ApiResponse(answer.status, await answer.read())
                     if response.status == _UNAUTHORIZED and await self.access.refresh():
@@ -247,6 +255,11 @@ def _socket(address: tuple[object, ...]) -> socket.socket:
         if option is not None:
             made.setsockopt(socket.IPPROTO_TCP, option, value)
     return made
+
+
+def _code(status: int) -> str:
+    """Return a status as client-go's metrics tell it."""
+    return str(status) if status != NO_ANSWER else "<error>"
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:

@@ -22,6 +22,7 @@ from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.actions import Action, Bind, CycleReport
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
+from bayplan.live.engine_calls import EngineCalls
 from bayplan.live.engine_recovery import EngineRecovery, hold_back_broken_cycle, prepare, refill
 from bayplan.live.engine_status import CycleMeter, EngineStatus, status_of
 from bayplan.live.object_mirror import Change, ObjectMirror
@@ -60,6 +61,7 @@ class EngineHost:
     Attributes:
         generation: how often the scheduler was replaced or made anew. What was asked for in one is no business of the next.
         on_cycle: is called on the engine's thread after each cycle, with the scheduler, what came out, and its seconds.
+        calls: through which the scheduler is called.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class EngineHost:
         self.clock = clock
         self.generation = 0
         self.on_cycle: Callable[[Scheduler, CycleReport, float], None] | None = None
+        self.calls = EngineCalls()
         self._scheduler = scheduler
         prepare(scheduler)
         self._on_actions = on_actions
@@ -375,7 +378,7 @@ class EngineHost:
             if quarantine and quarantine.holds_back(old, new):
                 continue
             if self._recovery.in_order:
-                self._actions += self._scheduler.handle(old, new, now_ns)
+                self._actions += self.calls.handle(self._scheduler, old, new, now_ns)
 
     def _schedule(self) -> bool:
         """Run the timers, then cycles while there are pods; return whether more are ready."""
@@ -419,7 +422,7 @@ class EngineHost:
         start = time.perf_counter()
         self._busy_since_ns = time.monotonic_ns()
         try:
-            report = scheduler.schedule_one(now_ns)
+            report = self.calls.schedule(scheduler, now_ns)
         finally:
             self._busy_since_ns = None
         if report is None:

@@ -1,0 +1,132 @@
+"""What is asked of the scheduler when somebody asks for metrics: its queue, its cache, what it waits for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from bayplan.base.errors import EngineBusy
+from bayplan.engine.queue_tiers import QueueTiers
+from bayplan.engine.queued_pod import QueuedPod
+from bayplan.engine.scheduler import Scheduler
+from bayplan.live.engine_host import EngineHost
+
+FIGURES_SECONDS = 1.0
+"""So long a scrape waits for the scheduler."""
+
+POD_POPPED = "PodPopped"
+"""What stands for a pod among the events that are kept for pods in flight."""
+
+
+class QueueFigures:
+    """What is asked of the scheduler at each scrape.
+
+    Attributes:
+        pending: pods by tier. unschedulable: waiting pods by plugin and profile. cache: nodes, pods, assumed pods.
+        incoming: how often pods came into a queue, by event and queue. in_flight: what is kept for pods in flight, by event.
+        binding: pods whose binding is under way.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        state = scheduler.state
+        self.cache = {"nodes": len(state.nodes.row_of), "pods": len(state.pods), "assumed_pods": len(scheduler.assumed)}
+        self.binding = len(scheduler.bindings.pending)
+        self.pending: Mapping[str, int] = dict(scheduler.queue.pending_counts())
+        self.unschedulable: Counter[tuple[str, ...]] = Counter()
+        self.incoming: dict[tuple[str, ...], int] = {}
+        self.in_flight = Counter({POD_POPPED: 0})
+        queue: object = scheduler.queue
+        if isinstance(queue, QueueTiers):
+            # That of classic mode has no such tiers.
+            self._look_into(queue)
+
+    def _look_into(self, queue: QueueTiers) -> None:
+        for queued in queue.unschedulable():
+            plugins = {queued.gating_plugin} if queued.gating_plugin else queued.unschedulable_plugins
+            for plugin in sorted(plugins):
+                self.unschedulable[plugin, queued.pod.spec.scheduler_name] += 1
+        self.incoming = {
+            (event, tier): count for tier, counts in queue.incoming.items() for event, count in counts.items()
+        }
+        for each in queue.in_flight():
+            self.in_flight[POD_POPPED if isinstance(each, QueuedPod) else each.event.label] += 1
+
+
+def figures_of(host: EngineHost) -> QueueFigures | None:
+    """Return what a host's scheduler says, or None where it takes too long. Not to be called on its thread."""
+    try:
+        return host.ask(QueueFigures, FIGURES_SECONDS)
+    except EngineBusy:
+        return None
+
+
+class QueueCollector(Collector):
+    """Tells these figures.
+
+    Args:
+        figures: asks the scheduler; None where it does not run, or takes too long to answer.
+        registry: where they are told.
+    """
+
+    def __init__(self, figures: Callable[[], QueueFigures | None], registry: CollectorRegistry) -> None:
+        self._figures = figures
+        registry.register(self)
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: what there is to tell is asked for at a scrape; see `Collector`."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """Ask, and return what was said; see `Collector`."""
+        found = self._figures()
+        if found is None:
+            return
+        yield _gauge(
+            "scheduler_pending_pods",
+            "Number of pending pods, by the queue type.",
+            ("queue",),
+            {(tier,): count for tier, count in found.pending.items()},
+        )
+        yield _gauge(
+            "scheduler_cache_size",
+            "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
+            ("type",),
+            {(name,): count for name, count in found.cache.items()},
+        )
+        yield _gauge(
+            "scheduler_unschedulable_pods",
+            "The number of unschedulable pods broken down by plugin name.",
+            ("plugin", "profile"),
+            found.unschedulable,
+        )
+        yield _gauge(
+            "scheduler_inflight_events",
+            "Number of events currently tracked in the scheduling queue.",
+            ("event",),
+            {(event,): count for event, count in found.in_flight.items()},
+        )
+        yield _gauge(
+            "scheduler_goroutines",
+            "Number of bindings under way.",
+            ("operation",),
+            {("binding",): found.binding},
+        )
+        incoming = CounterMetricFamily(
+            "scheduler_queue_incoming_pods",
+            "Number of pods added to scheduling queues by event and queue type.",
+            labels=("event", "queue"),
+        )
+        for which, count in sorted(found.incoming.items()):
+            incoming.add_metric(which, count)
+        yield incoming
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...], values: Mapping[tuple[str, ...], int]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for which, value in sorted(values.items()):
+        family.add_metric(which, value)
+    return family

@@ -1,0 +1,109 @@
+"""Counters and histograms that cost next to nothing to write: a thread of its own counts, and a scrape reads what is there.
+
+`prometheus_client`'s own take a lock, and a microsecond or more, for each value; these are for what is counted all the time. Each
+is written by one thread only. A scrape may find a value counted whose seconds are not yet in the sum.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, repeat
+from operator import mul
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+
+def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Return the upper bounds of so many buckets, each `factor` times the one before it."""
+    # As upstream works them out, so that they are told as the same numbers.
+    return tuple(accumulate(repeat(factor, count - 1), mul, initial=start))
+
+
+class Distribution(Collector):
+    """A histogram; see the module.
+
+    Args:
+        name: of the metric. text: what it says. labels: names of its labels.
+        buckets: upper bounds, without the infinite one.
+        registry: where it is told.
+    """
+
+    def __init__(
+        self, name: str, text: str, labels: Sequence[str] = (), *, buckets: Sequence[float], registry: CollectorRegistry
+    ) -> None:
+        self._name, self._text, self._labels = name, text, tuple(labels)
+        self._bounds = tuple(buckets)
+        self._counts: dict[tuple[str, ...], list[int]] = {}
+        self._sums: dict[tuple[str, ...], float] = {}
+        if not labels:
+            self._begin(())
+        registry.register(self)
+
+    def _begin(self, labels: tuple[str, ...]) -> list[int]:
+        self._sums[labels] = 0.0
+        counts = self._counts[labels] = [0] * (len(self._bounds) + 1)
+        return counts
+
+    def observe(self, value: float, *labels: str) -> None:
+        """Count a value."""
+        counts = self._counts.get(labels)
+        if counts is None:
+            counts = self._begin(labels)
+        counts[bisect_left(self._bounds, value)] += 1
+        self._sums[labels] += value
+
+    def describe(self) -> Iterable[Metric]:
+        """Return what it will tell, without values; see `Collector`."""
+        return (HistogramMetricFamily(self._name, self._text, labels=self._labels),)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return what was counted; see `Collector`."""
+        family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
+        bounds = [*map(floatToGoString, self._bounds), "+Inf"]
+        for labels, counts in sorted(self._counts.items()):
+            told = list(zip(bounds, map(float, accumulate(counts)), strict=True))
+            family.add_metric(labels, told, self._sums[labels])
+        return (family,)
+
+
+class Tally(Collector):
+    """A counter; see the module.
+
+    Args:
+        name: of the metric, without ``_total``. text: what it says. labels: names of its labels.
+        registry: where it is told.
+        read: returns the counts at a scrape, where somebody else counts; None where `add` does.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        labels: Sequence[str] = (),
+        *,
+        registry: CollectorRegistry,
+        read: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
+    ) -> None:
+        self._name, self._text, self._labels = name, text, tuple(labels)
+        self._counts: dict[tuple[str, ...], float] = {} if labels else {(): 0}
+        self._read = read
+        registry.register(self)
+
+    def add(self, *labels: str) -> None:
+        """Count one."""
+        self._counts[labels] = self._counts.get(labels, 0) + 1
+
+    def describe(self) -> Iterable[Metric]:
+        """Return what it will tell, without values; see `Collector`."""
+        return (CounterMetricFamily(self._name, self._text, labels=self._labels),)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return what was counted; see `Collector`."""
+        family = CounterMetricFamily(self._name, self._text, labels=self._labels)
+        for labels, count in sorted((self._counts if self._read is None else self._read()).items()):
+            family.add_metric(labels, count)
+        return (family,)

@@ -1,0 +1,119 @@
+"""What plugins take is told of a sample of cycles, and changes nothing about them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.plugin import Plugin
+from bayplan.live.plugin_guard import guard
+from bayplan.live.plugin_runner import PluginRunner
+from bayplan.live.plugin_timer import PluginTimer
+from bayplan.objects.pod import Pod
+from bayplan.testing import make_node, make_pod
+from tests.live.hosts import Cluster, make_troublemaker, small_pod
+
+
+class Told:
+    """What was told, by plugin and extension point, or by extension point."""
+
+    def __init__(self) -> None:
+        self.plugins: dict[tuple[str, str], list[str]] = {}
+        self.points: dict[str, list[str]] = {}
+        self.seconds = 0.0
+
+    def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
+        self.plugins.setdefault((plugin, point), []).append(status)
+        assert seconds > 0
+
+    def point_took(self, point: str, profile: str, status: str, seconds: float) -> None:
+        assert profile == "default-scheduler"
+        self.points.setdefault(point, []).append(status)
+        self.seconds += seconds
+
+
+def scheduler_with(*pods: Pod, nodes: int = 3) -> Scheduler:
+    scheduler = Cluster().make()
+    for number in range(nodes):
+        scheduler.handle(None, make_node(f"n{number}").capacity(cpu="4", memory="8Gi", pods="20").obj(), 0)
+    for pod in pods:
+        scheduler.handle(None, pod, 0)
+    return scheduler
+
+
+def outcomes(scheduler: Scheduler, timer: PluginTimer | None) -> list[tuple[str, str, str]]:
+    """Schedule all pods that are ready; return what came of each."""
+    found = []
+    while scheduler.queue.has_next:
+        report = scheduler.schedule_one(1) if timer is None else timer.schedule(scheduler, 1)
+        assert report is not None
+        found.append((report.pod.metadata.name, report.node_name, report.message))
+    return found
+
+
+def spread(name: str) -> Pod:
+    labels: dict[str, str | list[str]] = {"app": "web"}
+    return make_pod(name).uid(name).req(cpu="1").label(app="web").spread(labels, "kubernetes.io/hostname").obj()
+
+
+PODS = [small_pod("a"), small_pod("large", cpu="9"), small_pod("b", cpu="2"), small_pod("c")]
+
+
+def test_every_extension_point_of_a_cycle_is_told_once() -> None:
+    told = Told()
+    outcomes(scheduler_with(small_pod("a")), PluginTimer(told, share=1.0))
+    assert told.plugins["NodeResourcesFit", "Filter"] == ["Success"]
+    assert told.plugins["NodeResourcesFit", "Score"] == ["Success"]
+    assert told.plugins["NodeResourcesBalancedAllocation", "Score"] == ["Success"]
+    assert told.plugins["DefaultBinder", "Bind"] == ["Success"]
+    assert {"PreFilter", "Filter", "PreScore", "Score", "Reserve", "Bind"} <= told.points.keys()
+    assert all(len(statuses) == 1 for statuses in [*told.plugins.values(), *told.points.values()])
+    assert 0 < told.seconds < 1
+
+
+def test_a_pod_that_fits_nowhere_is_told_of_post_filter() -> None:
+    told = Told()
+    outcomes(scheduler_with(small_pod("large", cpu="9")), PluginTimer(told, share=1.0))
+    assert told.plugins["DefaultPreemption", "PostFilter"] == ["Unschedulable"]
+    assert told.points["PostFilter"] == ["Unschedulable"]
+    assert "Score" not in told.points
+
+
+@pytest.mark.parametrize(
+    ("draws", "want"),
+    [
+        pytest.param([0.05, 0.5, 0.09, 0.1], 2, id="those below the share are looked at"),
+        pytest.param([0.5, 0.5, 0.5, 0.5], 0, id="none where chance wants none"),
+    ],
+)
+def test_a_sample_of_cycles_is_looked_at(draws: list[float], want: int) -> None:
+    told = Told()
+    outcomes(scheduler_with(*PODS), PluginTimer(told, draw=iter(draws).__next__))
+    assert len(told.points.get("PreFilter", [])) == want
+
+
+def test_cycles_that_are_looked_at_decide_the_same() -> None:
+    pods = [*PODS, *(spread(f"s{number}") for number in range(6))]
+    assert outcomes(scheduler_with(*pods), PluginTimer(Told(), share=1.0)) == outcomes(scheduler_with(*pods), None)
+
+
+def test_plugins_are_as_they_were_afterwards_also_those_with_guards() -> None:
+    runner = PluginRunner(1.0, now_ns=lambda: 0)
+    scheduler = scheduler_with(*PODS)
+    plugins: list[Plugin[Any]] = [plugin for each in scheduler.profiles.values() for plugin in each.plugins.values()]
+    guarded = make_troublemaker("filter", "well")(None, scheduler.profiles["default-scheduler"].handle)
+    guard(guarded, runner)
+    scheduler.profiles["default-scheduler"].plugins["Trouble"] = cast("Plugin[object]", guarded)
+    before = [dict(plugin.__dict__) for plugin in [*plugins, guarded]]
+    outcomes(scheduler, PluginTimer(Told(), share=1.0))
+    after = [
+        {name: plugin.__dict__[name] for name in known}
+        for plugin, known in zip([*plugins, guarded], before, strict=True)
+    ]
+    methods = [{name for name, each in known.items() if callable(each)} for known in before]
+    for known, now, names in zip(before, after, methods, strict=True):
+        assert {name: known[name] for name in names} == {name: now[name] for name in names}
+    assert all("filter" not in plugin.__dict__ for plugin in plugins)
+    runner.close()
