@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 
 from bayplan.live.plugin_guard import GuardedRegistry
-from bayplan.service import fork_routes
-from bayplan.service.comparison import Side, differences
 from tests.service.lab import Lab, node, pod, run
 from tests.service.test_control_routes import MISSPELT, MOST_ALLOCATED
 
 NODES = [node(f"n{number}", zone="ab"[number % 2]) for number in range(4)]
 
 
-async def _fork(lab: Lab, **request: Any) -> Any:
+async def begin_fork(lab: Lab, **request: Any) -> Any:
     """Begin a fork, and return it when it has ended."""
     begun = await lab.send("POST", "/forks", request, want=201)
     for _ in range(1000):
@@ -32,7 +30,7 @@ async def _fork(lab: Lab, **request: Any) -> Any:
 def test_a_fork_tries_something_and_leaves_the_cluster_alone() -> None:
     async def test(lab: Lab) -> None:
         before = await lab.get("/placements")
-        more = await _fork(lab, objects=[node("big", cpu="64"), pod("new", cpu="2")], name="one more node")
+        more = await begin_fork(lab, objects=[node("big", cpu="64"), pod("new", cpu="2")], name="one more node")
         assert more["state"] == "done"
         assert more["facts"]["pods"]["pending"] == 0
         assert await lab.get("/placements") == before
@@ -44,7 +42,7 @@ def test_a_fork_tries_something_and_leaves_the_cluster_alone() -> None:
         assert difference["sentence"].startswith(
             "1 of 3 pods differs: 0 on another node, 1 placed only by one more node"
         )
-        less = await _fork(
+        less = await begin_fork(
             lab, delete=[{"kind": "Node", "name": "n0"}, {"kind": "Pod", "namespace": "default", "name": "a"}]
         )
         assert less["facts"]["nodes"]["total"] == 3
@@ -61,7 +59,7 @@ def test_a_fork_of_a_snapshot_with_another_configuration_says_which_plugin_decid
         await lab.create(*(pod(f"p{number}") for number in range(6)))
         await lab.settle()
         pods = [pod(f"p{number}") for number in range(6)]
-        packed = await _fork(lab, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods, "name": "packed"})
+        packed = await begin_fork(lab, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods, "name": "packed"})
         assert packed["state"] == "done", packed["message"]
         found = await lab.get("/compare", a="now", b=packed["id"], kind="moved")
         assert found["counts"]["moved"] == found["total"] > 0
@@ -93,26 +91,9 @@ def test_forks_that_can_not_be_are_refused() -> None:
     run(test, *NODES)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "want"),
-    [
-        pytest.param({}, {}, [], id="nothing"),
-        pytest.param({"p": "n"}, {"p": "n"}, [], id="the same node"),
-        pytest.param({"p": ""}, {"p": ""}, [], id="both wait"),
-        pytest.param({"p": "n"}, {"q": "n"}, [], id="pods of one side are left out"),
-        pytest.param({"p": "n", "o": "n"}, {"p": "m", "o": "m"}, ["o moved", "p moved"], id="by name"),
-        pytest.param({"p": "n", "o": ""}, {"p": "", "o": "m"}, ["o only_b", "p only_a"], id="placed by one of them"),
-    ],
-)
-def test_differences(a: dict[str, str], b: dict[str, str], want: list[str]) -> None:
-    found, both = differences(Side(name="a", nodes=a), Side(name="b", nodes=b))
-    assert [f"{each.pod} {each.kind}" for each in found] == want
-    assert both == len(a.keys() & b.keys())
-
-
 def test_a_fork_is_read_like_the_server() -> None:
     async def test(lab: Lab) -> None:
-        fork = await _fork(lab, objects=[node("big", cpu="64")], name="one more node")
+        fork = await begin_fork(lab, objects=[node("big", cpu="64")], name="one more node")
         run_id = fork["id"]
         listed = await lab.get("/pods", run=run_id, facets=1)
         assert listed["total"] == 3
@@ -172,12 +153,12 @@ def _shorten_deadline(lab: Lab) -> None:
 def test_a_plugin_that_loops_ends_its_fork_and_no_other(odd: str) -> None:
     async def test(lab: Lab) -> None:
         _shorten_deadline(lab)
-        looping = await _fork(lab, objects=[pod("endless")])
+        looping = await begin_fork(lab, objects=[pod("endless")])
         assert looping["state"] == "failed"
         assert 'plugin "Odd": cut off after 0.3s at filter_node()' in looping["message"]
-        raising = await _fork(lab, objects=[pod("broken")])
+        raising = await begin_fork(lab, objects=[pod("broken")])
         assert (raising["state"], "KeyError" in raising["message"]) == ("failed", True)
-        assert (await _fork(lab, objects=[pod("good")]))["state"] == "done"
+        assert (await begin_fork(lab, objects=[pod("good")]))["state"] == "done"
         assert lab.server.runner.failures == {}, "what happens in forks is not held against the scheduler that runs"
         assert [each.daemon for each in threading.enumerate() if each.name == "bayplan-fork"] == [True]
 
@@ -210,48 +191,3 @@ def test_a_plugin_that_loops_verifies_no_remedies(odd: str, tmp_path: Path) -> N
         assert not any(each["verified"] for each in after)
 
     run(test, node("off", unschedulable=True), pod("waits"), plugins=[odd])
-
-
-def test_another_server_is_not_asked_for_a_page_of_another_site() -> None:
-    async def test(lab: Lab) -> None:
-        query = {"a": "now", "b": "http://127.0.0.1:1"}
-        for site, want in (("cross-site", 403), ("same-origin", 502)):
-            answer = await lab.client.get("/bayplan/v1/compare", params=query, headers={"sec-fetch-site": site})
-            assert answer.status_code == want, answer.text
-
-    run(test, *NODES)
-
-
-@pytest.mark.parametrize(
-    ("pause", "want"),
-    [
-        pytest.param(0.0, "a longer answer", id="an answer without end"),
-        pytest.param(0.05, "TimeoutError", id="an answer that comes in drops"),
-    ],
-)
-def test_answers_of_other_servers_are_bounded(pause: float, want: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fork_routes, "REMOTE_SECONDS", 0.5)
-    monkeypatch.setattr(fork_routes, "MOST_REMOTE_BYTES", 100_000)
-
-    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        try:
-            while not writer.is_closing():
-                writer.write(b" " * (1 if pause else 10_000))
-                await writer.drain()
-                await asyncio.sleep(pause)
-        except ConnectionError:
-            pass
-        finally:
-            writer.close()
-
-    async def test(lab: Lab) -> None:
-        server = await asyncio.start_server(endless, "127.0.0.1", 0)
-        async with server:
-            port = server.sockets[0].getsockname()[1]
-            refused = await lab.get("/compare", want=502, a=f"http://127.0.0.1:{port}")
-            assert refused["error"]["got"].startswith(want)
-            await asyncio.sleep(0.1)
-
-    run(test, *NODES)

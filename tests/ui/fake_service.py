@@ -30,6 +30,7 @@ from tests.ui.fake_answers import (
     report,
 )
 from tests.ui.fake_cluster import FakeCluster, Plain, stamp
+from tests.ui.fake_comparison import pod_comparison
 
 TICK_SECONDS = 0.25
 
@@ -99,6 +100,7 @@ class FakeService:
                 lambda _: {"items": [], "why": "Every node fails more than one filter."},
             ),
             get("/pods/{namespace}/{name:path}", lambda request: pod_document(cluster, *self._names(request))),
+            get("/compare/pods/{namespace}/{name}", lambda request: pod_comparison(cluster, *self._names(request))),
             get("/decisions", lambda request: self._decisions(request)),
             get("/decisions/density", lambda request: density(cluster, request.query_params)),
             get("/queue", lambda request: queue(cluster, request.query_params)),

@@ -321,3 +321,31 @@ def test_nothing_is_asked_of_other_hosts_and_little_of_this_one(fakes: Fakes, vi
         visitor.go(path)
         asked = [each for each in service.requests[before:] if "/static/" not in each]
         assert len(asked) <= 6, asked
+
+
+def test_two_matrices_share_one_scroll_and_have_the_same_node_in_each_row(fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes("5000")
+    pod = next(each for each in service.cluster.pods if each.status == "placed")
+    visitor = visit(url)
+    visitor.go(f"/ui/compare/{pod.namespace}/{pod.name}?b=packed")
+    a, b = (visitor.page.get_by_role("grid", name=f"Nodes by plugins in {side}") for side in "AB")
+    nodes = ".mrow:not([hidden])"
+    read = (
+        f"(grid) => [...grid.querySelectorAll('{nodes}')].map((row) => [row.style.transform, row.dataset.node]).sort()"
+    )
+    assert a.evaluate(read) == b.evaluate(read)
+    assert a.locator(".mcell.differs").count() > 0
+    a.evaluate("(grid) => { grid.scrollTop = 40000; }")
+    expect(b.locator(".mrow:not([hidden])").first).to_be_visible()
+    visitor.page.wait_for_function(
+        "() => new Set([...document.querySelectorAll('.matrix')].map((each) => each.scrollTop)).size === 1"
+    )
+    visitor.page.wait_for_timeout(200)
+    assert a.evaluate(read) == b.evaluate(read)
+    b.evaluate("(grid) => { grid.scrollTop = 0; }")
+    visitor.page.wait_for_function(
+        "() => [...document.querySelectorAll('.matrix')].every((each) => each.scrollTop === 0)"
+    )
+    winners = visitor.page.locator(".mrow.winner .name").all_inner_texts()
+    told = visitor.page.inner_text("h1")
+    assert all(winner in told for winner in winners)

@@ -32,6 +32,7 @@ PAGES = {
     "config": "/config",
     "create": "/new",
     "compare": "/compare",
+    "compare-pod": "/compare/{placed}?b=packed",
     "sources": "/sources",
     "plugins": "/plugins",
     "settings": "/settings",
@@ -92,6 +93,7 @@ ACCESSIBLE = (
     "config",
     "create",
     "compare",
+    "compare-pod",
 )
 
 

@@ -109,6 +109,13 @@ def test_a_fork_with_another_configuration_is_compared(server: Running, visit: V
     visitor.still()
     visitor.shoot("real-fork-compared-10")
     expect(visitor.test("compare-table")).to_contain_text("homesick")
+    visitor.test("compare-table").locator("a.name", has_text="homesick").click()
+    visitor.still()
+    assert visitor.verdict == "default/homesick waits in A, runs on node-9 in B"
+    expect(visitor.test("first-plugin")).to_contain_text("TaintToleration rejects node-9 in A")
+    expect(visitor.page.get_by_role("grid", name="Nodes by plugins in A")).to_contain_text("TaintToleration")
+    expect(visitor.page.locator(".mrow.winner .name")).to_have_text(["node-9"])
+    visitor.shoot("real-fork-matrices-10")
 
 
 def test_fifty_pods_are_created_and_a_refusal_keeps_the_text(server: Running, visit: Visit) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
 
 from bayplan.analysis.cluster_sentences import comparison_sentence
 from bayplan.engine.decision import Decision
@@ -11,6 +14,90 @@ from bayplan.engine.decision import Decision
 KINDS = ("moved", "only_a", "only_b")
 
 Plain = dict[str, object]
+
+
+class Said(Protocol):
+    """What the plugins said in one decision."""
+
+    def rejection(self, node: str) -> tuple[str, str] | None:
+        """Return the plugin that rejected a node, and its reason; None where none did, or the node was not there."""
+        ...
+
+    def points(self, node: str) -> Mapping[str, int] | None:
+        """Return the weighted points of a node by scorer; None where it was not there."""
+        ...
+
+
+class DecisionSaid:
+    """What the plugins said, by the full record.
+
+    Args:
+        decision: the record.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+
+    def _row(self, node: str) -> int | None:
+        names = self._decision.names
+        return names.index(node) if node in names else None
+
+    def rejection(self, node: str) -> tuple[str, str] | None:
+        """See `Said`."""
+        row = self._row(node)
+        status = None if row is None else self._decision.first_failure(row)
+        return None if status is None else (status.plugin, status.message or status.code.text)
+
+    def points(self, node: str) -> Mapping[str, int] | None:
+        """See `Said`."""
+        row, decision = self._row(node), self._decision
+        if row is None:
+            return None
+        normalized: list[int] = decision.normalized[:, row].tolist()
+        products = (points * weight for points, weight in zip(normalized, decision.weights, strict=True))
+        return dict(zip(decision.scorers, products, strict=True))
+
+
+class MatrixSaid:
+    """What the plugins said, by a matrix in columns, which may be another server's.
+
+    Args:
+        matrix: as our API tells it.
+    """
+
+    def __init__(self, matrix: Plain) -> None:
+        told = msgspec.convert(matrix, _Matrix)
+        self._rows = {name: row for row, name in enumerate(told.rows.node)}
+        self._told = told
+
+    def rejection(self, node: str) -> tuple[str, str] | None:
+        """See `Said`."""
+        row, rows = self._rows.get(node), self._told.rows
+        return None if row is None or not rows.plugin[row] else (rows.plugin[row], rows.gap[row])
+
+    def points(self, node: str) -> Mapping[str, int] | None:
+        """See `Said`."""
+        row, told = self._rows.get(node), self._told
+        if row is None:
+            return None
+        points = told.rows.weighted[row]
+        return {each.name: value for each, value in zip(told.scorers, points, strict=True) if value is not None}
+
+
+class _Scorer(msgspec.Struct):
+    name: str
+
+
+class _Rows(msgspec.Struct):
+    node: list[str]
+    plugin: list[str]
+    gap: list[str]
+    weighted: list[list[int | None]]
+
+
+class _Matrix(msgspec.Struct):
+    rows: _Rows
+    scorers: list[_Scorer]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,13 +108,14 @@ class Side:
         name: what it is called.
         nodes: the node of each pod by ``namespace/name``, "" for one that waits.
         facts: what is told of it.
-        decision: returns the full record of the decision that gave a pod its node, or its last one; None where there is none.
+        said: returns what the plugins said in the decision that gave a pod its node, or in its last one; None where that is not
+            known here.
     """
 
     name: str
     nodes: Mapping[str, str]
     facts: Plain = field(default_factory=dict)
-    decision: Callable[[str], Decision | None] = lambda pod: None
+    said: Callable[[str], Said | None] = lambda pod: None
 
 
 @dataclass(frozen=True)
@@ -97,7 +185,7 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
 
 
 def _row(a: Side, b: Side, difference: Difference) -> Plain:
-    first = first_plugin(a.decision(difference.pod), b.decision(difference.pod), difference.a_node, difference.b_node)
+    first = first_plugin(a.said(difference.pod), b.said(difference.pod), difference.a_node, difference.b_node)
     return {
         "pod": difference.pod,
         "kind": difference.kind,
@@ -107,7 +195,7 @@ def _row(a: Side, b: Side, difference: Difference) -> Plain:
     }
 
 
-def first_plugin(a: Decision | None, b: Decision | None, a_node: str, b_node: str) -> Plain | None:
+def first_plugin(a: Said | None, b: Said | None, a_node: str, b_node: str) -> Plain | None:
     """Return the first plugin that decided otherwise about two nodes; None where nothing is known of that.
 
     A filter that rejected the other side's node comes first, with its reason. Else it is the scorer, in the order of the
@@ -115,23 +203,22 @@ def first_plugin(a: Decision | None, b: Decision | None, a_node: str, b_node: st
     """
     if a is None or b is None:
         return None
-    for node, decision, side in ((b_node, a, "a"), (a_node, b, "b")):
-        status = decision.first_failure(decision.names.index(node)) if node in decision.names else None
-        if status is not None:
-            told = {"a": None, "b": None, side: status.message or status.code.text}
-            return {"name": status.plugin, **told}
-    preferences = [_preferences(decision, a_node, b_node) for decision in (a, b)]
-    for name in dict.fromkeys((*a.scorers, *b.scorers)):
-        in_a, in_b = (preference.get(name, 0) for preference in preferences)
-        if in_a != in_b:
-            return {"name": name, "a": in_a, "b": in_b}
+    for node, said, side in ((b_node, a, "a"), (a_node, b, "b")):
+        rejection = said.rejection(node)
+        if rejection is not None:
+            plugin, reason = rejection
+            told = {"a": None, "b": None, side: reason}
+            return {"name": plugin, **told}
+    in_a, in_b = (_preferences(said, a_node, b_node) for said in (a, b))
+    for name in dict.fromkeys((*in_a, *in_b)):
+        if in_a.get(name, 0) != in_b.get(name, 0):
+            return {"name": name, "a": in_a.get(name, 0), "b": in_b.get(name, 0)}
     return None
 
 
-def _preferences(decision: Decision, a_node: str, b_node: str) -> dict[str, int]:
+def _preferences(said: Said, a_node: str, b_node: str) -> dict[str, int]:
     """Return by how many points each scorer preferred the one node to the other."""
-    if a_node not in decision.names or b_node not in decision.names:
+    a_points, b_points = said.points(a_node), said.points(b_node)
+    if a_points is None or b_points is None:
         return {}
-    weighted, rows = decision.weighted, [decision.names.index(node) for node in (a_node, b_node)]
-    points: Sequence[int] = (weighted[:, rows[0]] - weighted[:, rows[1]]).tolist()
-    return dict(zip(decision.scorers, points, strict=True))
+    return {name: points - b_points.get(name, 0) for name, points in a_points.items()}

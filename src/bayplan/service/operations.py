@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from bayplan.service import cluster_routes, control_routes, document_routes, fork_routes, pod_routes
+from bayplan.service import cluster_routes, compare_routes, control_routes, document_routes, fork_routes, pod_routes
 from bayplan.service.document_writes import ApplyRequest
 from bayplan.service.forks import ForkRequest
 from bayplan.service.observation import Observation
@@ -145,8 +145,9 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("POST", "/forks", fork_routes.begin_fork, body=ForkRequest, status=201),
     Operation("GET", "/forks/{id}", fork_routes.fork),
     Operation("DELETE", "/forks/{id}", fork_routes.delete_fork),
-    Operation("GET", "/compare", fork_routes.compare, ("a", "b", "kind", *_PAGE)),
-    Operation("GET", "/placements", fork_routes.placements),
+    Operation("GET", "/compare", compare_routes.compare, ("a", "b", "kind", *_PAGE)),
+    Operation("GET", f"/compare{_POD}", compare_routes.compare_pod, ("a", "b")),
+    Operation("GET", "/placements", compare_routes.placements),
     Operation("POST", "/apply", document_routes.apply, body=ApplyRequest),
     Operation("POST", "/objects", document_routes.objects, ("objects",), LINES),
     Operation("GET", "/export", document_routes.export),

@@ -7,27 +7,22 @@ from collections.abc import Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from bayplan.analysis.attempt_results import late_answers
-from bayplan.analysis.verdict import decision_text
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
-from bayplan.engine.decision import Decision, Outcome
-from bayplan.engine.records import RecordLevel
-from bayplan.framework.status import Code
+from bayplan.engine.decision import Decision
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.service.answers import json_answer
-from bayplan.service.decision_summaries import margin_of
+from bayplan.service.attempt_matrix import asked_plugins, attempt_matrix
 from bayplan.service.matrix import MOST_ROWS as MOST_MATRIX_ROWS
-from bayplan.service.matrix import ONLY, SORTS, Matrix, MatrixQuery, nothing_kept, skipped_plugins
+from bayplan.service.matrix import ONLY, SORTS, MatrixQuery
 from bayplan.service.observation import Observation
-from bayplan.service.pod_page import PodPage, chosen_attempt
+from bayplan.service.pod_page import PodPage
 from bayplan.service.pod_query import SORTS as POD_SORTS
 from bayplan.service.pod_query import PodFilter, find_pods
 from bayplan.service.pod_table import STATUS_NAMES
 from bayplan.service.query import DEADLINE_SECONDS, Deadline, Query
-from bayplan.service.subject import Decisions
 from bayplan.service.verified_remedies import Surroundings, document_of_object, remedies_document
 from bayplan.sim.result import PodFate
 
@@ -128,89 +123,25 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
     offset, limit = query.page(MOST_MATRIX_ROWS, 200)
     form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
     text, exhaustive, run = query.text("q"), query.switch("exhaustive"), query.text("run")
-    profiles = {
-        profile.scheduler_name: {point: profile.names(point) for point in ("filter", "score")}
-        for profile in observation.subject.settings.configuration.profiles
-    }
+    attempt, decisions = request.path_params["attempt"], None if run else observation.subject.decisions
+    profiles = asked_plugins(observation.subject.settings.configuration)
 
     def make(page: PodPage) -> Plain:
-        chosen = chosen_attempt(page.attempts, request.path_params["attempt"], page.key)
-        level = page.source.level.name.lower()
-        if chosen is None:
-            return nothing_kept(-1, level, "the pod was never tried" if page.source.level else "record level off")
-        chosen, decision = page.recorded(chosen)
-        if decision is None:
-            return nothing_kept(chosen.number, level, _why_nothing(page, chosen.number)) | {"attempt": chosen.attempt}
-        sort = query.sort((*SORTS, *decision.scorers, *decision.filters), "rank")
-        wanted = MatrixQuery(
-            only=only,
-            text=text,
-            sort=sort,
-            offset=offset,
-            limit=limit,
-            columns=form == "columns",
-            exhaustive=exhaustive,
-        )
-        document = Matrix(page.source, chosen.number, decision, page.life).document(wanted)
-        record = decision.record
-        document["attempt"] = chosen.attempt
-        document["sentence"] = decision_text(record, margin_of(decision).points)
-        document["skipped"] = skipped_plugins(decision, profiles.get(page.life.scheduler_name, {}))
-        points = _points(decision)
-        if not run and decision.record.outcome is Outcome.SCHEDULED:
-            points |= _late_points(observation.subject.decisions, chosen.number)
-        document["points"] = points
-        return document
+        def wanted(decision: Decision) -> MatrixQuery:
+            sort = query.sort((*SORTS, *decision.scorers, *decision.filters), "rank")
+            return MatrixQuery(
+                only=only,
+                text=text,
+                sort=sort,
+                offset=offset,
+                limit=limit,
+                columns=form == "columns",
+                exhaustive=exhaustive,
+            )
+
+        return attempt_matrix(page, attempt, wanted, profiles, decisions)
 
     return await _with_page(observation, request, query, make)
-
-
-def _why_nothing(page: PodPage, number: int) -> str:
-    record = page.source.records[number]
-    if record.outcome is Outcome.SKIPPED:
-        return "no plugin was asked in this attempt"
-    if record.frame >= 0:
-        return "the matrix was dropped, the summary was kept; have the pod scheduled again to see it"
-    if page.source.level is RecordLevel.FULL:
-        return "no plugin was asked in this attempt, or the record level was lower then"
-    return "only summaries are recorded at this record level"
-
-
-def _points(decision: Decision) -> Plain:
-    """Return what plugins said at the points around filters and scores, as far as it is recorded."""
-    return {
-        "pre_filter": [
-            {"plugin": plugin, "status": code.text, "message": message, "nodes": None if names is None else len(names)}
-            for plugin, code, message, names in decision.pre_filters
-        ],
-        "pre_score": [{"plugin": plugin, "status": code.text} for plugin, code in decision.pre_scores],
-        "extenders": [
-            {
-                "extender": said.name,
-                "asked": len(said.asked),
-                "rejected": len(said.refused),
-                "scored": said.scores is not None,
-                "filter_error": said.filter_error,
-                "ignored": said.ignored,
-                "prioritize_error": said.prioritize_error,
-            }
-            for said in decision.extenders
-        ],
-    }
-
-
-def _late_points(decisions: Decisions, number: int) -> dict[str, list[Plain]]:
-    """Return what plugins said after the choice of a node, on the way to the binding; nothing where that is not kept."""
-    points = decisions.late_points(number)
-    if points is None:
-        return {}
-    found: dict[str, list[Plain]] = {"reserve": [], "permit": [], "pre_bind": [], "bind": []}
-    keys = dict(zip(("Reserve", "Permit", "PreBind", "Bind"), found, strict=True))
-    for point, plugin, said in late_answers(points, decisions.said_later(number)):
-        status = Code.SUCCESS.text if said is None else said.status.code.text
-        message = "" if said is None else said.status.message
-        found[keys[point]].append({"plugin": plugin, "status": status, "message": message})
-    return found
 
 
 async def preemption(observation: Observation, request: Request, query: Query) -> Response:

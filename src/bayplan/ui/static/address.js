@@ -27,6 +27,7 @@ const ROUTES = /** @type {[string, string][]} */ ([
   ["/config", "config"],
   ["/config/:view", "config"],
   ["/compare", "compare"],
+  ["/compare/:namespace/:name", "compare_pod"],
   ["/sources", "sources"],
   ["/plugins", "plugins"],
   ["/settings", "settings"],
@@ -83,6 +84,15 @@ export function to(page, ...parts) {
 
 /** Address of a pod. @param {{ namespace: string, name: string }} pod @param {Record<string, string>} [query] */
 export const podAddress = (pod, query = {}) => to("pods", pod.namespace, pod.name, query);
+
+/** Whether a run that is compared is another server's, told by its address. @param {string} run */
+export const isServer = (run) => /^https?:\/\//.test(run);
+
+/** Address of a pod's page in a run: now, a fork, or another server. @param {{ namespace: string, name: string }} pod @param {string} run */
+export function runPodAddress(pod, run) {
+  if (isServer(run)) return new URL(run).origin + podAddress(pod);
+  return podAddress(pod, run === "now" ? {} : { run });
+}
 
 /** Address of a node. @param {string} name */
 export const nodeAddress = (name) => to("nodes", name);

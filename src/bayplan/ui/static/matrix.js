@@ -21,11 +21,24 @@ import { ALONE, BESIDE, layOut } from "./matrix_layout.js";
 
 const ROW = 26;
 const OVERSCAN = 5;
-const SCROLL_BAR = 18;
 const NEAREST = 20;
 
+/** How high a bar for scrolling to the side is; 0 where bars lie over what they scroll. */
+function barHeight() {
+  const probe = h("div", { style: { position: "absolute", overflow: "scroll", visibility: "hidden" } });
+  document.body.append(probe);
+  const height = probe.offsetHeight - probe.clientHeight;
+  probe.remove();
+  return height;
+}
+
+/** Whether a node fits. Where it is the only one it has no scores: there was nothing to choose. @param {Columns} rows @param {number} row */
+export function fits(rows, row) {
+  return rows.total[row] !== null || (!rows.plugin[row] && !rows.gap[row]);
+}
+
 export class Matrix {
-  /** @param {{ view: View, onView: (changes: Partial<View>) => void, signal: AbortSignal, failures?: Map<string, string>, custom?: Set<string>, beside?: Beside }} how */
+  /** @param {{ view: View, onView: (changes: Partial<View>) => void, signal: AbortSignal, failures?: Map<string, string>, shown?: Set<string>, beside?: Beside }} how */
   constructor(how) {
     this.how = how;
     this.view = how.view;
@@ -35,6 +48,8 @@ export class Matrix {
     this.order = [];
     /** @type {HTMLElement[]} */
     this.pool = [];
+    /** Scores that are left out. @type {Set<string>} */
+    this.hidden = new Set();
     /** @type {import("./matrix_layout.js").Layout} */
     this.layout = { columns: [], sizes: ALONE, scores: 0, pre: 0, filters: 0, scoreEnd: 0, width: 0, folded: 0 };
     this.head = h("div", { class: "matrix-head", role: "rowgroup" });
@@ -67,6 +82,13 @@ export class Matrix {
     bind({ j: scroll(1), k: scroll(-1), ArrowDown: scroll(1), ArrowUp: scroll(-1) }, how.signal);
   }
 
+  /** Follow the matrix beside this one. @param {number} top @param {number} left */
+  scrollTo(top, left) {
+    const { scroller } = this;
+    if (scroller.scrollTop !== top) scroller.scrollTop = top;
+    if (scroller.scrollLeft !== left) scroller.scrollLeft = left;
+  }
+
   resized() {
     const { clientWidth } = this.scroller;
     if (this.data && clientWidth && clientWidth !== this.laidFor) this.arrange();
@@ -93,9 +115,8 @@ export class Matrix {
     /** @type {number[]} */
     const order = [];
     for (let row = 0; row < data.rows.node.length; row += 1) {
-      const fits = data.rows.total[row] !== null;
-      const failed = !fits && data.rows.plugin[row] !== "";
-      if ((only === "fit" && !fits) || ((only === "failed" || only === "nearest") && !failed)) continue;
+      const failed = data.rows.plugin[row] !== "";
+      if ((only === "fit" && !fits(data.rows, row)) || ((only === "failed" || only === "nearest") && !failed)) continue;
       if (text && !data.rows.node[row].toLowerCase().includes(text)) continue;
       order.push(row);
     }
@@ -107,7 +128,7 @@ export class Matrix {
     for (const row of this.pool) row.dataset.row = "";
     this.body.style.height = `${this.order.length * ROW}px`;
     // No taller than its rows; a bar for scrolling to the side has room below them.
-    const bar = this.layout.width > this.scroller.clientWidth ? SCROLL_BAR : 0;
+    const bar = this.layout.width > this.scroller.clientWidth ? barHeight() : 0;
     const tall = this.head.offsetHeight + Math.max(this.order.length, 1) * ROW + bar + 2;
     this.element.style.maxHeight = `${tall}px`;
     this.scroller.setAttribute("aria-rowcount", String(this.order.length + 2));
@@ -119,7 +140,8 @@ export class Matrix {
     const data = /** @type {MatrixData} */ (this.data);
     this.layout = layOut(data, {
       folded: this.view.folded,
-      custom: this.how.custom ?? new Set(),
+      shown: this.how.shown ?? new Set(),
+      hidden: this.hidden,
       room: this.scroller.clientWidth,
       sizes: this.how.beside ? BESIDE : ALONE,
     });
@@ -221,27 +243,34 @@ export class Matrix {
     const at = this.order[index];
     const node = data.rows.node[at];
     const total = data.rows.total[at];
-    const fits = total !== null;
+    const scored = total !== null;
+    const fitting = fits(data.rows, at);
     row.dataset.row = String(index);
     row.dataset.node = node;
     row.setAttribute("aria-rowindex", String(index + 3));
     row.style.transform = `translateY(${index * ROW}px)`;
-    row.className = `mrow${node === data.winner ? " winner" : ""}${node === data.runner_up ? " runner" : ""}${fits ? "" : " failed"}`;
-    row.title = fits ? this.difference(at) : "";
+    row.className = `mrow${node === data.winner ? " winner" : ""}${node === data.runner_up ? " runner" : ""}${scored ? "" : " failed"}`;
+    row.title = scored ? this.difference(at) : "";
     const link = /** @type {HTMLAnchorElement} */ (row.children[0].firstElementChild);
     link.textContent = cut(node, this.how.beside ? 16 : 26);
     link.title = node;
     link.href = nodeAddress(node);
     const [behind, figure] = row.children[1].children;
-    behind.textContent = fits && data.winner && node !== data.winner ? this.behind(at) : "";
+    behind.textContent = scored && data.winner && node !== data.winner ? this.behind(at) : "";
     // A node that no filter rejected and that has no total was not looked at: enough others fit.
     const plugin = data.rows.plugin[at];
-    figure.textContent = fits ? `${count(total)}${data.rows.tie[at] ? " ★" : ""}` : plugin ? `✕ ${plugin}` : "·";
-    figure.className = fits ? "total" : plugin ? "total bad-text" : "total faint";
+    figure.textContent = scored
+      ? `${count(total)}${data.rows.tie[at] ? " ★" : ""}`
+      : plugin
+        ? `✕ ${plugin}`
+        : fitting
+          ? "✓ fits"
+          : "·";
+    figure.className = fitting ? "total" : plugin ? "total bad-text" : "total faint";
     for (let column = 0; column < this.layout.columns.length; column += 1)
-      this.paintCell(/** @type {HTMLElement} */ (row.children[column + 2]), column, at, fits);
+      this.paintCell(/** @type {HTMLElement} */ (row.children[column + 2]), column, at, scored);
     const gap = /** @type {HTMLElement} */ (row.lastElementChild);
-    gap.textContent = fits ? "" : data.rows.gap[at];
+    gap.textContent = scored ? "" : data.rows.gap[at] || (fitting ? "the only node that fits: nothing to score" : "");
     gap.title = gap.textContent;
   }
 
@@ -331,7 +360,8 @@ function cellText(data, kind, name, at, values) {
   }
   const [names, rows] = kind === "pre" ? [data.pre_filters, data.rows.pre_filters] : [data.filters, data.rows.filters];
   const verdict = rows[at]?.[names.indexOf(name)];
-  return verdict === undefined || verdict === null ? "" : verdict ? "rejects" : "passes";
+  // That a filter was not asked is no difference to its passing the node.
+  return verdict ? "rejects" : "passes";
 }
 
 /**

@@ -16,13 +16,13 @@ export const BESIDE = { node: 132, total: 104, score: 78, verdict: 78, gap: 300,
 
 /**
  * @param {MatrixData} data
- * @param {{ folded: boolean, custom: Set<string>, room: number, sizes: Sizes }} how folded: without filters that rejected no node;
- *   custom: plugins from files, which are never folded, as somebody works on them; room: that there is, in pixels
+ * @param {{ folded: boolean, shown: Set<string>, hidden: Set<string>, room: number, sizes: Sizes }} how folded: without filters that
+ *   rejected no node, but for those that are to be shown, by name, or by kind and name; hidden: scores that are left out; room: that there is, in pixels
  * @returns {Layout}
  */
 export function layOut(data, how) {
   const { sizes } = how;
-  const scores = scoreColumns(data);
+  const scores = scoreColumns(data).filter(({ name }) => !how.hidden.has(name));
   const pre = verdictColumns("pre", data.pre_filters, data.rows.pre_filters, how);
   const filters = verdictColumns("filter", data.filters, data.rows.filters, how);
   const verdicts = [...pre, ...filters];
@@ -72,14 +72,14 @@ function scoreColumns(data) {
 
 /**
  * @param {"pre" | "filter"} kind @param {string[]} names @param {(number | null)[][]} rows
- * @param {{ folded: boolean, custom: Set<string> }} how @returns {Column[]}
+ * @param {{ folded: boolean, shown: Set<string> }} how @returns {Column[]}
  */
 function verdictColumns(kind, names, rows, how) {
   /** @type {Column[]} */
   const found = [];
   for (const [at, name] of names.entries()) {
     const none = !rows.some((verdicts) => verdicts?.[at]);
-    if (none && how.folded && !how.custom.has(name)) continue;
+    if (none && how.folded && !how.shown.has(name) && !how.shown.has(`${kind} ${name}`)) continue;
     const all = none && rows.every((verdicts) => verdicts?.[at] === 0);
     found.push({ kind, at, name, left: 0, width: 0, constant: all ? "all pass" : "" });
   }

@@ -31,8 +31,7 @@ export function drawMatrixTools(tools, data, view, how) {
     );
     return;
   }
-  const fit = data.counts?.fit ?? data.rows.total.filter((/** @type {number | null} */ total) => total !== null).length;
-  const failed = data.counts?.failed ?? data.rows.node.length - fit;
+  const { fit, failed } = data.counts;
   draw(
     tools,
     h(

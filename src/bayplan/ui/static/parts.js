@@ -14,6 +14,7 @@ const GLYPHS = /** @type {Record<string, [string, string]>} */ ({
   done: ["✓", "ok"],
   ready: ["✓", "ok"],
   live: ["✓", "ok"],
+  following: ["✓", "ok"],
   created: ["✓", "ok"],
   waiting: ["…", "wait"],
   waits: ["…", "wait"],

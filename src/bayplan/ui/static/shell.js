@@ -15,7 +15,7 @@ const PAGES = /** @type {[string, string, string[]][]} */ ([
   ["queue", "Queue", ["queue"]],
   ["timeline", "Timeline", ["timeline"]],
   ["config", "Config", ["config", "plugins"]],
-  ["compare", "Compare", ["compare"]],
+  ["compare", "Compare", ["compare", "compare_pod"]],
   ["objects", "Objects", ["objects", "object", "create"]],
   ["sources", "Sources", ["sources"]],
 ]);

@@ -1,8 +1,8 @@
 // Compare: two schedulers or two runs side by side. What differs, how much, and which plugin was the first to decide otherwise.
 
 import { draw, h } from "../dom.js";
-import { count, counted, cut, signed, time } from "../format.js";
-import { change, podAddress, to } from "../address.js";
+import { count, counted, cut, signed, span, time } from "../format.js";
+import { change, isServer, runPodAddress, to } from "../address.js";
 import { get, put } from "../service.js";
 import { onReturn } from "../stream.js";
 import { choice, copyMenu, nodeLink, perform, podOf } from "../parts.js";
@@ -65,6 +65,7 @@ export function open({ place, root, signal }) {
       draw(
         sides,
         pickers(forks.items, a, b),
+        following(data),
         metrics(data),
         h(
           "div",
@@ -105,6 +106,33 @@ export function open({ place, root, signal }) {
 function sentence(data) {
   const { moved = 0, only_a = 0, only_b = 0, pods } = data.counts;
   return `${count(moved + only_a + only_b)}${pods ? ` of ${count(pods)}` : ""} pods differ: ${count(moved)} on other nodes, ${count(only_a)} placed only in A, ${count(only_b)} only in B`;
+}
+
+/** What each side follows, and how far behind it is: two that follow one source differ also while one of them is late. @param {any} data */
+function following(data) {
+  const told = /** @type {const} */ (["a", "b"]).filter((side) => data[side].sources?.length);
+  if (!told.length) return null;
+  const names = new Set(told.flatMap((side) => data[side].sources.map((/** @type {any} */ source) => source.name)));
+  const lag = (/** @type {any} */ source) =>
+    `${source.lag_seconds < 1 ? "less than a second" : span(source.lag_seconds)} behind`;
+  const shared = told.length === 2 && names.size === 1 ? [...names][0] : "";
+  return h(
+    "div",
+    { class: "facts-line", "data-test": "following" },
+    shared ? h("span", { title: shared }, `Both follow ${cut(shared, 60)}:`) : null,
+    told.map((side) =>
+      h(
+        "span",
+        { key: side },
+        h("span", { class: "strong" }, `${side.toUpperCase()} `),
+        data[side].sources
+          .map((/** @type {any} */ source) =>
+            shared ? lag(source) : `follows ${cut(source.name, 60)}, ${lag(source)}`,
+          )
+          .join("; "),
+      ),
+    ),
+  );
 }
 
 /** @param {any[]} forks @param {string} a @param {string} b */
@@ -281,9 +309,11 @@ function figure(value) {
 
 /** @param {string} a @param {string} b @param {string} kind @param {AbortSignal} signal */
 function pods(a, b, kind, signal) {
-  /** @param {string} side @returns {Record<string, string>} */
-  const run = (side) => (side === "now" ? {} : { run: side });
-  const link = (/** @type {any} */ row, /** @type {string} */ side) => podAddress(podOf(row.pod), run(side));
+  const link = (/** @type {any} */ row, /** @type {string} */ side) => runPodAddress(podOf(row.pod), side);
+  const both = (/** @type {any} */ row) => {
+    const { namespace, name } = podOf(row.pod);
+    return to("compare", namespace, name, { a, b });
+  };
   const side = (/** @type {string} */ text, /** @type {string} */ key, /** @type {string} */ which) => ({
     key,
     title: text,
@@ -291,41 +321,50 @@ function pods(a, b, kind, signal) {
     render: (/** @type {any} */ row) =>
       row[key] ? nodeLink(row[key], 28) : h("a", { href: link(row, which), class: "badge wait" }, "… waits"),
   });
+  // Of another server only the places are known here, not what its plugins said.
+  const knows = !isServer(a) && !isServer(b);
+  const first = {
+    key: "first",
+    title: "First plugin that decides otherwise",
+    width: "minmax(240px, 1.6fr)",
+    render: (/** @type {any} */ row) =>
+      row.first_plugin
+        ? h(
+            "span",
+            null,
+            row.first_plugin.name,
+            h("span", { class: "figure faint" }, ` ${row.first_plugin.a ?? "–"} → ${row.first_plugin.b ?? "–"}`),
+          )
+        : h("span", { class: "faint" }, "the cluster was already another"),
+  };
   return new Grid({
     label: "Pods that differ",
     signal,
     test: "compare-table",
     keyOf: (row) => row.pod,
-    hrefOf: (row) => link(row, b === "now" || /:\/\//.test(b) ? "now" : b),
+    hrefOf: both,
     columns: [
       {
         key: "pod",
         title: "Pod",
         width: "minmax(220px, 1.6fr)",
-        render: (row) => h("a", { class: "name", href: link(row, "now"), title: row.pod }, cut(row.pod, 48)),
+        render: (row) => h("a", { class: "name", href: both(row), title: row.pod }, cut(row.pod, 48)),
       },
       side("Node in A", "a_node", a),
       side("Node in B", "b_node", b),
-      {
-        key: "first",
-        title: "First plugin that decides otherwise",
-        width: "minmax(240px, 1.6fr)",
-        render: (row) =>
-          row.first_plugin
-            ? h(
-                "span",
-                null,
-                row.first_plugin.name,
-                h("span", { class: "figure faint" }, ` ${row.first_plugin.a ?? "–"} → ${row.first_plugin.b ?? "–"}`),
-              )
-            : h("span", { class: "faint" }, "the cluster was already another"),
-      },
+      ...(knows ? [first] : []),
       {
         key: "open",
-        title: "Matrix",
+        title: "Matrices",
         width: "140px",
         render: (row) =>
-          h("span", { class: "row" }, h("a", { href: link(row, a) }, "in A"), h("a", { href: link(row, b) }, "in B")),
+          h(
+            "span",
+            { class: "row" },
+            h("a", { href: both(row) }, "side by side"),
+            h("a", { href: link(row, a) }, "A"),
+            h("a", { href: link(row, b) }, "B"),
+          ),
       },
     ],
     load: (offset, limit, asked) => get("/compare", { a, b, kind, offset, limit }, asked),

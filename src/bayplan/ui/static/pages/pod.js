@@ -363,7 +363,8 @@ class PodView {
         onView: (changes) =>
           change(Object.fromEntries(Object.entries(changes).map(([key, value]) => [key, String(value)]))),
         failures: this.failures,
-        custom: this.custom,
+        // Somebody works on these, so they are never folded.
+        shown: this.custom,
       });
       this.tools = h("div", null);
       this.side = h("div", { class: "side" });

@@ -1,10 +1,10 @@
 // Sources: what are we following, and how far behind are we?
 
 import { draw, h } from "../dom.js";
-import { count, span } from "../format.js";
+import { count, cut, span } from "../format.js";
 import { get } from "../service.js";
 import { onReturn } from "../stream.js";
-import { badge, copyMenu } from "../parts.js";
+import { badge, copyMenu, tile } from "../parts.js";
 import { empty, failure, loading } from "../states.js";
 import { title } from "../shell.js";
 
@@ -34,7 +34,7 @@ export function open({ root, signal }) {
 function show(root, items) {
   const slowest = Math.max(0, ...items.map((item) => item.lag_seconds ?? 0));
   const words = items.length
-    ? `${items.length === 1 ? `Follows ${items[0].name}` : `Follows ${count(items.length)} sources`}, ${slowest < 1 ? "less than a second" : span(slowest)} behind`
+    ? `${items.length === 1 ? `Follows ${cut(items[0].name, 60)}` : `Follows ${count(items.length)} sources`}, ${slowest < 1 ? "less than a second" : span(slowest)} behind`
     : "Nothing is followed: this cluster lives by itself";
   draw(
     root,
@@ -54,12 +54,12 @@ function show(root, items) {
               "dl",
               { class: "facts" },
               fact("kind", item.kind),
-              fact("address", item.address),
+              item.address === item.name ? [] : fact("address", item.address),
               fact("position", item.position),
               fact("behind", item.lag_seconds === undefined ? null : span(item.lag_seconds)),
               fact("says", item.message),
             ),
-            item.policies
+            Object.keys(item.policies ?? {}).length
               ? h(
                   "div",
                   null,
@@ -83,24 +83,7 @@ function show(root, items) {
                   ),
                 )
               : null,
-            item.counts
-              ? h(
-                  "table",
-                  { class: "list" },
-                  h(
-                    "tbody",
-                    null,
-                    Object.entries(item.counts).map(([key, value]) =>
-                      h(
-                        "tr",
-                        { key },
-                        h("th", { scope: "row" }, key),
-                        h("td", { class: "right figure" }, count(Number(value))),
-                      ),
-                    ),
-                  ),
-                )
-              : null,
+            item.counts ? tally(item.counts) : null,
           ),
         )
       : h(
@@ -121,6 +104,22 @@ function show(root, items) {
             ),
           ),
         ),
+  );
+}
+
+const COUNTS = /** @type {Record<string, string>} */ ({
+  created: "created here",
+  updated: "updated here",
+  deleted: "deleted here",
+  waiting: "changes still to come",
+});
+
+/** What the session has done here so far. @param {Record<string, number>} counts */
+function tally(counts) {
+  return h(
+    "div",
+    { class: "tiles fitting" },
+    Object.entries(counts).map(([key, value]) => tile(COUNTS[key] ?? key, count(value))),
   );
 }
 

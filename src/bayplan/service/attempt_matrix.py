@@ -1,0 +1,111 @@
+"""The matrix of one attempt of a pod, with what was said at other extension points, or why there is none. On a worker thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bayplan.analysis.attempt_results import late_answers
+from bayplan.analysis.verdict import decision_text
+from bayplan.engine.decision import Decision, Outcome
+from bayplan.engine.records import RecordLevel
+from bayplan.framework.configuration.loading import SchedulerConfiguration
+from bayplan.framework.status import Code
+from bayplan.service.decision_summaries import margin_of
+from bayplan.service.matrix import Matrix, MatrixQuery, nothing_kept, skipped_plugins
+from bayplan.service.pod_page import PodPage, chosen_attempt
+from bayplan.service.subject import Decisions
+
+Plain = dict[str, object]
+AskedPlugins = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def asked_plugins(configuration: SchedulerConfiguration) -> AskedPlugins:
+    """Return by profile the names of the plugins that it has at Filter and at Score."""
+    return {
+        profile.scheduler_name: {point: profile.names(point) for point in ("filter", "score")}
+        for profile in configuration.profiles
+    }
+
+
+def attempt_matrix(
+    page: PodPage,
+    attempt: str,
+    wanted: Callable[[Decision], MatrixQuery],
+    profiles: AskedPlugins,
+    decisions: Decisions | None,
+) -> Plain:
+    """Return the matrix of an attempt, or what says why nothing is kept of it.
+
+    Args:
+        page: of the pod. attempt: its number or ``latest``.
+        wanted: returns what is wanted of a decision's matrix.
+        profiles: see `asked_plugins`.
+        decisions: of the running server, for what was said on the way to the binding; None for a fork.
+
+    Raises:
+        Refusal: there is no such attempt.
+    """
+    chosen = chosen_attempt(page.attempts, attempt, page.key)
+    level = page.source.level.name.lower()
+    if chosen is None:
+        return nothing_kept(-1, level, "the pod was never tried" if page.source.level else "record level off")
+    chosen, decision = page.recorded(chosen)
+    if decision is None:
+        return nothing_kept(chosen.number, level, _why_nothing(page, chosen.number)) | {"attempt": chosen.attempt}
+    document = Matrix(page.source, chosen.number, decision, page.life).document(wanted(decision))
+    document["attempt"] = chosen.attempt
+    document["sentence"] = decision_text(decision.record, margin_of(decision).points)
+    document["skipped"] = skipped_plugins(decision, profiles.get(page.life.scheduler_name, {}))
+    points = _points(decision)
+    if decisions is not None and decision.record.outcome is Outcome.SCHEDULED:
+        points |= _late_points(decisions, chosen.number)
+    document["points"] = points
+    return document
+
+
+def _why_nothing(page: PodPage, number: int) -> str:
+    record = page.source.records[number]
+    if record.outcome is Outcome.SKIPPED:
+        return "no plugin was asked in this attempt"
+    if record.frame >= 0:
+        return "the matrix was dropped, the summary was kept; have the pod scheduled again to see it"
+    if page.source.level is RecordLevel.FULL:
+        return "no plugin was asked in this attempt, or the record level was lower then"
+    return "only summaries are recorded at this record level"
+
+
+def _points(decision: Decision) -> Plain:
+    """Return what plugins said at the points around filters and scores, as far as it is recorded."""
+    return {
+        "pre_filter": [
+            {"plugin": plugin, "status": code.text, "message": message, "nodes": None if names is None else len(names)}
+            for plugin, code, message, names in decision.pre_filters
+        ],
+        "pre_score": [{"plugin": plugin, "status": code.text} for plugin, code in decision.pre_scores],
+        "extenders": [
+            {
+                "extender": said.name,
+                "asked": len(said.asked),
+                "rejected": len(said.refused),
+                "scored": said.scores is not None,
+                "filter_error": said.filter_error,
+                "ignored": said.ignored,
+                "prioritize_error": said.prioritize_error,
+            }
+            for said in decision.extenders
+        ],
+    }
+
+
+def _late_points(decisions: Decisions, number: int) -> dict[str, list[Plain]]:
+    """Return what plugins said after the choice of a node, on the way to the binding; nothing where that is not kept."""
+    points = decisions.late_points(number)
+    if points is None:
+        return {}
+    found: dict[str, list[Plain]] = {"reserve": [], "permit": [], "pre_bind": [], "bind": []}
+    keys = dict(zip(("Reserve", "Permit", "PreBind", "Bind"), found, strict=True))
+    for point, plugin, said in late_answers(points, decisions.said_later(number)):
+        status = Code.SUCCESS.text if said is None else said.status.code.text
+        message = "" if said is None else said.status.message
+        found[keys[point]].append({"plugin": plugin, "status": status, "message": message})
+    return found

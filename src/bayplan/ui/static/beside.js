@@ -1,0 +1,120 @@
+// Two matrices of one pod, side by side: the same node in the same row of both, one scroll for both, cells that differ marked.
+
+import { h } from "./dom.js";
+import { Matrix } from "./matrix.js";
+
+/** @typedef {import("./matrix.js").MatrixData} MatrixData */
+/** @typedef {import("./matrix.js").View} View */
+/** @typedef {{ a: MatrixData, b: MatrixData }} Pair */
+
+/**
+ * Both matrices with the nodes of both, in one order: a node stands where it stands in the run that likes it better. So the winners
+ * of both come first, then the runners-up.
+ * @param {MatrixData} a @param {MatrixData} b @returns {Pair}
+ */
+export function aligned(a, b) {
+  /** @type {Map<string, number>} */
+  const ranks = new Map();
+  for (const { rows } of [a, b])
+    for (const [rank, node] of rows.node.entries()) ranks.set(node, Math.min(rank, ranks.get(node) ?? Infinity));
+  // Sorting keeps the order of equals: what is first in A comes first.
+  const nodes = [...ranks.keys()].sort((one, other) => Number(ranks.get(one)) - Number(ranks.get(other)));
+  return { a: rearranged(a, nodes), b: rearranged(b, nodes) };
+}
+
+/** @param {MatrixData} data @param {string[]} nodes @returns {MatrixData} */
+function rearranged(data, nodes) {
+  const { rows } = data;
+  const places = new Map(rows.node.map((node, at) => [node, at]));
+  const found = nodes.map((node) => places.get(node) ?? -1);
+  /** @template T @param {T[]} values @param {T} missing */
+  const taken = (values, missing) => found.map((at) => (at < 0 ? missing : values[at]));
+  return {
+    ...data,
+    rows: {
+      node: nodes,
+      total: taken(rows.total, null),
+      tie: taken(rows.tie, false),
+      plugin: taken(rows.plugin, ""),
+      gap: taken(rows.gap, "this node was not there"),
+      pre_filters: taken(rows.pre_filters, []),
+      filters: taken(rows.filters, []),
+      raw: taken(rows.raw, []),
+      normalized: taken(rows.normalized, []),
+      weighted: taken(rows.weighted, []),
+    },
+  };
+}
+
+/** Both with some of the rows. @param {Pair} pair @param {(row: number) => boolean} wanted @returns {Pair} */
+export function chosen(pair, wanted) {
+  const nodes = pair.a.rows.node.filter((_, row) => wanted(row));
+  return { a: rearranged(pair.a, nodes), b: rearranged(pair.b, nodes) };
+}
+
+/** Whether the two say anything else about the node of a row. @param {Pair} pair @param {number} row */
+export function differs(pair, row) {
+  const [one, other] = [pair.a, pair.b].map(({ rows, scorers }) =>
+    JSON.stringify([
+      rows.plugin[row],
+      rows.total[row],
+      scorers.map(({ name }, at) => [name, rows.weighted[row]?.[at]]),
+    ]),
+  );
+  return one !== other;
+}
+
+/** Scores that are one and the same number for all nodes in both runs: they decide nothing. @param {Pair} pair */
+export function idle({ a, b }) {
+  const values = (/** @type {MatrixData} */ data, /** @type {string} */ name) => {
+    const at = data.scorers.findIndex((scorer) => scorer.name === name);
+    return new Set(data.rows.weighted.filter((_, row) => data.rows.total[row] !== null).map((points) => points[at]));
+  };
+  const names = new Set([...a.scorers, ...b.scorers].map(({ name }) => name));
+  return new Set([...names].filter((name) => new Set([...values(a, name), ...values(b, name)]).size <= 1));
+}
+
+/** Filters that rejected a node in one of the runs: both show them. @param {Pair} pair */
+function rejecting({ a, b }) {
+  const of = (/** @type {string} */ kind, /** @type {string[]} */ names, /** @type {(number | null)[][]} */ rows) =>
+    names.filter((_, at) => rows.some((verdicts) => verdicts[at])).map((name) => `${kind} ${name}`);
+  return [a, b].flatMap(({ pre_filters, filters, rows }) => [
+    ...of("pre", pre_filters, rows.pre_filters),
+    ...of("filter", filters, rows.filters),
+  ]);
+}
+
+export class Beside {
+  /** @param {{ view: View, onView: (changes: Partial<View>) => void, signal: AbortSignal }} how */
+  constructor(how) {
+    /** @type {Pair | null} */
+    this.pair = null;
+    this.shown = new Set();
+    const one = (/** @type {"a" | "b"} */ side, /** @type {"a" | "b"} */ other) =>
+      new Matrix({
+        ...how,
+        shown: this.shown,
+        beside: {
+          label: `Nodes by plugins in ${side.toUpperCase()}`,
+          side: `in ${other.toUpperCase()}`,
+          other: () => this.pair?.[other] ?? null,
+          onScroll: (top, left) => this[other].scrollTo(top, left),
+        },
+      });
+    this.a = one("a", "b");
+    this.b = one("b", "a");
+    this.element = h("div", { class: "beside", own: true }, this.a.element, this.b.element);
+  }
+
+  /** @param {Pair} pair @param {View} view @param {Set<string>} hidden scores that are left out */
+  show(pair, view, hidden) {
+    this.pair = pair;
+    this.shown.clear();
+    for (const name of rejecting(pair)) this.shown.add(name);
+    for (const side of /** @type {const} */ (["a", "b"])) {
+      this[side].view = view;
+      this[side].hidden = hidden;
+      this[side].show(pair[side]);
+    }
+  }
+}

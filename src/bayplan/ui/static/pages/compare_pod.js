@@ -1,0 +1,224 @@
+// One pod in two runs: where it is in each, which plugin decided otherwise first, and both matrices side by side.
+
+import { draw, h, later } from "../dom.js";
+import { count, counted, cut, signed } from "../format.js";
+import { change, isServer, runPodAddress, to } from "../address.js";
+import { get, path } from "../service.js";
+import { onReturn } from "../stream.js";
+import { choice, copyMenu } from "../parts.js";
+import { failure, loading } from "../states.js";
+import { Beside, aligned, chosen, differs, idle } from "../beside.js";
+import { fits } from "../matrix.js";
+import { title } from "../shell.js";
+
+/** @typedef {import("../matrix.js").View} View */
+
+/** @param {import("../main.js").Page} page */
+export function open({ place, root, signal }) {
+  const { namespace, name } = place.names;
+  title(`Compare ${name}`);
+  root.classList.add("full-height");
+  const head = h("div", { class: "stack tight-stack" }, loading(2));
+  const tools = h("div", null);
+  const content = h("div", { class: "tab-content" });
+  root.append(head, tools, content);
+  let { query } = place;
+  /** @type {any} */
+  let data = null;
+  /** @type {import("../beside.js").Pair | null} */
+  let pair = null;
+  /** @type {Beside | null} */
+  let beside = null;
+  const sides = () => ({ a: query.get("a") || "now", b: query.get("b") || "now" });
+  const view = () => viewOf(query);
+  const typed = later(60, (/** @type {string} */ text) => change({ find: text }));
+
+  const show = () => {
+    if (!data) return;
+    draw(head, ...heading(data, namespace, name, sides()));
+    if (!pair) {
+      draw(tools, null);
+      draw(content, ...["a", "b"].map((side) => nothingKept(side, data[side].matrix)).filter(Boolean));
+      return;
+    }
+    const { only, find, folded } = view();
+    const whole = pair;
+    const quiet = folded ? idle(whole) : new Set();
+    const text = find.toLowerCase();
+    const rows = chosen(
+      whole,
+      (row) =>
+        (only !== "differ" || differs(whole, row)) &&
+        (only !== "fit" || fits(whole.a.rows, row) || fits(whole.b.rows, row)) &&
+        (!text || whole.a.rows.node[row].toLowerCase().includes(text)),
+    );
+    draw(tools, toolBar(whole, view(), quiet.size, typed));
+    if (!beside) {
+      beside = new Beside({ view: view(), signal, onView: () => {} });
+      content.replaceChildren(sideTitles(data, sides()), beside.element);
+    }
+    beside.show(rows, { ...view(), only: "all", find: "" }, quiet);
+  };
+  const load = async () => {
+    try {
+      data = await get(`/compare/pods${path(namespace, name)}`, sides(), signal);
+      if (signal.aborted) return;
+      const kept = data.a.matrix.kept && data.b.matrix.kept;
+      pair = kept ? aligned(data.a.matrix, data.b.matrix) : null;
+      show();
+    } catch (problem) {
+      if (signal.aborted) return;
+      draw(
+        head,
+        h("h1", { class: "verdict" }, `Compare ${cut(name, 60)}`),
+        failure(problem, () => void load()),
+      );
+    }
+  };
+  void load();
+  onReturn(() => void load(), signal);
+  return (/** @type {import("../address.js").Place} */ next) => {
+    const before = sides();
+    query = next.query;
+    const now = sides();
+    if (before.a !== now.a || before.b !== now.b) void load();
+    else show();
+  };
+}
+
+/** @param {URLSearchParams} query @returns {View} */
+function viewOf(query) {
+  const values = query.get("values");
+  return {
+    only: query.get("only") || "all",
+    values: values === "raw" || values === "weighted" ? values : "normalized",
+    find: query.get("find") ?? "",
+    sort: "",
+    cell: "",
+    folded: query.get("columns") !== "all",
+  };
+}
+
+/** The headline: where the pod is in each run, then who decided otherwise. @param {any} data @param {string} namespace @param {string} name @param {{ a: string, b: string }} sides */
+function heading(data, namespace, name, sides) {
+  const { a_node: a, b_node: b, first_plugin: first } = data;
+  const where = (/** @type {string} */ node) => (node ? `runs on ${node}` : "waits");
+  const words =
+    a === b ? `${where(a)} in both` : a && b ? `runs on ${a} in A, on ${b} in B` : `${where(a)} in A, ${where(b)} in B`;
+  const open = (/** @type {"a" | "b"} */ side) =>
+    h(
+      "a",
+      { class: "button", href: runPodAddress({ namespace, name }, sides[side]), key: side },
+      `Open in ${side.toUpperCase()}`,
+    );
+  return [
+    h(
+      "p",
+      { class: "crumbs" },
+      h("a", { href: to("compare", sides) }, "Compare"),
+      " / ",
+      h("span", { class: "name", title: name }, `${namespace}/${cut(name, 80)}`),
+    ),
+    h(
+      "div",
+      { class: "head" },
+      h("h1", { class: "verdict", "data-test": "verdict" }, `${namespace}/${name} ${words}`),
+      open("a"),
+      open("b"),
+      copyMenu({ json: `/bayplan/v1/compare/pods/${namespace}/${name}${location.search}` }),
+    ),
+    h("p", { "data-test": "first-plugin" }, reason(first, a, b)),
+  ];
+}
+
+/** @param {{ name: string, a: number | string | null, b: number | string | null } | null} first @param {string} a @param {string} b */
+function reason(first, a, b) {
+  if (!first)
+    return a === b
+      ? ""
+      : "No plugin preferred another node: the clusters were already different, or the tie was broken otherwise.";
+  if (typeof first.a === "number" && typeof first.b === "number")
+    return `${first.name} decides otherwise first: it gives ${a} ${signed(first.a)} points over ${b} in A, ${signed(first.b)} in B`;
+  const [side, node, text] = first.a === null ? ["B", a, first.b] : ["A", b, first.a];
+  return `${first.name} rejects ${node} in ${side}: ${text}`;
+}
+
+/** @param {string} side @param {any} matrix */
+function nothingKept(side, matrix) {
+  return matrix.kept
+    ? null
+    : h(
+        "div",
+        { class: "note wait", key: side },
+        `There is no matrix of ${side.toUpperCase()}: ${matrix.why || "nothing was recorded"}.`,
+      );
+}
+
+/** @param {any} data @param {{ a: string, b: string }} sides */
+function sideTitles(data, sides) {
+  return h(
+    "div",
+    { class: "beside-titles" },
+    /** @type {const} */ (["a", "b"]).map((side) =>
+      h(
+        "p",
+        { class: "row", key: side },
+        h("span", { class: `side-letter side-${side}` }, side.toUpperCase()),
+        h(
+          "span",
+          { class: "clip", title: data[side].matrix.sentence },
+          sides[side] === "now" ? "this server" : isServer(sides[side]) ? sides[side] : `fork ${sides[side]}`,
+        ),
+      ),
+    ),
+  );
+}
+
+/**
+ * @param {import("../beside.js").Pair} pair @param {View} view @param {number} quiet how many scores are left out
+ * @param {(text: string) => void} typed
+ */
+function toolBar(pair, view, quiet, typed) {
+  const rows = pair.a.rows.node.map((_, row) => row);
+  const fit = rows.filter((row) => fits(pair.a.rows, row) || fits(pair.b.rows, row));
+  return h(
+    "div",
+    { class: "tools" },
+    choice(
+      "Show",
+      [
+        { value: "all", text: "all", count: count(rows.length) },
+        { value: "differ", text: "differ", count: count(rows.filter((row) => differs(pair, row)).length) },
+        { value: "fit", text: "fit in one of them", count: count(fit.length) },
+      ],
+      view.only,
+      (only) => change({ only: only === "all" ? "" : only }),
+    ),
+    choice(
+      "Values",
+      [
+        { value: "normalized", text: "normalised" },
+        { value: "weighted", text: "weighted" },
+        { value: "raw", text: "raw" },
+      ],
+      view.values,
+      (values) => change({ values: values === "normalized" ? "" : values }),
+    ),
+    h("input", {
+      type: "search",
+      class: "field",
+      placeholder: "Find node…",
+      "aria-label": "Find node",
+      "data-search": "",
+      value: view.find,
+      oninput: (/** @type {Event} */ event) => typed(/** @type {HTMLInputElement} */ (event.target).value),
+    }),
+    quiet || !view.folded
+      ? h(
+          "button",
+          { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) },
+          view.folded ? `${counted(quiet, "plugin")} scored all alike` : "Fold what is the same everywhere",
+        )
+      : null,
+  );
+}

@@ -1,0 +1,45 @@
+"""One pod in two runs of the made-up cluster: the second one's NodeResourcesFit likes full nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.ui.fake_answers import SCORERS, matrix
+from tests.ui.fake_cluster import FakeCluster, Plain
+
+FIT = [name for name, _ in SCORERS].index("NodeResourcesFit")
+
+
+def pod_comparison(cluster: FakeCluster, namespace: str, name: str) -> Plain | None:
+    """Return both matrices of a pod, and the plugin that decided otherwise."""
+    ours, theirs = matrix(cluster, namespace, name), matrix(cluster, namespace, name)
+    if ours is None or theirs is None:
+        return None
+    _pack(theirs)
+    first = {"name": "NodeResourcesFit", "a": 12, "b": -31} if ours["winner"] != theirs["winner"] else None
+    return {
+        "pod": f"{namespace}/{name}",
+        "a_node": ours["winner"],
+        "b_node": theirs["winner"],
+        "first_plugin": first,
+        "a": {"name": "now", "matrix": ours},
+        "b": {"name": "packed", "matrix": theirs},
+    }
+
+
+def _pack(told: dict[str, Any]) -> None:
+    """Turn the points for free room into points for none, and put the rows in their new order."""
+    rows = told["rows"]
+    for at, total in enumerate(rows["total"]):
+        if total is None:
+            continue
+        points = 100 - rows["normalized"][at][FIT]
+        for name in ("raw", "normalized", "weighted"):
+            rows[name][at] = [*rows[name][at][:FIT], points, *rows[name][at][FIT + 1 :]]
+        rows["total"][at] = sum(rows["weighted"][at])
+    order = sorted(range(len(rows["node"])), key=lambda at: (-(rows["total"][at] or -1), rows["node"][at]))
+    told["rows"] = {name: [values[at] for at in order] for name, values in rows.items()}
+    if told["winner"]:
+        told["winner"], told["runner_up"] = told["rows"]["node"][:2]
+        told["tie_set"] = told["rows"]["node"][:1]
+        told["rows"]["tie"] = [at == 0 for at in range(len(order))]
