@@ -46,6 +46,32 @@ def test_documents_labels_fields_and_the_counter_come_back(tmp_path: Path) -> No
     assert (again.revision, again.published, again.compacted) == (3, 3, 3)
 
 
+@pytest.mark.parametrize(
+    ("batches", "want"),
+    [
+        pytest.param([["+x", "+y"]], 2, id="after creations the last one's revision"),
+        pytest.param([["+x", "+y"], ["-y"]], 3, id="after a removal the removal's, which no row has"),
+        pytest.param(
+            [["+x"], ["-x", "+y"], ["+x", "-x"]], 5, id="after creation and removal in one batch the removal's"
+        ),
+        pytest.param([["+x"], ["-x"], ["+y"]], 3, id="after a creation later than a removal the creation's"),
+        pytest.param([[f"+p{number}" for number in range(250)]], 250, id="after more rows than one statement takes"),
+    ],
+)
+def test_no_revision_is_given_twice(batches: list[list[str]], want: int, tmp_path: Path) -> None:
+    store = Store()
+    recorder = DurableRecorder(tmp_path / "store", store, on_failure=fail)
+    for batch in batches:
+        for action, name in ((each[0], each[1:]) for each in batch):
+            if action == "+":
+                put(store, name)
+            else:
+                store.remove("pods", Item(b"{}", store.revision + 1, "a", name, "u", {}, {}))
+        recorder.flush()
+    recorder.close()
+    assert reopened(tmp_path / "store").revision == want
+
+
 def test_writes_are_published_when_they_are_on_disk_and_many_in_one_batch(tmp_path: Path) -> None:
     async def run() -> None:
         store = Store()

@@ -1,8 +1,9 @@
 """Durability: writes go to an SQLite file in batches, by one thread; they are published when their batch is on disk.
 
 While a batch is being written the next one gathers (group commit), so that one fsync covers many writes. Nothing that
-was acknowledged can be lost: answers and watch events wait for `settled`. The file holds one row a document and the last
-revision, so that revisions are never given twice, and no history: watches from before a restart are told to list again.
+was acknowledged can be lost: answers and watch events wait for `settled`. The file holds one row a document, and the last
+revision where no row has it, so that revisions are never given twice; and no history: watches from before a restart are told
+to list again.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -150,12 +152,22 @@ class DurableRecorder:
             last[(write.table, write.new.namespace, write.new.name)] = write
         gone = [key for key, write in last.items() if write.type == DELETED]
         kept = [_row(write.table, write.new) for write in last.values() if write.type != DELETED]
-        with self._connection:
+        if not gone and len(kept) <= _ROWS_AT_ONCE:
+            # One statement is a transaction of its own. The last revision is that of a row, so the counter need not know it.
+            self._put(kept)
+            return
+        with self._transaction():
             self._connection.executemany(
                 "DELETE FROM documents WHERE resource = ? AND namespace = ? AND name = ?", gone
             )
             self._put(kept)
             self._connection.execute("UPDATE counter SET revision = ?", (batch[-1].revision,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        with self._connection:
+            yield
 
     def _put(self, rows: list[Row]) -> None:
         # Many rows a statement: between two statements the loop's thread takes Python's lock, and gives it back late.
@@ -164,7 +176,7 @@ class DurableRecorder:
             self._connection.execute(_PUT + ", ".join([_ROW] * len(some)), [value for row in some for value in row])
 
     def _rewrite(self, tables: Mapping[str, Table], revision: int) -> None:
-        with self._connection:
+        with self._transaction():
             self._connection.execute("DELETE FROM documents")
             for name, table in tables.items():
                 self._put([_row(name, item) for item in table.items()])
@@ -182,7 +194,7 @@ def _row(table: str, item: Item) -> Row:
 
 def _open(path: Path) -> sqlite3.Connection:
     try:
-        connection = sqlite3.connect(path, check_same_thread=False, isolation_level="IMMEDIATE")
+        connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         found = connection.execute("PRAGMA application_id").fetchone()[0]
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if tables and found != _APPLICATION_ID:
@@ -202,9 +214,10 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _read_all(connection: sqlite3.Connection) -> tuple[dict[str, list[Item]], int]:
     items: dict[str, list[Item]] = {}
+    last = int(connection.execute("SELECT revision FROM counter").fetchone()[0])
     decode = msgspec.msgpack.Decoder(tuple[dict[str, str], dict[str, str]]).decode
     for resource, namespace, name, revision, uid, facts, raw in connection.execute("SELECT * FROM documents"):
         labels, fields = decode(facts)
+        last = max(last, revision)
         items.setdefault(resource, []).append(Item(raw, revision, namespace, name, uid, labels, fields))
-    revision = connection.execute("SELECT revision FROM counter").fetchone()[0]
-    return items, int(revision)
+    return items, last
