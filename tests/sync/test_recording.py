@@ -106,36 +106,6 @@ def test_what_is_no_recording_is_refused_with_what_was_found(tmp_path: Path, dat
         list(open_recording(tmp_path / "a").changes())
 
 
-def peer_line(second: int, event: str, document: Document) -> str:
-    """Return a line of the peer's."""
-    return json.dumps({"time": f"2026-04-28T10:00:{second:02}.5Z", "event": event, "resource": document})
-
-
-def aged(document: Document, created: str) -> Document:
-    """Return an object with a time of creation."""
-    return {**document, "metadata": {**part(document, "metadata"), "creationTimestamp": created}}
-
-
-def test_the_beginning_of_a_peers_recording_is_what_is_older_than_it(tmp_path: Path) -> None:
-    old, young = "2026-04-01T00:00:00Z", "2026-04-28T10:00:03Z"
-    lines = [
-        peer_line(1, "Add", aged(node("n1"), old)),
-        peer_line(1, "Add", {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}),
-        peer_line(2, "Add", aged(pod("runs", node_name="n1"), old)),
-        peer_line(3, "Add", aged(pod("new"), young)),
-        peer_line(
-            4, "Delete", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "new", "namespace": "default"}}
-        ),
-    ]
-    (tmp_path / "peer.jsonl").write_text("\n".join(lines))
-    changes = list(open_recording(tmp_path / "peer.jsonl").changes())
-    lists = {each.change.plural: len(each.change.documents) for each in changes if isinstance(each.change, Listed)}
-    assert {kind: count for kind, count in lists.items() if count} == {"nodes": 1, "pods": 1}
-    rest = [each for each in changes if isinstance(each.change, Changed)]
-    assert [each.offset_ns / 1e9 for each in rest] == [2.0, 3.0]
-    assert [isinstance(each.change, Changed) and each.change.deleted for each in rest] == [False, True]
-
-
 def trace() -> Document:
     """Return a trace of SimKube's form: a Deployment that is scaled and deleted, and a pod that ran for 30 s."""
     template: Document = {
@@ -163,7 +133,9 @@ def trace() -> Document:
             {"ts": 1_060, "applied_objs": [], "deleted_objs": [deployment]},
         ],
         "index": {},
-        "pod_lifecycles": {'["v1.Pod", "shop/alone"]': {"17": [{"Finished": [1_010, 1_040]}]}},
+        "pod_lifecycles": {
+            '["v1.Pod", "shop/alone"]': {"17": ["Empty", {"Running": 1_005}, {"Finished": [1_010, 1_040]}]}
+        },
     }
 
 

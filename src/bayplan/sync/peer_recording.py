@@ -1,7 +1,12 @@
 """Recordings of kube-scheduler-simulator: a line of JSON for each event, ``{"time": ..., "event": "Add", "resource": {...}}``.
 
-They have no header and do not say where the cluster's state at the beginning ends. It is what is added in the beginning, before
-anything else happens, and is older than the recording.
+Its recorder follows namespaces, priority classes, storage classes, claims, nodes, volumes and pods, and writes what it sees. There
+is no header, and nothing says where the state at the beginning ends: what was there comes as additions, kind after kind, while
+changes of the kinds before them go on. So whatever is added and is older than the recording is taken to have been there. Times
+are those of the recorder's machine, in its time zone, each taken before its turn to write: they may go back a little. A
+deletion names the object and no more; one that happened while its watch was away is never written.
+
+Source: simulator/recorder of that project, and docs of its command ``sched-recorder``.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from bayplan.base.errors import InputError
 from bayplan.objects.meta import parse_time_ns
 from bayplan.sync.document import Document, part, text
 from bayplan.sync.feed import Changed, Listed
-from bayplan.sync.followed_kinds import BY_KIND, FOLLOWED_KINDS
+from bayplan.sync.followed_kinds import BY_KIND, FOLLOWED_KINDS, FollowedKind
 from bayplan.sync.recording import read_lines
 from bayplan.sync.timed_change import RecordingHeader, TimedChange
 
@@ -47,8 +52,21 @@ class PeerRecording:
         self.header = RecordingHeader("kube-scheduler-simulator", _time_ns(first, f"{path}:1"), kinds)
 
     def changes(self) -> Iterator[TimedChange]:
-        """See `bayplan.sync.timed_change.Recording`."""
-        beginning: dict[str, list[Document]] | None = {kind: [] for kind in self.header.kinds}
+        """See `bayplan.sync.timed_change.Recording`. The file is read twice: for the beginning, and for what came then."""
+        beginning: dict[str, list[Document]] = {kind: [] for kind in self.header.kinds}
+        for kind, line, _, is_initial in self._lines():
+            if is_initial:
+                beginning[kind.plural].append(line.resource)
+        yield from _lists(beginning)
+        for kind, line, where, is_initial in self._lines():
+            if not is_initial:
+                offset_ns = max(_time_ns(line, where) - self.header.started_ns, 0)
+                change = Changed(kind.plural, line.resource, deleted=line.event == _DELETE)
+                yield TimedChange(offset_ns, change)
+
+    def _lines(self) -> Iterator[tuple[FollowedKind, PeerLine, str, bool]]:
+        """Read the events of kinds that are followed, where they stand, and whether each is of what was there in the beginning."""
+        only_additions = True
         for number, raw in enumerate(read_lines(self._path), start=1):
             where = f"{self._path}:{number}"
             try:
@@ -60,20 +78,12 @@ class PeerRecording:
             kind = BY_KIND.get(text(line.resource, "kind"))
             if kind is None:
                 continue
-            if beginning is not None and line.event == _ADD and self._is_older(line.resource):
-                beginning[kind.plural].append(line.resource)
-                continue
-            if beginning is not None:
-                yield from _lists(beginning)
-                beginning = None
-            offset_ns = max(_time_ns(line, where) - self.header.started_ns, 0)
-            yield TimedChange(offset_ns, Changed(kind.plural, line.resource, deleted=line.event == _DELETE))
-        if beginning is not None:
-            yield from _lists(beginning)
-
-    def _is_older(self, resource: Document) -> bool:
-        created = text(part(resource, "metadata"), "creationTimestamp")
-        return not created or parse_time_ns(created) <= self.header.started_ns
+            created = text(part(line.resource, "metadata"), "creationTimestamp")
+            # Where somebody has left out the times of creation, order is all there is.
+            older = parse_time_ns(created) <= self.header.started_ns if created else only_additions
+            is_initial = line.event == _ADD and older
+            only_additions = only_additions and is_initial
+            yield kind, line, where, is_initial
 
 
 def _lists(beginning: dict[str, list[Document]]) -> Iterator[TimedChange]:

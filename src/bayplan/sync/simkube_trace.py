@@ -39,7 +39,8 @@ class _Event(msgspec.Struct):
     deleted_objs: list[Document] = []
 
 
-_Lives = dict[int, list[Document]]
+_Lives = dict[int, list[Document | str]]
+"""Lives of pods by template: ``{"Running": START}``, ``{"Finished": [START, END]}``, or the text ``Empty``."""
 
 
 class SimKubeTrace(msgspec.Struct):
@@ -143,7 +144,8 @@ def _run_seconds(trace: SimKubeTrace | _PackedTrace, where: str) -> dict[tuple[s
         raise InputError("pod_lifecycles", where=where, got=str(problem), wanted='["kind", "namespace/name"]') from None
     found: dict[tuple[str, str], int] = {}
     for owner, by_template in owners.items():
-        finished = [each["Finished"] for lives in by_template.values() for each in lives if "Finished" in each]
+        known = [each for lives in by_template.values() for each in lives if isinstance(each, dict)]
+        finished = [each["Finished"] for each in known if "Finished" in each]
         spans = [each[1] - each[0] for each in finished if isinstance(each, list) and len(each) == 2]
         if spans:
             found[owner] = max(round(sum(spans) / len(spans)), 0)

@@ -1,0 +1,144 @@
+"""Tests of reading and replaying what kube-scheduler-simulator records."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from datetime import UTC, timezone
+from pathlib import Path
+
+import pytest
+
+from bayplan.sync.document import Document, part
+from bayplan.sync.feed import Changed, Listed
+from bayplan.sync.pace import Pace
+from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.read_recording import open_recording
+from bayplan.sync.replay import ReplayFeed
+from bayplan.sync.session import SyncSession
+from tests.sync.peer_recorder import TOKYO, existing, line, morning, write_morning
+from tests.sync.test_session import FlakySender, LiveFeed
+from tests.sync.world import Here, node, pod
+
+ZONES = [pytest.param(TOKYO, id="east of Greenwich"), pytest.param(timezone.utc, id="in Greenwich")]  # noqa: UP017
+
+
+def names(documents: list[Document]) -> list[str]:
+    """Return the names of objects."""
+    return [str(part(each, "metadata")["name"]) for each in documents]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_what_was_there_is_told_as_lists_and_the_rest_at_its_times(zone: timezone, tmp_path: Path) -> None:
+    write_morning(tmp_path / "record.jsonl", zone)
+    found = open_recording(tmp_path / "record.jsonl")
+    assert found.header.format == "kube-scheduler-simulator"
+    changes = list(found.changes())
+    lists = {
+        each.change.plural: names(list(each.change.documents)) for each in changes if isinstance(each.change, Listed)
+    }
+    assert {kind: there for kind, there in lists.items() if there} == {
+        "namespaces": ["default", "kube-system"],
+        "nodes": ["n1", "n2"],
+        "pods": ["runs"],
+    }
+    rest = [
+        (each.offset_ns, each.change.plural, each.change.deleted)
+        for each in changes
+        if isinstance(each.change, Changed)
+    ]
+    assert rest == [
+        (150_000_000, "nodes", False),
+        (5_250_000_000, "pods", False),
+        (5_500_000_000, "pods", False),
+        (7_000_000_000, "pods", False),
+        (9_000_000_500, "pods", True),
+        (10_000_000_000, "nodes", True),
+    ]
+
+
+def test_the_same_instants_mean_the_same_in_every_time_zone(tmp_path: Path) -> None:
+    for name, zone in (("east", TOKYO), ("greenwich", UTC)):
+        write_morning(tmp_path / name, zone)
+    east, greenwich = open_recording(tmp_path / "east"), open_recording(tmp_path / "greenwich")
+    assert east.header.started_ns == greenwich.header.started_ns
+    assert list(east.changes()) == list(greenwich.changes())
+
+
+def test_a_recording_that_was_cut_off_reads_up_to_there(tmp_path: Path) -> None:
+    whole = "\n".join(morning())
+    (tmp_path / "record.jsonl").write_text(whole[:-30])
+    changes = [each for each in open_recording(tmp_path / "record.jsonl").changes() if isinstance(each.change, Changed)]
+    assert len(changes) == 5
+
+
+def test_what_has_no_time_of_creation_was_there_when_nothing_else_has_happened_before(tmp_path: Path) -> None:
+    lines = [
+        line(0.0, "Add", pod("before")),
+        line(1.0, "Update", pod("before", labels={"new": "label"})),
+        line(2.0, "Add", pod("after")),
+    ]
+    (tmp_path / "record.jsonl").write_text("\n".join(lines))
+    changes = [each.change for each in open_recording(tmp_path / "record.jsonl").changes()]
+    assert [names(list(each.documents)) for each in changes if isinstance(each, Listed) and each.documents] == [
+        ["before"]
+    ]
+    assert len([each for each in changes if isinstance(each, Changed)]) == 2
+
+
+def test_kinds_that_are_not_followed_are_passed_over(tmp_path: Path) -> None:
+    secret: Document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}
+    lines = [line(0.0, "Add", existing(secret, "s")), line(0.1, "Add", existing(node("n1"), "n"))]
+    (tmp_path / "record.jsonl").write_text("\n".join(lines))
+    changes = [each.change for each in open_recording(tmp_path / "record.jsonl").changes()]
+    assert [names(list(each.documents)) for each in changes if isinstance(each, Listed) and each.documents] == [["n1"]]
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.ns = 0
+
+    def now_ns(self) -> int:
+        """Return the time."""
+        return self.ns
+
+
+def test_it_is_replayed_with_its_times_by_the_policies_of_sync(tmp_path: Path) -> None:
+    write_morning(tmp_path / "record.jsonl")
+    here = Here()
+
+    def seen() -> dict[str, str]:
+        pods = {
+            str(
+                part(each, "metadata")["name"]
+            ): f"{part(each, 'spec').get('nodeName', '')} {part(each, 'status')['phase']}"
+            for each in here.list("pods")[0]
+        }
+        return {**pods, "nodes": ",".join(sorted(names(here.list("nodes")[0])))}
+
+    async def play() -> dict[float, dict[str, str]]:
+        clock, found = Clock(), dict[float, dict[str, str]]()
+        pace = Pace(clock.now_ns)
+        feed = ReplayFeed(open_recording(tmp_path / "record.jsonl"), pace)
+        session = SyncSession(feed, LiveFeed(here), FlakySender(here).send, SyncPolicy())
+        task = asyncio.create_task(session.run(once=True))
+        for second in (0.1, 5.3, 5.6, 7.1, 9.1, 10.1):
+            clock.ns = int(second * 1e9)
+            pace.set_speed(1.0)  # Whoever waits looks at the clock again.
+            for _ in itertools.takewhile(lambda _: not (session.status().idle and not task.done()), range(500)):
+                await asyncio.sleep(0.005)
+            await asyncio.sleep(0.05)
+            found[second] = await asyncio.to_thread(seen)
+        await asyncio.wait_for(task, 20)
+        return found
+
+    assert asyncio.run(play()) == {
+        0.1: {"runs": "n1 Running", "nodes": "n1,n2"},
+        5.3: {"runs": "n1 Running", "late": " Pending", "nodes": "n1,n2"},
+        5.6: {"runs": "n1 Running", "late": " Pending", "nodes": "n1,n2"},
+        7.1: {"runs": "n1 Succeeded", "late": " Pending", "nodes": "n1,n2"},
+        9.1: {"runs": "n1 Succeeded", "nodes": "n1,n2"},
+        10.1: {"runs": "n1 Succeeded", "nodes": "n1"},
+    }
