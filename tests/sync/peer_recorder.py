@@ -1,8 +1,8 @@
 """Writes files as kube-scheduler-simulator's recorder does, with content of our own.
 
-By its source: one informer a kind, begun one after the other (namespaces, priority classes, storage classes, claims, nodes, volumes,
-pods), each as soon as the lists before it have come; additions, updates and deletions as they are handed out, each with the local
-time to the nanosecond; whole objects but for deletions, which name theirs.
+By its source: one informer a kind, begun one after the other (namespaces, priority classes, storage classes, claims, nodes,
+volumes, pods), each as soon as the lists before it have come; additions, updates and deletions as they are handed out, each with
+the local time to the nanosecond; whole objects but for deletions, which name theirs.
 """
 
 from __future__ import annotations
