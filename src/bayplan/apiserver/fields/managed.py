@@ -9,8 +9,10 @@ Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import cast
+
+import msgspec
+from msgspec.structs import replace
 
 from bayplan.apiserver.fields.compare import Comparison, compare, fields_of
 from bayplan.apiserver.fields.field_set import Node, difference, intersection, paths, union, without
@@ -41,8 +43,7 @@ _NEVER_OWNED: Node = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Manager:
+class Manager(msgspec.Struct, frozen=True):
     """Who owns fields: a name, the operation, and for updates the version they spoke."""
 
     name: str
@@ -57,8 +58,7 @@ class Manager:
         return f"{text} using {self.api_version}" if self.operation == UPDATE else text
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(msgspec.Struct, frozen=True):
     """The fields of one manager, the version in which they are named, and when it last changed something."""
 
     fields: Node
@@ -66,8 +66,7 @@ class Owned:
     time: str = ""
 
 
-@dataclass(slots=True)
-class Request:
+class Request(msgspec.Struct):
     """Who writes, and how.
 
     Attributes:
@@ -84,7 +83,7 @@ class Request:
     kind: FieldType
     time: str
     subresource: str = ""
-    reset_fields: Node = field(default_factory=dict)
+    reset_fields: Node = msgspec.field(default_factory=dict)
 
 
 class ApplyConflict(Exception):

@@ -6,8 +6,9 @@ then `warnings`; of an update likewise with `prepare_update` and `validate_updat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, cast
+
+import msgspec
 
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.rest.errors import Cause
@@ -35,8 +36,7 @@ class Cluster(Protocol):
         """Return a fresh uid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """Of one write.
 
     Attributes:

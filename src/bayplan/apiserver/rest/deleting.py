@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from bayplan.apiserver.kinds.strategy import Document, Strategy, part, texts
 from bayplan.apiserver.rest.backend import Backend

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from urllib.parse import unquote_plus
 
+import msgspec
 
-@dataclass(slots=True)
-class Request:
+
+class Request(msgspec.Struct):
     """One request.
 
     Attributes:
@@ -23,14 +23,13 @@ class Request:
 
     method: str
     path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = msgspec.field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: bytes = b""
     user: str = "admin"
 
 
-@dataclass(slots=True)
-class Response:
+class Response(msgspec.Struct):
     """One answer.
 
     Attributes:
@@ -44,12 +43,11 @@ class Response:
     status: int
     body: bytes
     content_type: str = "application/json"
-    headers: list[tuple[str, str]] = field(default_factory=list)
+    headers: list[tuple[str, str]] = msgspec.field(default_factory=list)
     revision: int = 0
 
 
-@dataclass(slots=True)
-class Stream:
+class Stream(msgspec.Struct):
     """An answer that goes on: frames as they come.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.apiserver.rest.errors import ApiError
 
@@ -18,8 +18,7 @@ _CONVERSIONS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """How to write an answer.
 
     Attributes:
@@ -38,8 +37,7 @@ class Form:
 PLAIN = Form()
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(msgspec.Struct, frozen=True):
     """One alternative of an Accept header."""
 
     media_type: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml
 from bayplan.apiserver.codec.decode_error import DecodeError
@@ -63,8 +64,7 @@ def read_duration(text: str) -> float:
     return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
-@dataclass(frozen=True, slots=True)
-class ListOptions:
+class ListOptions(msgspec.Struct, frozen=True):
     """Options of a list or a watch.
 
     Attributes:
@@ -155,8 +155,7 @@ def _watch_causes(query: Mapping[str, str]) -> list[Cause]:
     return causes
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True):
     """Options of a create, an update or a patch.
 
     Attributes:
@@ -217,8 +216,7 @@ def _agent(header: str) -> str:
     return header.partition("/")[0][:128] or "unknown"
 
 
-@dataclass(slots=True)
-class DeleteOptions:
+class DeleteOptions(msgspec.Struct):
     """Options of a deletion.
 
     Attributes:

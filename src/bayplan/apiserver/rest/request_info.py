@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.apiserver.rest.errors import method_not_allowed, no_such_path
 from bayplan.apiserver.rest.messages import Request
@@ -15,8 +15,7 @@ _VERBS = {
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 
 
-@dataclass(frozen=True, slots=True)
-class RequestInfo:
+class RequestInfo(msgspec.Struct, frozen=True):
     """What is asked.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from bayplan.apiserver.kinds.selectable_fields import canonical_field, is_selectable
 from bayplan.apiserver.rest.options import ListOptions
@@ -12,8 +12,7 @@ from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.listeners import Aspect
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """The items that are selected.
 
     Attributes:

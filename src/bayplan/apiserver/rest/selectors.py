@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.apiserver.rest.errors import bad_request
 from bayplan.objects.names import check_label_value, check_qualified_name
@@ -14,8 +15,7 @@ _TOKEN = re.compile(r"\s*(!=|==|=|>|<|!|\(|\)|,|[^\s!=<>(),]+)")
 _WORDS = {"in", "notin"}
 
 
-@dataclass(frozen=True, slots=True)
-class LabelRequirement:
+class LabelRequirement(msgspec.Struct, frozen=True):
     """One requirement on labels."""
 
     key: str
@@ -43,8 +43,7 @@ def _compare(operator: str, left: int, right: int) -> bool:
     return left > right if operator == ">" else left < right
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(msgspec.Struct, frozen=True):
     """One requirement on a field: equal to a value, or not."""
 
     field: str

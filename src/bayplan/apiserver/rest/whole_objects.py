@@ -7,7 +7,8 @@ once, as it is. So a pod that runs elsewhere is never one that is yet to be star
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
