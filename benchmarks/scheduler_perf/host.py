@@ -1,7 +1,8 @@
 """Run one case: fill a cluster, measure pods, and do meanwhile what the API server and scheduler_perf do around a scheduler.
 
 What is measured is processor time of this process from the arrival of the first measured pod to the last decision. Objects are
-parsed before. There is no API server: a host that answers at once.
+parsed before. There is no API server: a host that answers at once, and that lets the garbage collector rest as ``bayplan
+simulate`` does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from bayplan.base.garbage_collector import rare_collections
 from bayplan.engine.actions import Action, Bind, CycleReport, Evict, Nominate, Update
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import Outcome, RecordLevel
@@ -260,7 +262,18 @@ def measure(case: Case, *, sampled: bool) -> Measured:
         pods += made
     before, host.decisions = len(host.bound), 0
     gc.collect()
-    gc.freeze()
+    with rare_collections():
+        seconds = _decide(case, host, pods)
+    if not case.measured.waits:
+        missing = sum(pod.key not in host.bound for pod in pods)
+        assert not missing, f"{case.label}: {missing} pods have no node"
+    lines = [f"{key} {node}" for key, node in list(host.bound.items())[before:]]
+    digest = hashlib.blake2b("\n".join(lines + host.evicted).encode(), digest_size=8).hexdigest()
+    return Measured(seconds, len(pods), host.decisions, digest)
+
+
+def _decide(case: Case, host: Host, pods: list[Pod]) -> float:
+    """Let the measured pods come, and wait for the last decision; return the seconds of processor time that it took."""
     start = time.process_time()
     churning = Churning(case.churn, host) if case.churn is not None else None
     every = case.churn.every if case.churn is not None else 0
@@ -279,11 +292,4 @@ def measure(case: Case, *, sampled: bool) -> Measured:
             break
         host.wait(SECOND_NS)
         host.settle()
-    seconds = time.process_time() - start
-    gc.unfreeze()
-    if not case.measured.waits:
-        missing = sum(key not in host.bound for key in keys)
-        assert not missing, f"{case.label}: {missing} pods have no node"
-    lines = [f"{key} {node}" for key, node in list(host.bound.items())[before:]]
-    digest = hashlib.blake2b("\n".join(lines + host.evicted).encode(), digest_size=8).hexdigest()
-    return Measured(seconds, len(pods), host.decisions, digest)
+    return time.process_time() - start

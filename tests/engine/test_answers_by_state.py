@@ -17,7 +17,7 @@ from bayplan.framework.status import ERROR_BIT
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
+from bayplan.state.views import Row, Rows
 from bayplan.testing.builders import make_node, make_pod
 
 
@@ -68,7 +68,7 @@ def asking(kind: type[Counting], nodes: int) -> tuple[ClusterState, Counting, An
     for number in range(nodes):
         state.add_node(make_node(f"n{number:02}").capacity(cpu="4", memory="8Gi").obj())
     plugin = kind(None, Handle(state, FeatureGates()))
-    answers = AnswersByState(RowStates(state), state)
+    answers = AnswersByState(RowStates(state), Row(state))
     filters, scores = FilterPart(plugin, plugin, state), ScorePart(plugin, plugin, state)
     filters.params = scores.params = ()
     answers.choose_filters([filters])

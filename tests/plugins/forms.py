@@ -1,7 +1,7 @@
 """Ask a plugin about every node in every form of evaluation, and make sure that the forms agree.
 
-The forms: all rows at once, the same gathered, for several specs at once, one row of arrays at a time, one row of plain numbers at
-a time.
+The forms: all rows at once, the same gathered, for several specs at once, the states that rows are in, one row of arrays at a time,
+one row of plain numbers at a time.
 """
 
 from __future__ import annotations
@@ -22,11 +22,24 @@ from bayplan.framework.plugin import (
 )
 from bayplan.framework.status import Code, Status, verdict_code
 from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.state_rows import StateRows
 from bayplan.state.views import GatheredRows, Row, Rows
 
 Verdict = tuple[str, tuple[str, ...]]
 """Code and reasons."""
+
+
+def states_of(state: ClusterState) -> StateRows:
+    """Return a view of the states that rows are in."""
+    state.usage_states.follow()
+    return StateRows(state)
+
+
+def codes_of(state: ClusterState) -> Index:
+    """Return the state of each row in use."""
+    return state.usage_states.codes[: state.nodes.count]
 
 
 def pre_filter(plugin: PreFilterPlugin[Any], pod: Pod, state: ClusterState) -> PreFilterResult | Status:
@@ -44,6 +57,8 @@ def filters(plugin: FilterPlugin[Any], pod: Pod, state: ClusterState, params: Pa
     if params == ():
         together = plugin.filter_many([spec, spec], gathered)
         assert together is None or np.array_equal(together, np.stack((everything, everything)))
+    if plugin.amounts_only and params == () and state.small:
+        np.testing.assert_array_equal(plugin.filter(spec, params, states_of(state))[codes_of(state)], everything)
     found: dict[str, Verdict] = {}
     for name, row in state.nodes.row_of.items():
         verdict = int(everything[row])
@@ -69,6 +84,10 @@ def scores(plugin: ScorePlugin[Any], pod: Pod, state: ClusterState, params: Para
     if params == ():
         together = plugin.score_many([spec, spec], gathered)
         assert together is None or np.array_equal(together, np.stack((everything, everything)))
+    if plugin.amounts_only and params == () and state.small:
+        by_state = plugin.score(spec, params, states_of(state))
+        assert by_state.dtype == np.int64
+        np.testing.assert_array_equal(by_state[codes_of(state)], everything)
     found: dict[str, int] = {}
     for name, row in state.nodes.row_of.items():
         found[name] = int(everything[row])

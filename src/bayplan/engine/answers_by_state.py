@@ -14,7 +14,6 @@ from bayplan.engine.part import FilterPart, ScorePart
 from bayplan.engine.row_states import RowStates
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.arrays import Bools, Index, Ints
-from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import GatheredRows, Row
 
 UNKNOWN = -1
@@ -36,7 +35,7 @@ class AnswersByState:
 
     Args:
         states: of the rows.
-        state: the cluster.
+        row_view: a view to reuse for single rows.
 
     Attributes:
         filters, scores: whether verdicts, and scores, follow from the state of a row.
@@ -62,10 +61,10 @@ class AnswersByState:
         "scores",
     )
 
-    def __init__(self, states: RowStates, state: ClusterState) -> None:
+    def __init__(self, states: RowStates, row_view: Row) -> None:
         self._states = states
-        self._state = state
-        self._row = Row(state)
+        self._state = row_view.state
+        self._row = row_view
         self._generation = -1
         self._filter_parts: Sequence[FilterPart] = ()
         self._score_parts: Sequence[tuple[ScorePart, int]] = ()

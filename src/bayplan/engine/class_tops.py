@@ -6,10 +6,9 @@ among some dozens of numbers.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-
 import numpy as np
 
+from bayplan.engine.followed_rows import FollowedRows
 from bayplan.engine.tie_set import BestRows
 from bayplan.state.arrays import Bools, Index, Ints
 
@@ -18,6 +17,9 @@ NOBODY = -(1 << 60)
 
 FEW_CLASSES = 3
 """Up to here classes are looked through one by one."""
+
+FOLLOWED_UNIONS = 8
+"""The best rows of so many sets of classes are followed together."""
 
 
 class ClassTops:
@@ -32,7 +34,19 @@ class ClassTops:
         changed: whether a class has got its first row or lost its last one since somebody set this to False.
     """
 
-    __slots__ = ("_at_top", "_counts", "_found", "_lost", "_own", "_rows", "_top", "changed", "held", "member")
+    __slots__ = (
+        "_at_top",
+        "_counts",
+        "_found",
+        "_lost",
+        "_own",
+        "_rows",
+        "_top",
+        "_unions",
+        "changed",
+        "held",
+        "member",
+    )
 
     def __init__(self, member: Index, size: int) -> None:
         self.member = member
@@ -43,7 +57,9 @@ class ClassTops:
         self._top: Ints = np.full(size, NOBODY, dtype=np.int64)
         self._counts = [0] * size
         self._at_top: Bools = np.zeros(len(member), dtype=np.bool_)
-        self._rows: list[BestRows | None] = [None] * size
+        self._rows: list[FollowedRows | None] = [None] * size
+        # By sets of classes (bool[classes], as bytes) the best rows of all of them.
+        self._unions: dict[bytes, FollowedRows] = {}
         # Classes whose best rows must be looked for.
         self._lost: set[int] = set()
         self._found: _Best | None = None
@@ -55,6 +71,7 @@ class ClassTops:
         self._top = np.append(self._top, np.full(more, NOBODY, dtype=np.int64))
         self._counts += [0] * more
         self._rows += [None] * more
+        self._unions.clear()
 
     def start(self, own: Ints) -> None:
         """Take over the scores of all rows (int64[rows])."""
@@ -66,6 +83,7 @@ class ClassTops:
         self._at_top = fits & (own == self._top[member])
         self._counts = np.bincount(member[self._at_top], minlength=size).tolist()
         self._rows = [None] * size
+        self._unions.clear()
         self._lost = set()
         self._found = None
 
@@ -75,15 +93,17 @@ class ClassTops:
         if before >= 0 and self._at_top.item(row):
             self._at_top[row] = False
             left = self._counts[before] = self._counts[before] - 1
-            rows, found = self._rows[before], self._found
+            rows = self._rows[before]
             if not left:
                 self._lost.add(before)
                 self._rows[before] = self._found = None
+                self._drop_unions(before)
             else:
-                if found is not None and found.several is not None and found.several.item(before):
-                    found.rows = _without(found.rows, row)
                 if rows is not None:
-                    self._rows[before] = _without(rows, row)
+                    rows.remove(row)
+                for classes, union in self._unions.items():
+                    if classes[before]:
+                        union.remove(row)
         if before != code:
             self.member[row] = code
             held = self.held
@@ -105,20 +125,26 @@ class ClassTops:
         top = self._top.item(code)
         if own < top:
             return
-        rows = self._rows[code]
         self._found = None
         if own > top:
             if self._counts[code]:
                 self._at_top &= self.member != code
             self._top[code] = own
-            self._counts[code], rows = 0, []
+            self._counts[code], self._rows[code] = 0, FollowedRows([])
+            self._drop_unions(code)
         self._at_top[row] = True
         self._counts[code] += 1
+        rows = self._rows[code]
         if rows is not None:
-            if not isinstance(rows, list):
-                rows = rows.tolist()
-            insort(rows, row)
-        self._rows[code] = rows
+            rows.add(row)
+        for classes, union in self._unions.items():
+            if classes[code]:
+                union.add(row)
+
+    def _drop_unions(self, code: int) -> None:
+        """Forget the best rows of sets with a class, of which others are best now."""
+        for classes in [classes for classes in self._unions if classes[code]]:
+            del self._unions[classes]
 
     def own_scores(self) -> Ints:
         """Return int64[rows], what rows score by themselves; meaningful in those that are of a class."""
@@ -135,25 +161,30 @@ class ClassTops:
         found = self._found
         if found is None or found.worth is not worth:
             found = self._found = self._look(worth)
-        elif found.several is None:
-            found.rows = self._rows_of(found.place)
-        return found.highest, found.rows
+        return found.highest, found.followed.rows
 
     def _look(self, worth: Ints) -> _Best:
         sums = self._top + worth
         place = int(sums.argmax())
         highest = sums.item(place)
         if highest < 0:
-            return _Best(worth, place, -1, _NO_ROWS, sums < 0)
+            return _Best(worth, -1, FollowedRows([]))
         alike: Bools = sums == highest
-        if np.count_nonzero(alike) > 1:
-            return _Best(worth, place, highest, (self._at_top & alike[self.member]).nonzero()[0], alike)
-        return _Best(worth, place, highest, self._rows_of(place), None)
+        if len(alike.nonzero()[0]) == 1:
+            return _Best(worth, highest, self._rows_of(place))
+        classes = alike.tobytes()
+        union = self._unions.get(classes)
+        if union is None:
+            if len(self._unions) >= FOLLOWED_UNIONS:
+                self._unions.clear()
+            union = FollowedRows((self._at_top & alike[self.member]).nonzero()[0])
+            self._unions[classes] = union
+        return _Best(worth, highest, union)
 
-    def _rows_of(self, code: int) -> BestRows:
+    def _rows_of(self, code: int) -> FollowedRows:
         rows = self._rows[code]
         if rows is None:
-            rows = self._rows[code] = (self._at_top & (self.member == code)).nonzero()[0]
+            rows = self._rows[code] = FollowedRows((self._at_top & (self.member == code)).nonzero()[0])
         return rows
 
     def _find_lost(self) -> None:
@@ -168,7 +199,8 @@ class ClassTops:
             rows = (self.member == code).nonzero()[0]
             own = self._own[rows]
             top = self._top[code] = own[own.argmax()]
-            rows = self._rows[code] = rows[own == top]
+            rows = rows[own == top]
+            self._rows[code] = FollowedRows(rows)
             self._at_top[rows] = True
             self._counts[code] = len(rows)
         lost.clear()
@@ -178,30 +210,12 @@ class _Best:
     """What was found to be best.
 
     Attributes:
-        worth: of classes, when it was found. place: one of the best classes. highest: the sum; -1 where no row may be chosen.
-        rows: the best rows. several: bool[classes], the best ones; None where that is `place` alone.
+        worth: of classes, when it was found. highest: the sum; -1 where no row may be chosen. followed: the best rows.
     """
 
-    __slots__ = ("highest", "place", "rows", "several", "worth")
+    __slots__ = ("followed", "highest", "worth")
 
-    def __init__(self, worth: Ints, place: int, highest: int, rows: BestRows, several: Bools | None) -> None:
+    def __init__(self, worth: Ints, highest: int, followed: FollowedRows) -> None:
         self.worth = worth
-        self.place = place
         self.highest = highest
-        self.rows = rows
-        self.several = several
-
-
-_NO_ROWS: Index = np.zeros(0, dtype=np.intp)
-
-
-def _without(rows: BestRows, row: int) -> BestRows:
-    """Return ascending rows without one of them."""
-    if isinstance(rows, list):
-        del rows[bisect_left(rows, row)]
-        return rows
-    # Results of earlier cycles hold the array.
-    place = int(rows.searchsorted(row))
-    others = rows[:-1].copy()
-    others[place:] = rows[place + 1 :]
-    return others
+        self.followed = followed

@@ -109,7 +109,10 @@ class Part:
         """Return a part of the same rule for another spec, of which nothing has been evaluated yet."""
         other = self.__class__.__new__(self.__class__)
         other.plugin, other.name, other.spec, other.scalar = self.plugin, self.name, spec, self.scalar
-        other._take_traits()
+        other.static, other.loose, other.incremental = self.static, self.loose, self.incremental
+        other._reads_usage, other._reads_ports = self._reads_usage, self._reads_ports
+        if self._reads_as_the_spec_says():
+            other._take_traits()
         other._node_log, other._usage_log, other._ports_log = self._node_log, self._usage_log, self._ports_log
         other.params = other.values = None
         other.epoch = 0
@@ -118,6 +121,9 @@ class Part:
 
     def _reads(self) -> Reads:
         return self.plugin.reads
+
+    def _reads_as_the_spec_says(self) -> bool:
+        return False
 
     def _is_final(self) -> bool:
         """Return whether what the rule says of a row is used as it is."""
@@ -280,6 +286,9 @@ class ScorePart(Part):
 
     def _reads(self) -> Reads:
         return self.plugin.score_reads(self.spec)
+
+    def _reads_as_the_spec_says(self) -> bool:
+        return type(self.plugin).score_reads is not ScorePlugin.score_reads
 
     def _is_final(self) -> bool:
         return not isinstance(self.plugin, NormalizePlugin)

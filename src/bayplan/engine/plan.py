@@ -81,15 +81,13 @@ class Plan(PlanFilters):
         other.history = None
         other._ports_position = -1
         other._begin_with(changed)
-        numbered = list(enumerate(self._filter_parts))
-        other._filter_parts = [
-            part.with_spec(changed[part.name]) if part.name in changed else part for _, part in numbered
-        ]
-        other.dynamic_filters = [(number, part) for number, part in enumerate(other._filter_parts) if not part.static]
+        filters, other._filter_epochs = self._filter_parts.copy(), self._filter_epochs.copy()
+        for number, part in enumerate(filters):
+            if part.name in changed:
+                filters[number], other._filter_epochs[number] = part.with_spec(changed[part.name]), -1
+        other._filter_parts = filters
+        other.dynamic_filters = [(number, part) for number, part in enumerate(filters) if not part.static]
         other._row_filters = other.dynamic_filters
-        other._filter_epochs = [
-            -1 if part.name in changed else self._filter_epochs[number] for number, part in numbered
-        ]
         return other
 
     def take_changes(self) -> list[int] | None:

@@ -29,8 +29,8 @@ REMEMBERED = 8192
 IDENTITIES = 4096
 """So many pods' parts are known by their identity; then all are forgotten."""
 
-RECENT_SPECS = 256
-"""A spec that comes again before so many others is one that pods share: it is worth knowing by its identity."""
+RECENT_SPECS = 192
+"""A spec that comes again before so many others, or twice as many, is one that pods share: it is worth knowing by its identity."""
 
 
 NO_RESOURCES = ResourceRequirements()
@@ -52,7 +52,8 @@ class PlanCache:
         self._probation: OrderedDict[bytes, Plan] = OrderedDict()
         self._remembered: OrderedDict[bytes, None] = OrderedDict()
         self._identities: dict[tuple[int, int, int, str, str], tuple[object, object, object, Plan, bytes]] = {}
-        # By identity; the specs are held, so that no address is used again while it is a key here.
+        # By identity; the specs are held, so that no address is used again while it is a key here. Those before, and the latest.
+        self._earlier_specs: dict[int, object] = {}
         self._recent_specs: dict[int, object] = {}
         # By what its pod is beside requests the last plan that is still kept: the next one is made from it.
         self._kinds: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()
@@ -92,11 +93,11 @@ class PlanCache:
     def _is_shared(self, spec: object) -> bool:
         """Return whether a spec has come lately; pods of one workload or trace share theirs, pods parsed one by one don't."""
         recent = self._recent_specs
-        if id(spec) in recent:
+        if id(spec) in recent or id(spec) in self._earlier_specs:
             return True
         if len(recent) >= RECENT_SPECS:
-            del recent[next(iter(recent))]
-        recent[id(spec)] = spec
+            self._earlier_specs, self._recent_specs = recent, {}
+        self._recent_specs[id(spec)] = spec
         return False
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:

@@ -17,6 +17,7 @@ from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan_progress import united
 from bayplan.engine.plan_scores import PlanScores
 from bayplan.engine.pre_filters import PreFilterOutcome
+from bayplan.engine.state_pass import StatePass
 from bayplan.framework.plugin import Params, PreFilterPlugin
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import ERROR_BIT, Status, error, verdict_code
@@ -47,7 +48,7 @@ class PlanFilters(PlanScores):
         self._filters_skipped: set[str] | None = None
         self._narrowed_to: frozenset[str] | None = None
         self._filter_parts: list[FilterPart] = []
-        self._static_stamp: object = None
+        self._static_stamp: tuple[int, frozenset[str] | None, list[tuple[FilterPart, int]]] | None = None
         self._node_position = -1
         self._ports_position = -1
 
@@ -61,8 +62,13 @@ class PlanFilters(PlanScores):
         """Bring `feasible` up to date with the cluster; PreFilter must have been run and must not have rejected."""
         state = self.state
         self.failure = None
-        if self._answers.serve and self._follow_states():
+        if self._is_new:
+            self._is_new = False
+            if self._pass_states():
+                return
+        elif self._answers.serve and self._follow_states():
             return
+        self._state_pass = None
         self._follow_convoy()
         rows = self._changed_rows()
         if self.pre.node_names != self._narrowed_to:
@@ -93,6 +99,34 @@ class PlanFilters(PlanScores):
         self._ports_position = state.ports_log.end
         if self._has_errors:
             self._find_filter_error()
+
+    def _pass_states(self) -> bool:
+        """Filter a new plan by states; return False where that takes more than asking those that placements can change."""
+        state, node_end, stamp = self.state, self.state.node_log.end, self._static_stamp
+        if self.pre is not self._pre_seen or self._node_position != node_end or self._has_static_errors:
+            return False
+        if stamp is None or stamp[0] != node_end or any(part.epoch != epoch for part, epoch in stamp[2]):
+            return False
+        states = StatePass.begin(state)
+        if states is None:
+            return False
+        for number, part in self.dynamic_filters:
+            if part.epoch != self._filter_epochs[number]:
+                part.adopt(self.filter_params(part))
+                self._filter_epochs[number] = part.epoch
+            if not part.follows_from_state:
+                return False
+            states.filter(part)
+        if states.failing:
+            return False
+        self.feasible, self.feasible_count = self.static_feasible.copy(), self._static_count
+        if states.passing is not None:
+            states.narrow(self.feasible)
+            self.feasible_count = int(np.count_nonzero(self.feasible))
+        self._state_pass = states
+        self.usage_position, self._ports_position = state.usage_log.end, state.ports_log.end
+        self._answers.choose_filters([part for _, part in self.dynamic_filters])
+        return True
 
     def _follow_states(self) -> bool:
         """Bring `feasible` up to date where verdicts follow from the states of rows; return False where more may have changed.
@@ -245,7 +279,6 @@ class PlanFilters(PlanScores):
         state = self.state
         count, states = state.nodes.count, self._pass_over_states(self.dynamic_filters)
         feasible = self.static_feasible.copy()
-        self._state_pass = states
         for number, part in self.dynamic_filters:
             if number in filters:
                 continue
@@ -274,7 +307,7 @@ class PlanFilters(PlanScores):
                 self._has_static_errors |= bool((part.values >= ERROR_BIT).any())
                 static &= part.values == 0
         self.static_feasible = self._parts.interned(static)
-        self._static_everywhere = int(np.count_nonzero(static)) == self.state.nodes.count
+        self._static_count = int(np.count_nonzero(static))
 
     def _fuse_filter_rows(self, changes: Changes) -> bool:
         """Fuse just these rows; return whether any became or stopped being feasible."""

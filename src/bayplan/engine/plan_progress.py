@@ -56,8 +56,8 @@ class PlanProgress:
         self.weights: list[int] = []
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.static_feasible = self.feasible
-        # Whether that is so of all rows in use.
-        self._static_everywhere = False
+        # How many rows that are.
+        self._static_count = 0
         self.feasible_count = 0
         self.static_sum: Ints = np.zeros(0, dtype=np.int64)
         self._has_errors = self._has_static_errors = self._filters_have_columns = False
@@ -84,10 +84,11 @@ class PlanProgress:
         self._total: Ints = np.zeros(0, dtype=np.int64)
         self._ties = TieSet()
         self.board: ClassBoard | None = None
-        # What was asked about states when filters were fused last; the same once it has totals; whether that has been done before.
+        # Whether this plan was made of another and nobody has asked for it yet. Then: what its filters said of states, and the same
+        # once it has totals.
+        self._is_new = False
         self._state_pass: StatePass | None = None
         self._totals_of_states: StatePass | None = None
-        self._summed_states = False
         self.supposable: tuple[object, object] | None = None
         # The filters that are asked about rows: all that placements can change, or all but those that the board asks about classes.
         self._row_filters = self.dynamic_filters
@@ -95,7 +96,7 @@ class PlanProgress:
         # Whether it is known that all rows pass the filters that placements can change.
         self._all_pass = False
         # What filters, and scorers, that placements can change say of rows by their state, where it follows from that.
-        self._answers = AnswersByState(self._parts.row_states, self.state)
+        self._answers = AnswersByState(self._parts.row_states, self._row_view)
 
     @property
     def total(self) -> Ints:

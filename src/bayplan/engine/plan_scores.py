@@ -48,7 +48,7 @@ class PlanScores(PlanTotals):
         # The parts among which it was last chosen who is asked about rows.
         self._chosen_from: list[ScorePart] | None = None
         self._uniform: dict[ScorePart, tuple[tuple[int, int], bool]] = {}
-        self._static_score_stamp: object = None
+        self._static_score_stamp: tuple[int, list[tuple[ScorePart, int]]] | None = None
         # Whether any nodes normalise all scores alike.
         self._all_uniform = False
         self._has_custom_scores = self._scores_have_columns = False
@@ -62,16 +62,16 @@ class PlanScores(PlanTotals):
     def _begin_with(self, changed: Mapping[str, Any]) -> None:
         """Make of a copy of a plan one with other specs for some plugins, that has not been asked yet."""
         self._begin()
+        self._is_new = True
         self.specs = {**self.specs, **changed}
-        self.scales = list(self.scales)
+        self.scales = self.scales.copy()
         self._weighted = {}
-        numbered = list(enumerate(self._score_parts))
-        self._score_parts = [
-            part.with_spec(changed[part.name]) if part.name in changed else part for _, part in numbered
-        ]
-        self._chosen_from = self._score_parts
-        self.dynamic_scores = [(number, part) for number, part in enumerate(self._score_parts) if not part.static]
-        self._score_epochs = [-1 if part.name in changed else self._score_epochs[number] for number, part in numbered]
+        scorers, self._score_epochs = self._score_parts.copy(), self._score_epochs.copy()
+        for number, part in enumerate(scorers):
+            if part.name in changed:
+                scorers[number], self._score_epochs[number] = part.with_spec(changed[part.name]), -1
+        self._score_parts = self._chosen_from = scorers
+        self.dynamic_scores = [(number, part) for number, part in enumerate(scorers) if not part.static]
 
     @property
     def score_parts(self) -> list[ScorePart]:
@@ -83,6 +83,8 @@ class PlanScores(PlanTotals):
 
     def refresh_scores(self) -> None:
         """Bring `total` up to date; filters must be, and some node must be feasible."""
+        if self._state_pass is not None and self._score_states():
+            return
         state = self.state
         rows, self._stale_rows, self._totals_of_states = self._stale_rows, [], None
         if self._totals_wait:
@@ -129,6 +131,32 @@ class PlanScores(PlanTotals):
         self._answers.note_totals()
         if self._has_custom_scores or not state.small:
             self._check_scores()
+
+    def _score_states(self) -> bool:
+        """Score a new plan by states; return False where more than those, or than the new plan's own scorers, must be looked at.
+
+        Totals of rows are then found only where somebody reads them, and anew when the plan comes again.
+        """
+        states, level, stamp = self._state_pass, self._static_level, self._static_score_stamp
+        self._state_pass = None
+        if states is None or level is None or stamp is None or not states.holds() or not self._all_uniform:
+            return False
+        if self._static_count < self.state.nodes.count or self._has_custom_scores or self.board is not None:
+            return False
+        if stamp[0] != self.state.node_log.end or any(part.epoch != epoch for part, epoch in stamp[1]):
+            return False
+        outcome = self._pre_scores.run(self.feasible[: self.state.nodes.count])
+        if outcome is not self._pre_score_seen or outcome.failure is not None:
+            return False
+        for number, part in self.dynamic_scores:
+            if part.epoch != self._score_epochs[number]:
+                part.adopt(self._score_params(part))
+                self._score_epochs[number] = part.epoch
+            if not part.follows_from_state:
+                return False
+        states.close([(part, self.weights[number]) for number, part in self.dynamic_scores], level)
+        self._totals_of_states, self._stale_rows = states, None
+        return True
 
     def worths_of(self, sample: Index) -> Ints | None:
         """Return the totals of some feasible rows (intp) without bringing those of all rows up to date.

@@ -39,8 +39,6 @@ class PlanTotals(PlanProgress):
     def _sum_up(self) -> None:
         """Fuse what is known of all parts over all rows."""
         self.leave_convoy()
-        if self._sum_up_states():
-            return
         state, total = self.state, self.static_sum.copy()
         count, states = state.nodes.count, self._pass_over_states(self.dynamic_scores)
         for number, part in self.dynamic_scores:
@@ -67,22 +65,6 @@ class PlanTotals(PlanProgress):
             np.copyto(total, -1, where=~self.feasible)
         self._total = total
         self._ties.forget()
-
-    def _sum_up_states(self) -> bool:
-        """Find the best rows for a plan that may never come again, where nothing but their states tells rows apart.
-
-        Totals of rows are then found only where somebody reads them, and anew when the plan comes again.
-        """
-        states, level = self._state_pass, self._static_level
-        if states is None or level is None or self.was_scored or self._summed_states or not self._static_everywhere:
-            return False
-        if self.board is not None or self._weighted or not states.holds():
-            return False
-        if not all(part.follows_from_state for _, part in (*self.dynamic_filters, *self.dynamic_scores)):
-            return False
-        states.close([(part, self.weights[number]) for number, part in self.dynamic_scores], level)
-        self._totals_of_states, self._stale_rows, self._summed_states = states, None, True
-        return True
 
     def _pass_over_states(self, parts: Sequence[tuple[int, Part]]) -> StatePass | None:
         """Return a pass over states for parts that are evaluated in full, where it is worthwhile and some follow from states."""

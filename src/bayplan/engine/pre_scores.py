@@ -118,7 +118,7 @@ class PreScores:
             answer = self._answers[number]
             assert not isinstance(answer, Status)
             outcome.params[self._plugins[number][0].name] = answer or ()
-        outcome.renewed = frozenset(self._plugins[number][0].name for number in changed)
+        outcome.renewed = frozenset([self._plugins[number][0].name for number in changed])
         return outcome
 
     @property

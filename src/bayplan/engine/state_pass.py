@@ -53,7 +53,7 @@ class StatePass:
     def filter(self, part: FilterPart) -> None:
         """Ask a filter that follows from states."""
         verdicts = part.evaluate(self._rows)
-        if np.count_nonzero(verdicts):
+        if verdicts.item(verdicts.argmax()):
             verdicts[self._states.unheld] = 0
             self.failing |= bool((verdicts >= ERROR_BIT).any())
             passing = verdicts == 0
@@ -83,20 +83,22 @@ class StatePass:
         """Ask scorers, by their weights. Every row is worth so much more, and is feasible if its state passes."""
         for part, weight in parts:
             self.weigh(part, weight)
-        worths = self.worths = np.zeros(len(self._rows), dtype=np.int64) if self.worths is None else self.worths + level
+        worths = np.zeros(len(self._rows), dtype=np.int64) if self.worths is None else self.worths
+        worths = self.worths = worths + level
         worths[self._states.unheld] = -1
         if self.passing is not None:
             worths[~self.passing] = -1
 
     def best(self) -> tuple[int, BestRows]:
-        """Return the highest total and the rows that have it, ascending."""
-        worths, codes = self.worths, self._states.codes[: self._state.nodes.count]
+        """Return the highest total and the rows that have it, ascending. They may change with the next change of the cluster."""
+        worths = self.worths
         assert worths is not None
-        place = int(worths.argmax())
-        highest = worths.item(place)
+        highest = worths.item(worths.argmax())
         alike = worths == highest
-        rows = codes == place if np.count_nonzero(alike) == 1 else alike.take(codes)
-        return highest, rows.nonzero()[0]
+        places = alike.nonzero()[0]
+        if len(places) == 1:
+            return highest, self._states.rows_of(places.item())
+        return highest, alike.take(self._states.codes[: self._state.nodes.count]).nonzero()[0]
 
     def total(self) -> Ints:
         """Return int64[capacity], the totals; -1 where a row is not feasible."""

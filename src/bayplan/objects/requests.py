@@ -123,6 +123,10 @@ def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums
 
 def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> AccountedRequests:
     """Return what a pod takes from the node it runs on (or is assumed or nominated to run on)."""
+    simple = _SIMPLE_SUMS.of(pod)
+    if simple is not None and simple.whole is not None and simple.counted is not None:
+        counted = simple.counted
+        return AccountedRequests(_on_nodes(simple.whole), counted.get(CPU, 0), counted.get(MEMORY, 0))
     options = replace(_accounting(gates), earlier_sums=earlier_sums) if earlier_sums else _accounting(gates)
     amounts = pod_amounts(pod, options)
     if gates.pod_level_resources and has_pod_level_requests(pod):
@@ -132,12 +136,16 @@ def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_su
             non_zero = pod_amounts(pod, replace(options, missing_requests=missing, earlier_sums=earlier_sums + 1))
     else:
         non_zero = pod_amounts(pod, _accounting_non_zero(gates))
-    requests = {
+    return AccountedRequests(_on_nodes(amounts), non_zero.get(CPU, 0), non_zero.get(MEMORY, 0))
+
+
+def _on_nodes(amounts: Amounts) -> Amounts:
+    """Return the amounts of what nodes count, `pods` aside."""
+    return {
         name: amount
         for name, amount in amounts.items()
         if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or (name != PODS and is_scalar(name))
     }
-    return AccountedRequests(requests, non_zero.get(CPU, 0), non_zero.get(MEMORY, 0))
 
 
 @cache

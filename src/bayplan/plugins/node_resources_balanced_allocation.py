@@ -8,11 +8,11 @@ Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugi
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bayplan.framework.configuration.plugin_arguments import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from bayplan.framework.plugin import MAX_NODE_SCORE, Handle, Params, PreScorePlugin, Reads, ScorePlugin
@@ -43,8 +43,7 @@ FEW_ROWS = 24
 """Up to here rows that changed are computed one by one; more of them, all at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class BalancedAllocationSpec:
+class BalancedAllocationSpec(Struct, frozen=True, eq=False):
     """What the score needs of a pod.
 
     Attributes:
@@ -55,9 +54,9 @@ class BalancedAllocationSpec:
     """
 
     key: tuple[tuple[ScoredResource, ...], bool]
-    scored: tuple[ScoredResource, ...] = field(compare=False)
-    best_effort: bool = field(compare=False)
-    is_fast: bool = field(compare=False)
+    scored: tuple[ScoredResource, ...]
+    best_effort: bool
+    is_fast: bool
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], ScorePlugin[BalancedAllocationSpec]):
@@ -95,9 +94,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         requests = balance_requests(pod, cluster.request_gates)
         if repeats_overhead(pod):
             requests = self._growing_requests(pod, cluster)
-        best_effort = all(requests.get(resource.name, 0) == 0 for resource in self._resources)
+        best_effort = not any(requests.get(resource.name) for resource in self._resources)
         scored = scored_resources(self._resources, requests, cluster)
-        is_fast = [resource.number for resource in scored] == [CPU, MEMORY]
+        is_fast = len(scored) == 2 and scored[0].number == CPU and scored[1].number == MEMORY
         return BalancedAllocationSpec((scored, best_effort), scored, best_effort, is_fast)
 
     def _growing_requests(self, pod: Pod, cluster: ClusterState) -> dict[str, int]:

@@ -7,7 +7,6 @@ Source: https://kubernetes.io/docs/concepts/configuration/manage-resources-conta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -95,8 +94,7 @@ class Request(Struct, frozen=True, gc=False):
     flag: int
 
 
-@dataclass(frozen=True, slots=True)
-class NodeResourcesFitSpec:
+class NodeResourcesFitSpec(Struct, frozen=True, eq=False):
     """What the filter and the score need of a pod.
 
     Attributes:
@@ -109,11 +107,11 @@ class NodeResourcesFitSpec:
     """
 
     key: tuple[tuple[tuple[int, int], ...], tuple[ScoredResource, ...]]
-    requests: tuple[Request, ...] = field(compare=False)
-    delegable: tuple[Request, ...] = field(compare=False)
-    scored: tuple[ScoredResource, ...] = field(compare=False)
-    fast: Strategy | None = field(compare=False)
-    columns: Floats | None = field(compare=False)
+    requests: tuple[Request, ...]
+    delegable: tuple[Request, ...]
+    scored: tuple[ScoredResource, ...]
+    fast: Strategy | None
+    columns: Floats | None
 
 
 class NodeResourcesFit(
@@ -158,14 +156,17 @@ class NodeResourcesFit(
         """Sum up what the pod requests, once as the filter counts and once as the score does."""
         amounts = fit_requests(pod, cluster.request_gates)
         requests = []
-        for name, flag in self._compared(tuple(name for name, amount in amounts.items() if amount > 0)):
-            cluster.admit(amounts[name])
-            requests.append(Request(name, cluster.register_resource(name), amounts[name], flag))
+        for name, flag in self._compared(tuple([name for name, amount in amounts.items() if amount > 0])):
+            amount = amounts[name]
+            cluster.admit(amount)
+            requests.append(Request(name, cluster.register_resource(name), amount, flag))
         scored = scored_resources(self._resources, fit_score_requests(pod), cluster)
         return NodeResourcesFitSpec(
-            (tuple((request.number, request.amount) for request in requests), scored),
+            (tuple([(request.number, request.amount) for request in requests]), scored),
             tuple(requests),
-            tuple(request for request in requests if is_scalar(request.name))
+            tuple(
+                [request for request in requests if request.number >= len(FIRST_RESOURCES) and is_scalar(request.name)]
+            )
             if self._device_classes is not None
             else (),
             scored,
@@ -336,6 +337,8 @@ class NodeResourcesFit(
 
 def _cpu_memory_column(requests: Sequence[Request]) -> Floats | None:
     """Return float64[2, 1], requests for CPU and memory, None where there are others. What is not requested, no node lacks."""
+    if len(requests) == 2 and requests[0].number == CPU and requests[1].number == MEMORY:
+        return request_column(requests[0].amount, requests[1].amount)
     amounts: dict[int, float] = {CPU: -np.inf, MEMORY: -np.inf}
     for request in requests:
         if request.number not in amounts:

@@ -344,8 +344,10 @@ class PodTopologySpread(
         columns: list[Column] = []
         for item in params:
             assert isinstance(item, tuple)
-            columns.append(item[1] if item[0] == HOSTNAME else item[0])
-        return list(dict.fromkeys(columns))
+            column = item[1] if item[0] == HOSTNAME else item[0]
+            if column not in columns:
+                columns.append(column)
+        return columns
 
     def score_error(self, spec: PodTopologySpreadSpec, params: Params | None) -> str:
         """Refuse to score where PreScore is disabled, as upstream does."""

@@ -138,9 +138,9 @@ def _nothing(shape: tuple[int, ...]) -> Floats:
 
 def special_case(strategy: Strategy, resources: Sequence[ScoredResource]) -> Strategy | None:
     """Return a faster function that agrees with a strategy for these resources while the state is ``regular``, or None."""
-    if strategy is least_allocated and [resource.number for resource in resources] == [CPU, MEMORY]:
+    if strategy is least_allocated and len(resources) == 2:
         cpu, memory = resources
-        if cpu.weight == memory.weight:
+        if cpu.number == CPU and memory.number == MEMORY and cpu.weight == memory.weight:
             return least_allocated_cpu_memory
     return None
 

@@ -155,13 +155,12 @@ class ClusterState:
             requests, cpu_milli, memory_bytes = accounted_requests(pod, self.request_gates, earlier_sums)
         else:
             requests, cpu_milli, memory_bytes = self._account(pod, self.request_gates)
-        numbers = {self.register_resource(name): amount for name, amount in requests.items()}
-        vector = np.zeros(FIRST_RESOURCE + len(self.nodes.resources), dtype=np.int64)
-        vector[POD_COUNT] = 1
-        vector[NON_ZERO_CPU], vector[NON_ZERO_MEMORY] = cpu_milli, memory_bytes
-        for number, amount in numbers.items():
-            vector[FIRST_RESOURCE + number] = amount
-        return Footprint(vector, host_ports(pod))
+        numbers = [self.register_resource(name) for name in requests]
+        amounts = [0] * (FIRST_RESOURCE + len(self.nodes.resources))
+        amounts[POD_COUNT], amounts[NON_ZERO_CPU], amounts[NON_ZERO_MEMORY] = 1, cpu_milli, memory_bytes
+        for number, amount in zip(numbers, requests.values(), strict=True):
+            amounts[FIRST_RESOURCE + number] = amount
+        return Footprint(np.array(amounts, dtype=np.int64), host_ports(pod))
 
     def pod_class(self, pod: Pod) -> PodClass:
         """Return the class of a pod: what label selectors can know of it."""

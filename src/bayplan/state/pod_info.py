@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort
@@ -18,27 +18,49 @@ FIRST_RESOURCE = 3
 """Rows of the usage matrix: pod count, requests for scoring (with the defaults for containers without), then the resources."""
 
 
+Change: TypeAlias = tuple[tuple[int, int], ...]
+"""Rows of the usage matrix, and what is added to each."""
+
+
 class Footprint:
     """What a pod takes of a node: shared by all pods with the same spec.
 
     Attributes:
         vector: int64[3 + resources], one column of the usage matrix (`POD_COUNT` and following).
         host_ports: ports of the node.
-        amounts: the rows of `vector` that are not 0, with their amounts. returned: the same with the amounts negated.
-        numbers: these rows.
         largest: the largest amount in `vector` (see `largest_amount`); bounds what sums can reach.
     """
 
-    __slots__ = ("amounts", "host_ports", "largest", "numbers", "returned", "vector")
+    __slots__ = ("_changes", "host_ports", "largest", "vector")
 
     def __init__(self, vector: Ints, host_ports: tuple[HostPort, ...]) -> None:
         amounts = vector.tolist()
         self.vector = vector
-        self.amounts: tuple[tuple[int, int], ...] = tuple((it, amount) for it, amount in enumerate(amounts) if amount)
-        self.returned = tuple((number, -amount) for number, amount in self.amounts)
-        self.numbers = tuple(number for number, _ in self.amounts)
         self.host_ports = host_ports
         self.largest: int = max(amounts) if min(amounts) >= 0 else largest_amount(vector)
+        # Who schedules does not ask for what follows from the vector; who simulates asks for every pod.
+        self._changes: tuple[Change, Change, tuple[int, ...]] | None = None
+
+    def _find_changes(self) -> tuple[Change, Change, tuple[int, ...]]:
+        amounts = tuple((number, amount) for number, amount in enumerate(self.vector.tolist()) if amount)
+        returned = tuple((number, -amount) for number, amount in amounts)
+        changes = self._changes = (amounts, returned, tuple(number for number, _ in amounts))
+        return changes
+
+    @property
+    def amounts(self) -> Change:
+        """Return the rows of `vector` that are not 0, with their amounts."""
+        return (self._changes or self._find_changes())[0]
+
+    @property
+    def returned(self) -> Change:
+        """Return the same with the amounts negated."""
+        return (self._changes or self._find_changes())[1]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Return these rows."""
+        return (self._changes or self._find_changes())[2]
 
 
 class PodClass:

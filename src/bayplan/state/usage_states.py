@@ -6,6 +6,7 @@ a state it says of every row that is in it, so that a pod which nobody has seen 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,11 @@ ROWS_AN_INQUIRY = 16
 INQUIRIES_A_BEGINNING = 32
 """Finding the states of all rows costs as much as so many of them save."""
 
+FOLLOWED_STATES = 8
+"""The rows of so many states are followed one by one."""
+
+NO_ROWS: list[int] = []
+
 
 class UsageStates(AmountColumns):
     """Follows the usage of a cluster: its places are states.
@@ -51,6 +57,7 @@ class UsageStates(AmountColumns):
         "_keys",
         "_node_position",
         "_offers",
+        "_rows",
         "_shape",
         "_state",
         "_states",
@@ -75,6 +82,8 @@ class UsageStates(AmountColumns):
         self._keys: list[bytes] = []
         self._offers: list[bytes] = []
         self._held: list[int] = []
+        # The rows of states that somebody asked about.
+        self._rows: dict[int, list[int]] = {}
         self.codes: Index = np.zeros(0, dtype=np.intp)
         self.size = 0
         self.unheld: list[int] = []
@@ -84,35 +93,44 @@ class UsageStates(AmountColumns):
     def inquire(self) -> bool:
         """Bring everything up to date where that is worthwhile; return whether it is: what all rows say can be asked of states."""
         state = self._state
-        end = state.usage_log.end
-        if end == self._usage_position and state.node_log.end == self._node_position and self._fits():
+        if not state.small:
+            return False
+        changes = self._changes()
+        if changes is not None and not changes:
             return True
-        if state.nodes.count < FEWEST_ROWS or not state.small:
+        if state.nodes.count < FEWEST_ROWS:
             return False
         self._credit += ROWS_AN_INQUIRY
-        rows = state.usage_log.since(self._usage_position)
-        if rows is None or state.node_log.end != self._node_position or not self._fits():
-            if self._credit < INQUIRIES_A_BEGINNING * ROWS_AN_INQUIRY:
-                return False
-            self._begin()
-        else:
-            if self._credit < min(len(rows), INQUIRIES_A_BEGINNING * ROWS_AN_INQUIRY):
-                return False
-            if len(rows) > INQUIRIES_A_BEGINNING * ROWS_AN_INQUIRY:
-                self._begin()
-            else:
-                for row in rows:
-                    self._move(row)
+        most = INQUIRIES_A_BEGINNING * ROWS_AN_INQUIRY
+        if self._credit < (most if changes is None else min(len(changes), most)):
+            return False
+        self.follow()
         if self.size * SHARE > state.nodes.count:
             # Nodes are too different. That is looked at again after as many inquiries as there are rows.
             self._usage_position, self._credit = -1, -ROWS_AN_INQUIRY * state.nodes.count
             return False
-        self._usage_position, self._node_position, self._credit = end, state.node_log.end, 0
         return True
 
-    def _fits(self) -> bool:
-        """Return whether the matrices still have the shape in which they were read."""
-        return self._shape == self._state.usage.shape
+    def follow(self) -> None:
+        """Bring everything up to date, whatever it takes."""
+        changes = self._changes()
+        if changes is None or len(changes) > INQUIRIES_A_BEGINNING * ROWS_AN_INQUIRY:
+            self._begin()
+        else:
+            for row in changes:
+                self._move(row)
+        self._usage_position, self._node_position = self._state.usage_log.end, self._state.node_log.end
+        self._credit = 0
+
+    def _changes(self) -> list[int] | None:
+        """Return the rows where pods came or went since states were followed last; None where more may have changed."""
+        state = self._state
+        # Matrices grow with nodes and with names of resources.
+        if state.node_log.end != self._node_position or self._shape != state.usage.shape:
+            return None
+        if state.usage_log.end == self._usage_position:
+            return NO_ROWS
+        return state.usage_log.since(self._usage_position)
 
     def _begin(self) -> None:
         """Find the states of all rows."""
@@ -129,7 +147,7 @@ class UsageStates(AmountColumns):
         self._keys = list(self._states)
         self.size = len(self._keys)
         self._held = np.bincount(self.codes[:count], minlength=self.size).tolist()
-        self.unheld = []
+        self.unheld, self._rows = [], {}
         # Any row will do for each state; the last one that is written stays.
         rows = np.zeros(self.size, dtype=np.intp)
         rows[self.codes[:count]] = np.arange(count)
@@ -155,13 +173,28 @@ class UsageStates(AmountColumns):
         if place == before:
             return
         held[before] -= 1
+        rows = self._rows.get(before)
+        if rows is not None:
+            del rows[bisect_left(rows, row)]
         if not held[before]:
             del self._states[self._keys[before]]
             self.unheld.append(before)
+            self._rows.pop(before, None)
         if place is None:
             place = self._make(key, row)
+        elif place in self._rows:
+            insort(self._rows[place], row)
         held[place] += 1
         self.codes[row] = place
+
+    def rows_of(self, place: int) -> list[int]:
+        """Return the rows in a state, ascending; the list may change with the next inquiry."""
+        rows = self._rows.get(place)
+        if rows is None:
+            if len(self._rows) >= FOLLOWED_STATES:
+                self._rows.clear()
+            rows = self._rows[place] = (self.codes[: self._state.nodes.count] == place).nonzero()[0].tolist()
+        return rows
 
     def _make(self, key: bytes, row: int) -> int:
         """Return the number of a state that no other row is in."""
@@ -211,6 +244,9 @@ class UsageStates(AmountColumns):
         held = np.bincount(codes, minlength=self.size).tolist()
         if held != self._held or sorted(self.unheld) != [place for place, rows in enumerate(held) if not rows]:
             raise InvariantError("states are held by other rows than is known")
+        for place, rows in self._rows.items():
+            if rows != (codes == place).nonzero()[0].tolist():
+                raise InvariantError(f"rows of state {place} are not those that are in it")
 
 
 def _columns(matrix: Ints) -> list[bytes]:
