@@ -14,6 +14,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.requests import Amounts, node_amounts
 from bayplan.service.instants import parse_instant
 from bayplan.service.interning import TextCodes
+from bayplan.service.named_rows import NamedRows
 from bayplan.sim.usage import ZONE_LABEL
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.resource_table import PODS
@@ -114,36 +115,33 @@ class NodeTable:
     def __init__(self) -> None:
         self.version = 0
         self._names_version = 0
-        self._names: list[str] = []
         self._nodes: list[Node | None] = []
-        self._rows: dict[str, int] = {}
-        self._free: list[int] = []
-        self._used = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self._columns = {
             name: np.zeros(_FIRST_ROWS, dtype=np.int64) for name in ("zone", "pool", "flags", "created_ns")
         }
         self._zones, self._pools = TextCodes(), TextCodes()
         self._allocatable: dict[str, Ints] = {PODS: np.zeros(_FIRST_ROWS, dtype=np.int64)}
         self._requested: dict[str, Ints] = {PODS: np.zeros(_FIRST_ROWS, dtype=np.int64)}
+        self._named = NamedRows(_FIRST_ROWS, self._columns, self._allocatable, self._requested)
         # What pods request of nodes that are not there (yet), by name.
         self._homeless: dict[str, Amounts] = {}
         self._frozen: NodeColumns | None = None
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._named.rows)
 
     def freeze(self) -> NodeColumns:
         """Return the columns as they are now. On the thread that writes."""
         if self._frozen is not None and self._frozen.version == self.version:
             return self._frozen
-        count = len(self._names)
+        named, count = self._named, len(self._named.names)
         self._frozen = NodeColumns(
             version=self.version,
             names_version=self._names_version,
-            names=self._names.copy(),
+            names=named.names.copy(),
             nodes=self._nodes.copy(),
-            rows=self._rows.copy(),
-            used=self._used[:count].copy(),
+            rows=named.rows.copy(),
+            used=named.used[:count].copy(),
             zones=self._zones.texts,
             pools=self._pools.texts,
             allocatable={name: values[:count].copy() for name, values in self._allocatable.items()},
@@ -155,10 +153,12 @@ class NodeTable:
     def put(self, node: Node, now_ns: int) -> None:
         """Take in a node that is new, or a new version of one."""
         name, labels = node.metadata.name, node.metadata.labels
-        row = self._rows.get(name)
+        row = self._named.rows.get(name)
         is_new = row is None
         if row is None:
-            row = self._new_row(name)
+            row = self._named.add(name)
+            if row == len(self._nodes):
+                self._nodes.append(None)
         before, self._nodes[row] = self._nodes[row], node
         self.version += 1
         columns = self._columns
@@ -172,33 +172,13 @@ class NodeTable:
             for values in self._allocatable.values():
                 values[row] = 0
             for resource, amount in node_amounts(node.status.allocatable).items():
-                _column(self._allocatable, resource, len(self._used))[row] = amount
+                _column(self._allocatable, resource, len(self._named.used))[row] = amount
         if is_new and name in self._homeless:
             self._add(row, self._homeless.pop(name), 1)
 
-    def _new_row(self, name: str) -> int:
-        if self._free:
-            row = self._free.pop()
-            self._names[row] = name
-        else:
-            row = len(self._names)
-            self._names.append(name)
-            self._nodes.append(None)
-            if row >= len(self._used):
-                self._grow()
-        self._rows[name] = row
-        self._used[row] = True
-        return row
-
-    def _grow(self) -> None:
-        for table in (self._columns, self._allocatable, self._requested):
-            for name, values in table.items():
-                table[name] = np.concatenate((values, np.zeros_like(values)))
-        self._used = np.concatenate((self._used, np.zeros_like(self._used)))
-
     def remove(self, name: str) -> None:
         """Take out a node that went; what its pods request is kept, should it come back."""
-        row = self._rows.pop(name, None)
+        row = self._named.remove(name)
         if row is None:
             return
         self.version += 1
@@ -209,8 +189,7 @@ class NodeTable:
         for table in (self._allocatable, self._requested):
             for values in table.values():
                 values[row] = 0
-        self._names[row], self._nodes[row], self._used[row] = "", None, False
-        self._free.append(row)
+        self._nodes[row] = None
 
     def place(self, node: str, amounts: Mapping[str, int], sign: int) -> None:
         """Count a pod in on a node (`sign` 1) or out again (-1).
@@ -220,7 +199,7 @@ class NodeTable:
             sign: 1 or -1.
         """
         taken = {**amounts, PODS: 1}
-        row = self._rows.get(node)
+        row = self._named.rows.get(node)
         if row is not None:
             self.version += 1
             self._add(row, taken, sign)
@@ -233,7 +212,7 @@ class NodeTable:
 
     def _add(self, row: int, amounts: Mapping[str, int], sign: int) -> None:
         for resource, amount in amounts.items():
-            _column(self._requested, resource, len(self._used))[row] += sign * amount
+            _column(self._requested, resource, len(self._named.used))[row] += sign * amount
 
 
 def _column(table: dict[str, Ints], resource: str, rows: int) -> Ints:

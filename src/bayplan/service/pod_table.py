@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
-from threading import Lock
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
 from bayplan.service.instants import parse_instant
 from bayplan.service.interning import TextCodes
+from bayplan.service.named_rows import NamedRows, NameOrder
 from bayplan.sim.result import PodFate, PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
@@ -62,15 +62,6 @@ def status_of(pod: Pod) -> PodStatus:
     return PodStatus.GATED if pod.spec.scheduling_gates else PodStatus.WAITING
 
 
-@dataclass
-class NameOrder:
-    """The keys of a moment in order with their rows, and the version of the key column that they are of."""
-
-    version: int = -1
-    keys: list[str] = field(default_factory=list)
-    rows: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-
-
 @dataclass(frozen=True, eq=False)
 class PodColumns:
     """All pods of a moment. Rows without a pod have an empty key.
@@ -78,7 +69,7 @@ class PodColumns:
     Attributes:
         version: moves with every change; keys_version: with pods that come and go.
         keys: ``namespace/name`` by row. lives: their time lines. rows: row by key.
-        used: bool[rows], whether there is a pod.
+        used: bool[rows], whether there is a pod. born: int64[rows], the `keys_version` with which it came.
         status, node, namespace, message: int64[rows], the last three codes of `nodes`, `namespaces`, `messages`.
         cpu, memory, priority, attempts, created_ns: int64[rows].
         bound_ns, ended_ns: int64[rows], when the pod got its node and when it gave it back; `NEVER` where that has not been.
@@ -92,6 +83,7 @@ class PodColumns:
     lives: Sequence[PodTimeline | None]
     rows: Mapping[str, int]
     used: Bools
+    born: Ints
     status: Ints
     node: Ints
     namespace: Ints
@@ -110,22 +102,10 @@ class PodColumns:
     messages: Sequence[str]
     shapes: Sequence[Amounts]
     order: NameOrder
-    lock: Lock
 
     def by_name(self) -> Index:
         """Return all rows that have a pod, in the order of namespace and name."""
-        with self.lock:
-            order = self.order
-            if order.version != self.keys_version:
-                # Nearly all keys are where they were, so that sorting them again is one pass.
-                now = self.rows
-                known = set(order.keys)
-                keys = [key for key in order.keys if key in now]
-                keys += [key for key in now if key not in known]
-                keys.sort()
-                order.version, order.keys = self.keys_version, keys
-                order.rows = np.fromiter((now[key] for key in keys), dtype=np.intp, count=len(keys))
-            return order.rows
+        return self.order.at(self.keys_version, self.keys, self.used, self.born)
 
     def counts(self) -> dict[str, int]:
         """Return how many pods have each status."""
@@ -154,29 +134,25 @@ class PodTable:
         self.version = 0
         self.deleted: OrderedDict[str, list[PodTimeline]] = OrderedDict()
         self._gates = gates
-        self._keys_version = 0
-        self._keys: list[str] = []
-        self._lives: list[PodTimeline | None] = []
-        self._rows: dict[str, int] = {}
-        self._free: list[int] = []
         self._columns = {name: np.zeros(_FIRST_ROWS, dtype=np.int64) for name in _COLUMNS}
-        self._used = np.zeros(_FIRST_ROWS, dtype=np.bool_)
+        self._named = NamedRows(_FIRST_ROWS, self._columns)
+        self._lives: list[PodTimeline | None] = []
         self._nodes, self._namespaces, self._messages = TextCodes(), TextCodes(), TextCodes()
         self._shapes: list[Amounts] = []
         self._shape_codes: dict[tuple[tuple[str, int], ...], int] = {}
         self._requests_of: dict[str, Amounts] = {}
-        self._order, self._lock = NameOrder(), Lock()
+        self._order = NameOrder()
         self._frozen: PodColumns | None = None
         self._count_deleted = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._named.rows)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def life(self, key: str) -> PodTimeline | None:
         """Return the time line of a pod that is there."""
-        row = self._rows.get(key)
+        row = self._named.rows.get(key)
         return None if row is None else self._lives[row]
 
     def lives_of(self, key: str) -> list[PodTimeline]:
@@ -197,26 +173,26 @@ class PodTable:
         frozen = self._frozen
         if frozen is not None and frozen.version == self.version:
             return frozen
-        count = len(self._keys)
+        named, count = self._named, len(self._named.names)
         columns = {name: values[:count].copy() for name, values in self._columns.items()}
         rows: Mapping[str, int]
-        if frozen is not None and frozen.keys_version == self._keys_version:
+        if frozen is not None and frozen.keys_version == named.version:
             keys, lives, rows = frozen.keys, frozen.lives, frozen.rows
         else:
-            keys, lives, rows = self._keys.copy(), self._lives.copy(), self._rows.copy()
+            keys, lives, rows = named.names.copy(), self._lives.copy(), named.rows.copy()
         self._frozen = PodColumns(
             version=self.version,
-            keys_version=self._keys_version,
+            keys_version=named.version,
             keys=keys,
             lives=lives,
             rows=rows,
-            used=self._used[:count].copy(),
+            used=named.used[:count].copy(),
+            born=named.born[:count].copy(),
             nodes=self._nodes.texts,
             namespaces=self._namespaces.texts,
             messages=self._messages.texts,
             shapes=self._shapes,
             order=self._order,
-            lock=self._lock,
             **columns,
         )
         return self._frozen
@@ -227,7 +203,7 @@ class PodTable:
         """Take in a pod that is new, or a new version of one."""
         metadata, spec = pod.metadata, pod.spec
         key = f"{metadata.namespace}/{metadata.name}"
-        row = self._rows.get(key)
+        row = self._named.rows.get(key)
         if row is not None:
             life = self._lives[row]
             if life is not None and life.uid != metadata.uid:
@@ -252,22 +228,13 @@ class PodTable:
             self._say(row, life, message)
 
     def _new_row(self, key: str, pod: Pod, workload: str, now_ns: int) -> int:
-        if self._free:
-            row = self._free.pop()
-            self._keys[row] = key
-        else:
-            row = len(self._keys)
-            self._keys.append(key)
+        row = self._named.add(key)
+        if row == len(self._lives):
             self._lives.append(None)
-            if row >= len(self._used):
-                self._grow()
         metadata, spec = pod.metadata, pod.spec
         created_ns = parse_instant(metadata.creation_timestamp) or now_ns
         # The scheduler may have decided about a pod before it is seen here, but not about two of one name at once.
         before_ns = max((life.ended_ns or 0 for life in self.deleted.get(key, ())), default=0)
-        self._rows[key] = row
-        self._keys_version += 1
-        self._used[row] = True
         self._lives[row] = PodTimeline(
             key=key,
             uid=metadata.uid,
@@ -282,11 +249,6 @@ class PodTable:
         columns["created_ns"][row] = created_ns
         columns["attempts"][row] = columns["message"][row] = 0
         return row
-
-    def _grow(self) -> None:
-        for name, values in self._columns.items():
-            self._columns[name] = np.concatenate((values, np.zeros_like(values)))
-        self._used = np.concatenate((self._used, np.zeros_like(self._used)))
 
     def _take_requests(self, row: int, pod: Pod) -> None:
         amounts = accounted_requests(pod, self._gates).requests
@@ -317,15 +279,15 @@ class PodTable:
         if message:
             life.message = message
         messages = self._messages
-        if len(messages) > _SPARE_MESSAGES + 4 * len(self._rows):
+        if len(messages) > _SPARE_MESSAGES + 4 * len(self):
             column = self._columns["message"]
-            column[~self._used] = 0
+            column[~self._named.used] = 0
             column[:] = messages.keep_only(np.unique(column).tolist())[column]
         self._columns["message"][row] = messages.code(message)
 
     def remove(self, key: str, now_ns: int) -> None:
         """Take out a pod that went."""
-        row = self._rows.pop(key, None)
+        row = self._named.remove(key)
         if row is None:
             return
         life = self._lives[row]
@@ -333,11 +295,7 @@ class PodTable:
         if life.ended_ns is None:
             life.ended_ns, life.fate = now_ns, PodFate.DELETED
         self.version += 1
-        self._keys_version += 1
-        # Readers hold copies of the lists, so that a row may be given to another pod at once.
-        self._keys[row], self._lives[row] = "", None
-        self._used[row] = False
-        self._free.append(row)
+        self._lives[row] = None
         self._remember(life)
 
     def _remember(self, life: PodTimeline) -> None:
@@ -354,7 +312,7 @@ class PodTable:
 
     def take_record(self, record: Record) -> None:
         """Take in a decision about a pod."""
-        row = self._rows.get(record.pod)
+        row = self._named.rows.get(record.pod)
         if row is None:
             return
         life = self._lives[row]
