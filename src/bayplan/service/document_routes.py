@@ -13,8 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.bootstrap import bootstrap
-from bayplan.apiserver.rest.loading import Loaded, Source, load_one_by_one
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.store import Snapshot
 from bayplan.objects.pod import Pod
@@ -22,18 +20,16 @@ from bayplan.service.answers import JSON, json_answer
 from bayplan.service.bodies import read_body, read_struct
 from bayplan.service.configuration_facts import check
 from bayplan.service.document_batch import MOST_BATCH_BYTES
+from bayplan.service.document_loading import load_into
 from bayplan.service.document_writes import ApplyRequest, apply_text, ask, message_of
 from bayplan.service.observation import Observation
 from bayplan.service.query import Query
 from bayplan.service.refusal import Refusal
 
 MOST_IMPORT_BYTES = 256 << 20
-AT_ONCE = 10
 ITEMS_A_PIECE = 500
 NOT_EXPORTED = frozenset(("events",))
 """Tables that tell what happened, not what there is."""
-
-EMPTY = Snapshot(0, {})
 
 Plain = dict[str, object]
 
@@ -102,7 +98,7 @@ async def import_documents(observation: Observation, request: Request, query: Qu
     if wanted.configuration:
         settings = observation.subject.settings
         await observation.off_loop(lambda: check(settings, wanted.configuration))
-    loaded = await load_into(observation, wanted.items, replace=query.switch("replace"))
+    loaded = await load_into(observation.subject.backend, wanted.items, replace=query.switch("replace"))
     if wanted.configuration and wanted.configuration != observation.subject.settings.configuration_text:
         await observation.subject.configure(wanted.configuration)
     document = {
@@ -121,32 +117,6 @@ def _decode(body: bytes) -> ImportRequest:
         raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "body", got=str(problem), wanted="a List of documents") from None
     except msgspec.DecodeError as problem:
         raise Refusal(HTTPStatus.BAD_REQUEST, "body", got=str(problem), wanted="JSON") from None
-
-
-async def load_into(observation: Observation, documents: list[dict[str, object]], *, replace: bool) -> Loaded:
-    """Store documents as files are loaded; all of them, or, where one can't be used, none.
-
-    Args:
-        observation: of the server. documents: of any kind. replace: whether everything else goes.
-
-    Raises:
-        InputError: one can't be used; the cluster is as it was before.
-    """
-    backend = observation.subject.backend
-    before, loaded = backend.store.snapshot(), Loaded()
-    if replace:
-        backend.store.restore(EMPTY)
-        bootstrap(backend)
-    sources = (Source(document, f"items[{number}]") for number, document in enumerate(documents))
-    try:
-        for number, _ in enumerate(load_one_by_one(backend, sources, loaded)):
-            if number % AT_ONCE == AT_ONCE - 1:
-                await asyncio.sleep(0)
-    except BaseException:
-        # Whatever it was, half a cluster is nobody's.
-        backend.store.restore(before)
-        raise
-    return loaded
 
 
 # --- one node ---------------------------------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ from bayplan.framework.configuration import effective_document
 from bayplan.framework.extender import ExtenderFailure
 from bayplan.service.bodies import read_body
 from bayplan.service.configuration_facts import check
-from bayplan.service.document_routes import MOST_IMPORT_BYTES, load_into
+from bayplan.service.document_loading import load_into
+from bayplan.service.document_routes import MOST_IMPORT_BYTES
 from bayplan.service.observation import Observation
 
 ROOT = "/api/v1/"
@@ -184,7 +185,7 @@ class PeerApi:
         configuration = given.get("schedulerConfig")
         if isinstance(configuration, dict):
             await self._take_configuration(configuration)
-        await load_into(self._observation, documents, replace=False)
+        await load_into(self._observation.subject.backend, documents, replace=False)
         return Response(status_code=200)
 
     # --- watch --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Protocol
 
 from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write
@@ -151,6 +152,13 @@ class Store:
                 found.append(write)
         found.reverse()
         return found
+
+    def written_after(self, revision: int) -> list[Write]:
+        """Return the writes to all tables after a revision that history has, durable or not, newest first.
+
+        For who has just written in this process and wants to know what that came to.
+        """
+        return list(takewhile(lambda write: write.revision > revision, reversed(self._order)))
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
