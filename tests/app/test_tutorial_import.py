@@ -1,4 +1,7 @@
-"""The tutorial about a cluster's waiting pod: every command is run as it stands there, and says what stands there."""
+"""The tutorial about a cluster's waiting pod: every command is run as it stands there, and says what stands there.
+
+With curl where there is one, and with a stand-in for it (`tests.app.curl`) everywhere.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from tests.apiserver.serving import ask, wait_until
+from tests.app import curl
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "tutorial-import.md").read_text(encoding="utf-8")
+CURLS = ["stand-in", *(["curl"] if shutil.which("curl") else [])]
 BLOCK = re.compile(r"```(sh|text)\n(.*?)```", re.DOTALL)
 
 
@@ -30,12 +35,23 @@ def sections() -> list[tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the commands of the tutorial need curl")
-def test_the_commands_of_the_tutorial_say_what_stands_there(tmp_path: Path) -> None:
+def path_with_stand_in(folder: Path) -> str:
+    """Return a search path on which ``curl`` is the stand-in."""
+    folder.mkdir()
+    program = folder / "curl"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT / "tests" / "app" / "curl.py"} "$@"\n')
+    program.chmod(0o755)
+    return f"{folder}{os.pathsep}"
+
+
+@pytest.mark.parametrize("program", CURLS)
+def test_the_commands_of_the_tutorial_say_what_stands_there(program: str, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"localhost:{free.getsockname()[1]}"
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    first_path = path_with_stand_in(tmp_path / "programs") if program == "stand-in" else ""
+    path = f"{first_path}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
     (first, _), *rest = sections()
     words = first.replace("&", f"--port {address.rpartition(':')[2]}").split()
     with (tmp_path / "up.log").open("wb") as log:
@@ -68,3 +84,9 @@ def _answers(address: str) -> bool:
         return ask(f"http://{address}/readyz")[0] == 200
     except OSError:
         return False
+
+
+@pytest.mark.parametrize("arguments", [["-k"], ["--fail", "x"]])
+def test_the_stand_in_refuses_what_it_does_not_know(arguments: list[str]) -> None:
+    with pytest.raises(AssertionError, match="not known here"):
+        curl.main([*arguments, "http://localhost"])

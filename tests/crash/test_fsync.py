@@ -1,4 +1,8 @@
-"""What is acknowledged has been flushed to the disk: a kill does not show that, a count of the system's calls does."""
+"""What is acknowledged has been flushed to the disk: a kill does not show that, a count of the flushes does.
+
+They are counted where SQLite asks the system for them (`tests.crash.sync_counter`), and where strace is at hand among the calls
+of the system, too.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 WRITES = 40
 LONE_WRITES = """
 import asyncio, sys
@@ -17,25 +22,44 @@ from pathlib import Path
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.store import Store
+from tests.crash.sync_counter import SyncCounter
 
 async def main():
-    store = Store()
+    counter, store = SyncCounter(), Store()
     recorder = DurableRecorder(Path(sys.argv[1]), store, on_failure=print)
+    together = int(sys.argv[3])
     for number in range(int(sys.argv[2])):
         store.put("pods", Item(b"{}", store.revision + 1, "a", f"p{number}", "u", {}, {}))
-        await recorder.settled(store.revision)
+        if (number + 1) % together == 0:
+            before = counter.syncs["log"]
+            await recorder.settled(store.revision)
+            assert counter.syncs["log"] > before, f"write {number} was acknowledged without a flush"
+    print(counter.syncs["log"])
     recorder.close()
 
 asyncio.run(main())
 """
+PROGRAM = [sys.executable, "-c", LONE_WRITES]
 
 
-def test_every_lone_write_is_flushed(tmp_path: Path) -> None:
-    strace = shutil.which("strace")
-    if strace is None:
-        pytest.skip("needs strace")
+@pytest.mark.parametrize(
+    ("together", "want"),
+    [
+        pytest.param(1, WRITES, id="of writes one after the other each is flushed"),
+        pytest.param(10, WRITES // 10, id="ten writes at a time share a flush"),
+    ],
+)
+def test_writes_are_flushed_before_they_are_acknowledged(together: int, want: int, tmp_path: Path) -> None:
+    command = [*PROGRAM, str(tmp_path / "store"), str(WRITES), str(together)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    # A few more: the log itself is flushed before it grows from its beginning.
+    assert want <= int(done.stdout) <= want + 5
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="the same among the system's calls: needs strace")
+def test_every_lone_write_is_flushed_by_a_call_of_the_system(tmp_path: Path) -> None:
     log = tmp_path / "calls"
-    command = [strace, "-f", "-e", "trace=fsync,fdatasync", "-o", str(log)]
-    command += [sys.executable, "-c", LONE_WRITES, str(tmp_path / "store"), str(WRITES)]
-    subprocess.run(command, check=True, timeout=120)
+    command = ["strace", "-f", "-e", "trace=fsync,fdatasync", "-o", str(log), *PROGRAM]
+    subprocess.run([*command, str(tmp_path / "store"), str(WRITES), "1"], cwd=ROOT, check=True, timeout=120)
     assert len(re.findall(r"f(?:data)?sync\(\d+\) += 0", log.read_text())) >= WRITES

@@ -1,0 +1,96 @@
+"""Count how often SQLite, in this process, has a file flushed to the disk; needs no tool that watches system calls.
+
+SQLite reaches files through a table of functions, its VFS. The counter makes one the default that is the system's own but for one
+function: before it flushes a file, it counts. Source: https://www.sqlite.org/vfs.html; the structs are those of ``sqlite3.h``,
+to which fields have only ever been added at the end.
+"""
+
+from __future__ import annotations
+
+import _sqlite3
+import ctypes
+from collections import Counter
+
+_OPEN_WRITE_AHEAD_LOG = 0x00080000
+_MAKE_DEFAULT = 1
+
+_Open = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_int)
+)
+_Sync = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+
+
+class _FileMethods(ctypes.Structure):
+    """``sqlite3_io_methods``."""
+
+    _fields_ = (
+        ("version", ctypes.c_int),
+        ("before_sync", ctypes.c_void_p * 4),  # Close, read, write, truncate.
+        ("sync", ctypes.c_void_p),
+        ("after_sync", ctypes.c_void_p * 13),
+    )
+
+
+class _File(ctypes.Structure):
+    """``sqlite3_file``."""
+
+    _fields_ = (("methods", ctypes.POINTER(_FileMethods)),)
+
+
+class _Vfs(ctypes.Structure):
+    """``sqlite3_vfs``."""
+
+    _fields_ = (
+        ("version", ctypes.c_int),
+        ("file_size", ctypes.c_int),
+        ("longest_path", ctypes.c_int),
+        ("next", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("data", ctypes.c_void_p),
+        ("open", ctypes.c_void_p),
+        ("after_open", ctypes.c_void_p * 15),
+    )
+
+
+class SyncCounter:
+    """From its making on, what is opened is counted; it must live as long as the process.
+
+    Attributes:
+        syncs: how often write-ahead logs (``log``) and all other files (``other``) were flushed, with success.
+    """
+
+    def __init__(self) -> None:
+        self.syncs: Counter[str] = Counter()
+        self._kinds: dict[int, str] = {}
+        # The very library that Python's module uses, found through that module.
+        library = ctypes.CDLL(getattr(_sqlite3, "__file__", None))
+        library.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
+        self._found = library.sqlite3_vfs_find(None)
+        system: _Vfs = self._found.contents
+        self._system_open = _Open(system.open or 0)
+        self._system_sync: dict[int, ctypes._CFunctionType] = {}
+        self._methods: dict[int, _FileMethods] = {}
+        self._open, self._sync = _Open(self._count_opened), _Sync(self._count_sync)
+        self._vfs = _Vfs.from_buffer_copy(system)
+        self._vfs.name = b"counting"
+        self._vfs.open = ctypes.cast(self._open, ctypes.c_void_p).value
+        assert library.sqlite3_vfs_register(ctypes.byref(self._vfs), _MAKE_DEFAULT) == 0
+
+    def _count_opened(self, vfs: int, path: int, address: int, flags: int, told: ctypes._Pointer[ctypes.c_int]) -> int:
+        code: int = self._system_open(ctypes.addressof(self._found.contents), path, address, flags, told)
+        file = _File.from_address(address)
+        if code == 0 and file.methods:
+            system = file.methods.contents
+            key = ctypes.addressof(system)
+            if key not in self._methods:
+                methods = self._methods[key] = _FileMethods.from_buffer_copy(system)
+                methods.sync = ctypes.cast(self._sync, ctypes.c_void_p).value
+            self._system_sync[address] = _Sync(system.sync or 0)
+            self._kinds[address] = "log" if flags & _OPEN_WRITE_AHEAD_LOG else "other"
+            file.methods = ctypes.pointer(self._methods[key])
+        return code
+
+    def _count_sync(self, address: int, flags: int) -> int:
+        code: int = self._system_sync[address](address, flags)
+        self.syncs[self._kinds[address]] += code == 0
+        return code
