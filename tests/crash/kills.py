@@ -190,8 +190,7 @@ class Run:
         self.figures.stored = stored
 
     def _settle(self, writer: Writer, found: dict[str, int]) -> None:
-        pending = writer.pending
-        if pending is not None:
+        for pending in writer.pending:
             was_done = found.get(pending.name) == pending.number
             self.figures.done += was_done
             self.figures.undone += not was_done

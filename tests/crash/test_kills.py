@@ -24,7 +24,7 @@ def test_nothing_is_lost_half_or_undone(tmp_path: Path) -> None:
 def test_what_would_be_lost_or_undone_is_noticed() -> None:
     writer = Writer(0, Random(1), [0])
     writer.known = {"w0-1": 5, "w0-2": 6}
-    writer.pending = Pending("w0-2", None)
+    writer.pending = [Pending("w0-2", None)]
     writer.reconcile({"w0-1": 5})
     with pytest.raises(AssertionError, match="configmaps w0-1: 4 instead of one of"):
         writer.reconcile({"w0-1": 4})

@@ -1,7 +1,8 @@
 """One connection that writes objects of its own, and knows what the server has acknowledged of them.
 
-Every object holds a number and a text that follows from it, so that half an object would show. A connection has one write
-under way; when the server is killed, that one may have been done or not, all others before it must be there.
+Every object holds a number and a text that follows from it, so that half an object would show. A connection has one request
+under way, which is one write or a batch of them; when the server is killed, each of these may have been done or not, all others
+before them must be there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ NAMESPACE = "crash"
 _KEYS = 12
 _PATHS = {"configmaps": f"/api/v1/namespaces/{NAMESPACE}/configmaps", "pods": f"/api/v1/namespaces/{NAMESPACE}/pods"}
 _LARGE = 200_000
+_SHARE_OF_BATCHES = 0.25
+_BATCHES = "/bayplan/v1/objects"
+_KINDS = {"configmaps": "ConfigMap", "pods": "Pod"}
 
 
 def filler(number: int) -> str:
@@ -55,7 +59,7 @@ def number_of(kind: str, found: Document) -> int:
 
 @dataclass(slots=True)
 class Pending:
-    """The write under way: what its object will be (None: gone)."""
+    """A write under way: what its object will be (None: gone)."""
 
     name: str
     number: int | None
@@ -71,7 +75,7 @@ class Writer:
 
     Attributes:
         known: what was acknowledged last, by name; names without an object are left out.
-        pending: the write under way, if any.
+        pending: the writes under way.
         revision: the highest that was acknowledged.
         acknowledged: how many writes were.
     """
@@ -79,7 +83,7 @@ class Writer:
     def __init__(self, index: int, random: Random, numbers: list[int]) -> None:
         self.kind = "pods" if index % 2 else "configmaps"
         self.known: dict[str, int] = {}
-        self.pending: Pending | None = None
+        self.pending: list[Pending] = []
         self.revision = 0
         self.acknowledged = 0
         self._index = index
@@ -95,12 +99,19 @@ class Writer:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
             while True:
-                method, path, body = self._next()
+                body: Document | bytes | None
+                if self._random.random() < _SHARE_OF_BATCHES:
+                    method, path, body = "POST", _BATCHES, self._next_batch()
+                else:
+                    method, path, body = self._next()
                 writer.write(_request(method, path, body))
                 status, answer = await _answer(reader)
                 if status not in (200, 201):
                     raise AssertionError(f"{method} {path}: {status} {answer[:500]!r}")
-                self._take(json.loads(answer))
+                if path == _BATCHES:
+                    self._take_batch(json.loads(answer))
+                else:
+                    self._take(json.loads(answer))
         except (ConnectionError, asyncio.IncompleteReadError):
             return
         finally:
@@ -108,19 +119,55 @@ class Writer:
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
 
+    def _name(self) -> str:
+        return f"w{self._index}-{self._random.randrange(_KEYS)}"
+
+    def _number(self) -> int:
+        self._numbers[0] += 1
+        return self._numbers[0]
+
+    def _next_batch(self) -> bytes:
+        """Choose writes to some objects, note them as under way, and return the body of their request."""
+        lines: list[Document] = []
+        for name in dict.fromkeys(self._name() for _ in range(_KEYS)):
+            kind: Document = {"apiVersion": "v1", "kind": _KINDS[self.kind]}
+            if name in self.known:
+                self.pending.append(Pending(name, None))
+                lines.append({"delete": {**kind, "metadata": {"name": name, "namespace": NAMESPACE}}})
+                continue
+            pending = Pending(name, self._number())
+            self.pending.append(pending)
+            wanted = {**kind, **document(self.kind, name, pending.number or 0)}
+            wanted["metadata"]["namespace"] = NAMESPACE  # type: ignore[index]
+            lines.append(wanted)
+        return b"\n".join(json.dumps(line).encode() for line in lines)
+
+    def _take_batch(self, answer: Document) -> None:
+        outcomes = answer["items"]
+        assert isinstance(outcomes, list)
+        for pending, outcome in zip(self.pending, outcomes, strict=True):
+            assert outcome["outcome"] == ("created" if pending.number is not None else "deleted"), outcome
+            if pending.number is None:
+                del self.known[pending.name]
+            else:
+                self.known[pending.name] = pending.number
+            self.revision = max(self.revision, int(outcome["resource_version"]))
+        self.acknowledged += len(self.pending)
+        self.pending = []
+
     def _next(self) -> tuple[str, str, Document | None]:
         """Choose a write, note it as under way, and return its request."""
-        name = f"w{self._index}-{self._random.randrange(_KEYS)}"
+        name = self._name()
         path = _PATHS[self.kind]
-        self._numbers[0] += 1
-        number = self._numbers[0]
-        self.pending = Pending(name, number)
+        number = self._number()
+        pending = Pending(name, number)
+        self.pending = [pending]
         wanted = document(self.kind, name, number)
         if name not in self.known:
             return "POST", path, wanted
         choice = self._random.random()
         if choice < 0.2:
-            self.pending.number = None
+            pending.number = None
             return "DELETE", f"{path}/{name}", None
         if choice < 0.6 and self.kind == "configmaps":
             return "PUT", f"{path}/{name}", wanted
@@ -129,17 +176,17 @@ class Writer:
         return "PATCH", f"{path}/{name}", wanted
 
     def _take(self, answer: Document) -> None:
-        assert self.pending is not None
+        (pending,) = self.pending
         metadata = answer.get("metadata")
-        if self.pending.number is None:
-            del self.known[self.pending.name]
+        if pending.number is None:
+            del self.known[pending.name]
         else:
-            assert number_of(self.kind, answer) == self.pending.number
-            self.known[self.pending.name] = self.pending.number
+            assert number_of(self.kind, answer) == pending.number
+            self.known[pending.name] = pending.number
         if isinstance(metadata, dict) and "resourceVersion" in metadata:
             self.revision = max(self.revision, int(metadata["resourceVersion"]))
         self.acknowledged += 1
-        self.pending = None
+        self.pending = []
 
     def reconcile(self, found: dict[str, int]) -> None:
         """Compare what was acknowledged with what is there after a restart, and go on from that.
@@ -151,16 +198,14 @@ class Writer:
             AssertionError: an acknowledged write is lost, or something is there that nobody wrote.
         """
         for name in sorted({*self.known, *found}):
-            allowed = [self.known.get(name)]
-            if self.pending is not None and self.pending.name == name:
-                allowed.append(self.pending.number)
+            allowed = [self.known.get(name), *(each.number for each in self.pending if each.name == name)]
             assert found.get(name) in allowed, f"{self.kind} {name}: {found.get(name)} instead of one of {allowed}"
         self.known = found
-        self.pending = None
+        self.pending = []
 
 
-def _request(method: str, path: str, body: Document | None) -> bytes:
-    data = b"" if body is None else json.dumps(body).encode()
+def _request(method: str, path: str, body: Document | bytes | None) -> bytes:
+    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n\r\n"
     return head.encode() + data
