@@ -1,7 +1,8 @@
 """A scheduling queue that threads share: one lock around it, and a pop that waits until there is a pod.
 
 The queue itself knows no lock, thread or clock. Whoever wants something of it opens it, and has it alone meanwhile; the lock may as
-well guard the scheduler that the queue belongs to.
+well guard the scheduler that the queue belongs to. It is for programs that build on this package, with threads of their own
+(docs/queue.md): the hosts here give the scheduler one thread instead (`bayplan.live.engine_host`).
 """
 
 from __future__ import annotations
