@@ -129,13 +129,13 @@ def test_a_victim_is_told_why_before_it_goes(tmp_path: Path) -> None:
 
 def test_another_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
     quick = ("--kube-api-qps", "1000", "--kube-api-burst", "1000")
-    with cluster(tmp_path, nodes=10) as real, contextlib.ExitStack() as processes:
+    with cluster(tmp_path, nodes=20) as real, contextlib.ExitStack() as processes:
         first = processes.enter_context(bayplan_schedule(real.kubeconfig, tmp_path / "first", *quick))
         first.wait_for("leading")
         second = processes.enter_context(bayplan_schedule(real.kubeconfig, tmp_path / "second", *quick))
         second.wait_for("waiting for the lease")
         with ThreadPoolExecutor(1) as background:
-            creating = background.submit(create, real, [pod(f"pod-{number}") for number in range(COUNT // 2)])
+            creating = background.submit(create, real, [pod(f"pod-{number}") for number in range(COUNT)])
             # In the middle of its work: what it has asked for and what it has not yet must not be lost.
             wait_until(lambda: sum(map(bool, placed(real).values())) > COUNT // 20, PATIENCE)
             first.end(signal.SIGKILL)
