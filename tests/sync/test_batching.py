@@ -1,0 +1,150 @@
+"""Batches: what becomes of writes whose batch is refused, lost or too large, and of those that a batch can't do."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
+from bayplan.sync import batching
+from bayplan.sync.document import Document, part
+from bayplan.sync.document_feed import DocumentFeed
+from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.session import SyncSession, SyncStatus
+from tests.sync.test_session import LiveFeed, dumped
+from tests.sync.world import Here, node, pod
+
+PATH = "/bayplan/v1/objects"
+
+
+class Sender:
+    """Sends to the cluster here, and does something to the answers of batches.
+
+    Args:
+        here: the cluster. spoil: what becomes of the answers to the first batches that hold something.
+    """
+
+    def __init__(self, here: Here, *spoil: ApiResponse) -> None:
+        self.here = here
+        self.spoil = list(spoil)
+        self.batches: list[int] = []
+        self.others: list[str] = []
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        """Answer a request."""
+        await asyncio.sleep(0)
+        if request.path != PATH:
+            if "configmaps" not in request.path and request.method != "GET":
+                self.others.append(f"{request.method} {request.path.rpartition('/')[2]}")
+            return await self.here.answer(request)
+        if not request.body.strip():
+            return await self.here.answer(request)
+        self.batches.append(len(request.body.split(b"\n")))
+        if self.spoil and self.spoil[0].status not in (NO_ANSWER, 200):
+            return self.spoil.pop(0)
+        answer = await self.here.answer(request)
+        return self.spoil.pop(0) if self.spoil else answer
+
+
+@pytest.fixture(autouse=True)
+def _batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Here, "takes_batches", True)
+
+
+def run_once(sender: Sender, *documents: Document) -> SyncStatus:
+    async def run() -> SyncStatus:
+        session = SyncSession(DocumentFeed(documents), LiveFeed(sender.here), sender.send, SyncPolicy())
+        async with asyncio.timeout(20):
+            await session.run(once=True)
+        return session.status()
+
+    return asyncio.run(run())
+
+
+def some() -> list[Document]:
+    return [dumped(node("n"), "n"), *(dumped(pod(f"p{number}", node_name="n"), f"u{number}") for number in range(5))]
+
+
+def pods(here: Here) -> dict[str, tuple[object, object]]:
+    """Return node and phase of each pod."""
+    found = {}
+    for each in here.list("pods")[0]:
+        found[str(part(each, "metadata")["name"])] = (part(each, "spec").get("nodeName"), part(each, "status")["phase"])
+    return found
+
+
+ALL = {f"p{number}": ("n", "Running") for number in range(5)}
+
+
+def test_everything_is_made_by_batches_alone() -> None:
+    sender = Sender(Here())
+    status = run_once(sender, *some())
+    assert (status.created, status.problems) == (6, [])
+    assert pods(sender.here) == ALL
+    assert sender.batches == [1, 5]
+    assert [each for each in sender.others if each.startswith("POST")] == ["POST namespaces"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        pytest.param(ApiResponse(NO_ANSWER, b"connection reset"), 0, id="the answer was lost, and all is there"),
+        pytest.param(ApiResponse(503, b"busy"), 0, id="the server was busy"),
+        pytest.param(ApiResponse(413, b"too large"), 1, id="the batch was refused as a whole"),
+        pytest.param(ApiResponse(403, b"no"), 1, id="batches are forbidden"),
+        pytest.param(ApiResponse(200, b"<html>"), 0, id="the answer is none, although all is there"),
+        pytest.param(ApiResponse(200, b'{"items": []}'), 0, id="the answer is one for something else"),
+    ],
+)
+def test_nothing_is_lost_whatever_becomes_of_a_batch(answer: ApiResponse, want: int) -> None:
+    sender = Sender(Here(), answer)
+    status = run_once(sender, *some())
+    assert status.problems == []
+    assert pods(sender.here) == ALL
+    assert sender.here.get("nodes", "n") is not None
+    # The node's batch is the one that was spoilt; a request of its own made it then.
+    assert sender.others.count("POST nodes") >= want
+
+
+def test_one_that_is_refused_has_its_own_problem_and_does_not_keep_the_others_back() -> None:
+    sender = Sender(Here())
+    bad = dumped(pod("bad", node_name="n", restartPolicy="Sometimes"), "bad")
+    status = run_once(sender, *some(), bad)
+    assert [(each.ref.name, "restartPolicy" in each.message) for each in status.problems] == [("bad", True)]
+    assert pods(sender.here) == ALL
+
+
+def test_large_batches_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MOST_BYTES", 1200)
+    sender = Sender(Here())
+    run_once(sender, *some())
+    assert pods(sender.here) == ALL
+    assert sum(sender.batches) == 6
+    assert len(sender.batches) > 2
+
+
+def test_what_a_batch_leaves_open_is_written_after_it() -> None:
+    sender = Sender(Here())
+    # The API here shows fields of a node's status that this one does not have, so that it differs from the source's.
+    status = run_once(sender, dumped(node("n"), "n"))
+    assert (status.created, status.problems) == (1, [])
+    assert (sender.batches, sender.others[-1]) == ([1], "PUT status")
+
+
+def test_deletions_go_in_batches() -> None:
+    sender = Sender(Here())
+    run_once(sender, *some())
+    sender.batches.clear()
+    run_once(sender, dumped(node("n"), "n"))
+    assert pods(sender.here) == {}
+    assert sender.batches[-1] == 5
+    assert not [each for each in sender.others if each.startswith("DELETE")]
+
+
+def test_a_cluster_that_takes_no_batches_is_not_sent_any() -> None:
+    sender = Sender(Here())
+    sender.here.takes_batches = False
+    run_once(sender, *some())
+    assert pods(sender.here) == ALL
+    assert sender.batches == []
