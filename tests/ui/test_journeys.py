@@ -349,3 +349,34 @@ def test_two_matrices_share_one_scroll_and_have_the_same_node_in_each_row(fakes:
     winners = visitor.page.locator(".mrow.winner .name").all_inner_texts()
     told = visitor.page.inner_text("h1")
     assert all(winner in told for winner in winners)
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        pytest.param("/", ["/overview"], id="the overview"),
+        pytest.param("/nodes", ["/overview"], id="the nodes"),
+        pytest.param("/pods", ["/pods?offset=0&limit=100&facets=1"], id="all pods"),
+        pytest.param(
+            "/pods?sort=-cpu&status=placed&q=api",
+            ["/pods?q=api&status=placed&sort=-cpu&offset=0&limit=100&facets=1"],
+            id="some pods",
+        ),
+        pytest.param(
+            "/pods/{pod}", ["/pods/{pod}", "/pods/{pod}/attempts/latest/matrix?form=columns&limit=10000"], id="a pod"
+        ),
+        pytest.param("/pods/{pod}?tab=events", ["/pods/{pod}"], id="a tab of a pod"),
+    ],
+)
+def test_what_is_asked_before_the_modules_are_here_is_what_the_page_asks_for(
+    path: str, want: list[str], fakes: Fakes, visit: Visit
+) -> None:
+    service, url = fakes("10")
+    pod = next(f"{each.namespace}/{each.name}" for each in service.cluster.pods if each.status == "placed")
+    visitor = visit(url)
+    visitor.go("/ui" + path.format(pod=pod))
+    asked = [request.removeprefix(f"{url}/bayplan/v1") for request in visitor.requests]
+    for address in want:
+        address = address.format(pod=pod)
+        assert asked.count(address) == 1, asked
+    assert visitor.page.evaluate("earlyAnswers.size") == 0

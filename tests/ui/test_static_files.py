@@ -30,7 +30,25 @@ def test_every_file_is_served_with_a_type() -> None:
     served = {*STATIC.files, "index.html"}
     assert served == {name_of(path) for path in FOLDER.rglob("*") if path.is_file()}
     assert {Path(name).suffix for name in served} <= TYPES.keys()
-    assert STATIC.shell.body.count(STATIC.digest.encode()) > 5
+    assert all(shell.body.count(STATIC.digest.encode()) > 5 for shell in STATIC.shells.values())
+
+
+@pytest.mark.parametrize(
+    ("address", "want", "unwanted"),
+    [
+        pytest.param("/", "pages/overview.js", "pages/pods.js", id="the root"),
+        pytest.param("/pods", "grid.js", "matrix.js", id="a list"),
+        pytest.param("/pods/shop/web-0", "matrix_layout.js", "grid.js", id="one of its things, whatever its name"),
+        pytest.param("/no/such/page", "shell.js", "pages/", id="an address of no page"),
+    ],
+)
+def test_a_page_names_all_modules_that_it_needs_and_no_others(address: str, want: str, unwanted: str) -> None:
+    links = re.findall(r'<link rel="modulepreload" href="/ui/static/\w+/([^"]+)">', STATIC.shell(address).body.decode())
+    assert want in links
+    assert "shell.js" in links
+    assert not any(unwanted in link for link in links)
+    assert len(links) == len(set(links))
+    assert set(links) <= STATIC.files.keys()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -60,7 +60,7 @@ class Page:
         elif path.startswith(_STATIC):
             await self._send_static(path.removeprefix(_STATIC), scope, send)
         else:
-            await _send_file(self._static.shell, _ASK_AGAIN, scope, send)
+            await _send_file(self._static.shell(path.removeprefix(_ROOT)), _ASK_AGAIN, scope, send)
 
     async def _send_static(self, rest: str, scope: Scope, send: Send) -> None:
         digest, _, name = rest.partition("/")

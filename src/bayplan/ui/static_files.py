@@ -1,14 +1,17 @@
 """The files of the page, as they are served: read once, with types, digests and packed copies.
 
 They lie in the package beside this module (``static/``). Nothing is built or fetched: what is in the folder is what
-browsers get, but for one word: `DIGEST` in the shell is replaced by a digest over all files. It stands in the address
-of every file, so browsers may keep them for ever, and never mix two versions.
+browsers get, but for two words in the shell. `DIGEST` is replaced by a digest over all files; it stands in the address
+of every file, so browsers may keep them for ever, and never mix two versions. `MODULES` is replaced by links to what a page needs.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -22,7 +25,14 @@ TYPES = {
 """The kinds of files there may be; another one is an error when the page is loaded, not a wrong type later."""
 
 SHELL = "index.html"
-DIGEST = b"{digest}"
+DIGEST = "{digest}"
+MODULES = "{modules}"
+"""Where the shell names the modules that a page needs, so that browsers ask for all at once, not for one after the other."""
+
+_FIRST_MODULE = "main.js"
+_ADDRESSES = "address.js"
+_ROUTE = re.compile(r'\["(/[^"]*)", "(\w+)"\]')
+_IMPORT = re.compile(r'^(?:import .*|\} )from "([^"]+)";$', re.MULTILINE)
 _LEAST_PACKED = 512
 
 
@@ -46,13 +56,26 @@ class StaticFiles:
     """All files of the page.
 
     Attributes:
-        digest: over names and contents of all of them. files: by name, with forward slashes, without the shell.
-        shell: the HTML that every address of the page answers with.
+        digest: over names and contents of all of them. files: by name, with forward slashes, without the shells.
+        routes: patterns of addresses below the page's root, each with the module that shows them, the first that matches counts.
+        shells: the HTML by that module, and by "" for all other addresses.
     """
 
     digest: str
     files: dict[str, StaticFile]
-    shell: StaticFile
+    routes: tuple[tuple[str, str], ...]
+    shells: dict[str, StaticFile]
+
+    def shell(self, address: str) -> StaticFile:
+        """Return the HTML of an address below the page's root; they differ in which modules the browser is to ask for at once."""
+        parts = address.strip("/").split("/")
+        for pattern, page in self.routes:
+            wanted = pattern.strip("/").split("/")
+            if len(wanted) == len(parts) and all(
+                want.startswith(":") or want == part for want, part in zip(wanted, parts, strict=True)
+            ):
+                return self.shells[page]
+        return self.shells[""]
 
 
 def load_static_files() -> StaticFiles:
@@ -66,8 +89,37 @@ def load_static_files() -> StaticFiles:
     for name, body in sorted(contents.items()):
         whole.update(b"%s\0%d\0%s" % (name.encode(), len(body), body))
     digest = whole.hexdigest()[:12]
-    shell = contents.pop(SHELL).replace(DIGEST, digest.encode())
-    return StaticFiles(digest, {name: _file(name, body) for name, body in contents.items()}, _file(SHELL, shell))
+    shell = contents.pop(SHELL).decode()
+    texts = {name: body.decode() for name, body in contents.items() if name.endswith(".js")}
+    routes = tuple(_ROUTE.findall(texts[_ADDRESSES]))
+    shells = {
+        page: _shell(shell, digest, modules_of(page, texts)) for page in sorted({"", *(each[1] for each in routes)})
+    }
+    return StaticFiles(digest, {name: _file(name, body) for name, body in contents.items()}, routes, shells)
+
+
+def modules_of(page: str, texts: Mapping[str, str]) -> list[str]:
+    """Return the names of the modules that a page needs, those that are named first in the order in which they are named.
+
+    Args:
+        page: the name of its module; "" for those of all pages.
+        texts: of all modules by name.
+    """
+    found = dict.fromkeys([_FIRST_MODULE, f"pages/{page}.js"] if page else [_FIRST_MODULE])
+    waiting = [*found]
+    while waiting:
+        name = waiting.pop(0)
+        for target in _IMPORT.findall(texts[name]):
+            imported = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+            if imported not in found:
+                found[imported] = None
+                waiting.append(imported)
+    return [name for name in found if name != _FIRST_MODULE]
+
+
+def _shell(shell: str, digest: str, modules: Sequence[str]) -> StaticFile:
+    links = "\n".join(f'<link rel="modulepreload" href="/ui/static/{digest}/{name}">' for name in modules)
+    return _file(SHELL, shell.replace(DIGEST, digest).replace(MODULES, links).encode())
 
 
 def _contents(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:

@@ -18,6 +18,16 @@ export class Refusal extends Error {
   }
 }
 
+/** Answers to questions that early.js has asked for this page, by address; each is taken once. @type {Map<string, Promise<Response>>} */
+const early = /** @type {any} */ (globalThis).earlyAnswers ?? new Map();
+
+/** @param {string} address @param {string | undefined} method */
+function earlyAnswer(address, method) {
+  const answer = method === undefined ? early.get(address) : undefined;
+  early.delete(address);
+  return answer;
+}
+
 let inTheAir = 0;
 
 /** Tell tests (and nobody else) whether something is on its way: a request, a page. @param {number} step */
@@ -50,13 +60,14 @@ export async function send(address, how = {}) {
   try {
     let answer;
     try {
-      answer = await fetch(address, {
-        method: how.method ?? "GET",
-        headers,
-        body: how.body,
-        signal: how.signal,
-        cache: "no-cache",
-      });
+      answer = await (earlyAnswer(address, how.method) ??
+        fetch(address, {
+          method: how.method ?? "GET",
+          headers,
+          body: how.body,
+          signal: how.signal,
+          cache: "no-cache",
+        }));
     } catch (problem) {
       if (how.signal?.aborted) throw problem;
       throw new Refusal({

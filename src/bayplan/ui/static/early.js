@@ -1,0 +1,44 @@
+// What can't wait for the modules. A classic script: it runs before anything is painted, so that no page flashes in the wrong
+// colours, and it asks the server for what the page will show first, while the modules are on their way (service.js takes the answers).
+(function () {
+  var theme = null;
+  var token = null;
+  try {
+    theme = localStorage.getItem("bayplan.theme");
+    document.documentElement.dataset.rows = localStorage.getItem("bayplan.rows") || "normal";
+    token = sessionStorage.getItem("bayplan.token");
+  } catch (refused) {
+    // A browser that keeps nothing for us gets the theme of the system.
+  }
+  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+
+  var place = location.pathname.replace(/^\/ui/, "").replace(/\/+$/, "") || "/";
+  var asked = new URLSearchParams(location.search);
+  /** @type {string[]} */
+  var addresses = [];
+  if (place === "/" || place === "/nodes") addresses.push("/overview");
+  if (place === "/pods") {
+    var wanted = new URLSearchParams();
+    ["q", "status", "reason", "namespace", "node", "priority", "workload", "sort"].forEach(function (name) {
+      var value = asked.get(name);
+      if (value) wanted.set(name, value);
+    });
+    addresses.push("/pods?" + wanted + (String(wanted) && "&") + "offset=0&limit=100&facets=1");
+  }
+  var pod = /^\/pods\/[^/]+\/[^/]+$/.test(place);
+  if (pod && !asked.get("run")) addresses.push(place);
+  if (pod && !String(asked)) addresses.push(place + "/attempts/latest/matrix?form=columns&limit=10000");
+
+  /** @type {Record<string, string>} */
+  var headers = { Accept: "application/json" };
+  if (token) headers.Authorization = "Bearer " + token;
+  /** @type {Map<string, Promise<Response>>} */
+  var answers = new Map();
+  addresses.forEach(function (address) {
+    var answer = fetch("/bayplan/v1" + address, { headers: headers, cache: "no-cache" });
+    // Whoever takes the answer hears of a failure; nobody may.
+    answer.catch(function () {});
+    answers.set("/bayplan/v1" + address, answer);
+  });
+  /** @type {any} */ (window).earlyAnswers = answers;
+})();
