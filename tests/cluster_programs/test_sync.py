@@ -14,6 +14,7 @@ from tests.cluster_programs.real_cluster import RealCluster, real_cluster
 
 PATIENCE = 60.0
 PODS = "/api/v1/namespaces/default/pods"
+CLAIM = "/api/v1/namespaces/default/persistentvolumeclaims/data"
 MERGE = "application/merge-patch+json"
 MOST_ALLOCATED = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -137,6 +138,74 @@ def test_a_volume_follows_with_the_uid_of_its_claim_here(tmp_path: Path) -> None
         claim_here = here.ask("GET", "/api/v1/namespaces/default/persistentvolumeclaims/data")
         bound = here.ask("GET", "/api/v1/persistentvolumes/pv")["spec"]["claimRef"]
         assert bound["uid"] == claim_here["metadata"]["uid"] != reference["uid"]
+
+
+def disk_class() -> Document:
+    """Return a class whose volumes are made when their first pod has its node."""
+    header: Document = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "disks"}}
+    return {**header, "provisioner": "example.com/disks", "volumeBindingMode": "WaitForFirstConsumer"}
+
+
+def disk_claim() -> Document:
+    """Return a claim of that class."""
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "disks"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {**spec, "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
+def bind_disk(source: RealCluster) -> None:
+    """Make the volume of the claim in the source, and bind it, as provisioner and controllers do."""
+    claim = source.ask("GET", CLAIM)
+    reference = {"namespace": "default", "name": "data", "uid": claim["metadata"]["uid"]}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pvc-there", "annotations": {"pv.kubernetes.io/provisioned-by": "example.com/disks"}},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/data"},
+            "storageClassName": "disks",
+            "claimRef": reference,
+        },
+    }
+    source.ask("POST", "/api/v1/persistentvolumes", volume)
+    bound = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
+    source.ask("PATCH", CLAIM, {"metadata": {"annotations": bound}, "spec": {"volumeName": "pvc-there"}}, MERGE)
+    source.ask("PATCH", f"{CLAIM}/status", {"status": {"phase": "Bound"}}, MERGE)
+
+
+def test_what_is_decided_or_changed_here_stays_whatever_the_source_does(tmp_path: Path) -> None:
+    with real_cluster(tmp_path / "source", scheduler=True) as source, bayplan_up(tmp_path / "here") as here:
+        add_nodes(source, 3)
+        source.ask("POST", "/apis/storage.k8s.io/v1/storageclasses", disk_class())
+        source.ask("POST", CLAIM.rpartition("/")[0], disk_claim())
+        with bayplan_verb(tmp_path / "first.log", *sync_words(source, here)):
+            is_told(lambda: len(here.items("/api/v1/nodes")) == 3)
+            disk = {"name": "disk", "persistentVolumeClaim": {"claimName": "data"}}
+            source.ask("POST", PODS, pod("web", volumes=[disk]))
+            is_told(lambda: bool(nodes_of(here).get("web")))
+            bind_disk(source)
+            add_pods(source, "last")
+            is_told(lambda: bool(nodes_of(here).get("last")))
+            found = here.ask("GET", "/api/v1/nodes/n0")
+            here.ask("PUT", "/api/v1/nodes/n0", {**found, "spec": {**found.get("spec", {}), "unschedulable": True}})
+        source.ask("PATCH", "/api/v1/nodes/n0", {"metadata": {"labels": {"new": "label"}}}, MERGE)
+        with bayplan_verb(tmp_path / "second.log", *sync_words(source, here)):
+            is_told(lambda: here.ask("GET", "/api/v1/nodes/n0")["metadata"].get("labels", {}).get("new") == "label")
+            assert here.ask("GET", "/api/v1/nodes/n0")["spec"]["unschedulable"] is True
+            claim = here.ask("GET", CLAIM)
+            assert claim["status"]["phase"] == "Bound"
+            assert claim["spec"]["volumeName"] == f"pvc-{claim['metadata']['uid']}"
+            assert [each["metadata"]["name"] for each in here.items("/api/v1/persistentvolumes")] == [
+                claim["spec"]["volumeName"]
+            ]
+            status = here.ask("GET", "/api/v1/namespaces/bayplan-sync/configmaps/status")
+            assert status["data"]["problems"] == ""
 
 
 def test_nothing_is_lost_when_source_follower_and_simulator_are_killed_in_the_middle(tmp_path: Path) -> None:
