@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from bayplan.apiserver.bridge.bridge import BridgeOptions
 from bayplan.app.scheduler_settings import SchedulerOptions
 from bayplan.app.simulator_server import SimulatorOptions
-from bayplan.base.clock import SECOND_NS, Clock
+from bayplan.base.clock import Clock
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import ConfigurationError, EngineBusy, InputError, PluginError
 from bayplan.engine.records import Outcome, RecordLevel
 from bayplan.extender.connections import ExtenderConnections

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from bayplan.base.clock import SECOND_NS, Clock
+from bayplan.base.clock import Clock
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.cron_schedule import parse_cron_schedule
-from bayplan.cluster.timestamps import SECOND_NS, format_time
+from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import parse_time_ns
 from tests.oracle.cron import matches
 

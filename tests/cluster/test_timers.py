@@ -4,8 +4,9 @@ from datetime import timedelta, timezone
 
 import pytest
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.timers import Timers
-from bayplan.cluster.timestamps import SECOND_NS, format_time, format_time_in
+from bayplan.cluster.timestamps import format_time, format_time_in
 
 
 def test_timers_come_out_by_time_then_as_they_were_set() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.live.object_mirror import ObjectMirror
-from bayplan.live.quarantine import LONGEST_NS, SECOND_NS, Quarantine
+from bayplan.live.quarantine import LONGEST_NS, Quarantine
 from bayplan.testing import make_node, make_pod
 from bayplan.testing.object_builders import make_namespace
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.timestamps import format_time
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.traced_queue import BOUND, PERMIT, QueueMove
 
-SECOND_NS = 1_000_000_000
 NOTE_WIDTH = 100
 
 

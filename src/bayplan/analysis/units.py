@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-MILLISECOND_NS = 1_000_000
-SECOND_NS = 1_000_000_000
-MINUTE_NS = 60 * SECOND_NS
-HOUR_NS = 60 * MINUTE_NS
+from bayplan.base.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, SECOND_NS
+
 DAY_NS = 24 * HOUR_NS
 
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")

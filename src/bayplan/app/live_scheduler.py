@@ -22,6 +22,7 @@ import msgspec
 
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
 from bayplan.base.clock import Clock
+from bayplan.base.durations import SECOND_NS
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.exchanges import carry_out
@@ -38,7 +39,6 @@ from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS, PluginRunner
 from bayplan.live.queue_metrics import QueueFigures, figures_of
 
-SECOND_NS = 1_000_000_000
 DRAIN_SECONDS = 5.0
 WATCHDOG_SECONDS = 0.5
 _log = logging.getLogger("bayplan.scheduler")

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from threading import Lock
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 
-SECOND_NS = 1_000_000_000
 MAX_SPEED = 1_000_000.0
 
 

@@ -11,10 +11,9 @@ import typer
 
 from bayplan.app.extender_service import ExtenderOptions, ServedExtender, make_extender
 from bayplan.base.errors import InputError
+from bayplan.base.ports import check_port
 from bayplan.cli.simulation_options import INPUT_HELP, FeatureGates
 from bayplan.extender.server import extender_application
-
-LARGEST_PORT = 65535
 
 
 def extender(
@@ -52,8 +51,7 @@ def extender(
     """
     if not plugin:
         raise InputError("--plugin", got="none", wanted="at least one plugin to serve", hint="FILE.py:Class")
-    if not 0 <= port <= LARGEST_PORT:
-        raise InputError("--port", got=str(port), wanted=f"0 to {LARGEST_PORT}")
+    check_port(port)
     served = make_extender(
         ExtenderOptions(plugins=plugin, paths=paths or (), config=config, feature_gates=feature_gates)
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.client.requests import ApiResponse, create_request, get_request, pod_status_request, update_request
 from bayplan.client.volume_writes import Document, Objects, Steps, member
 from bayplan.objects.kinds import encode
@@ -26,7 +27,6 @@ CONFLICT = 409
 MOST_TRIES = 5
 RETRY_SECONDS = 0.01
 
-SECOND_NS = 1_000_000_000
 FIRST_LOOK_SECONDS = 0.25
 LONGEST_LOOK_SECONDS = 5.0
 """How long devices are left alone between two looks: ever longer, up to upstream's five seconds."""

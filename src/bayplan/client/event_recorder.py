@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.client.requests import NO_ANSWER, STRATEGIC_MERGE_PATCH, ApiRequest, ApiResponse
 from bayplan.client.timestamps import format_micro_time
 from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.pod import Pod
 
-SECOND_NS = 1_000_000_000
 FINISH_NS = 6 * 60 * SECOND_NS
 """An event that did not come again for so long is over: its final count is written, and it is forgotten. Looked after as often."""
 

@@ -19,9 +19,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.go_duration import parse_go_duration
-from bayplan.cluster.timestamps import SECOND_NS
 
 _HOUR = 3600
 _YEARS_TO_SEARCH = 5

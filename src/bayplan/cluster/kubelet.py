@@ -28,6 +28,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.go_duration import parse_go_duration
 from bayplan.cluster.owned_pods import is_finished
@@ -35,7 +36,7 @@ from bayplan.cluster.pod_status import ended_status, running_status
 from bayplan.cluster.running_together import RunningTogether
 from bayplan.cluster.store import ObjectStore, object_key
 from bayplan.cluster.timers import Timers
-from bayplan.cluster.timestamps import SECOND_NS, format_time
+from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
 

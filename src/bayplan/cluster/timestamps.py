@@ -9,7 +9,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 
-SECOND_NS = 1_000_000_000
+from bayplan.base.durations import SECOND_NS
+
 _DAY_SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1)
 _DIGITS = [f"{number:02}" for number in range(60)]

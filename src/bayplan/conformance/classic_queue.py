@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
+from bayplan.base.durations import MILLISECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
@@ -20,7 +21,6 @@ from bayplan.objects import kinds
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.pod import Pod
 
-MS_NS = 1_000_000
 SECOND_MS = 1000
 FLUSH_UNSCHEDULABLE_MS = 30 * SECOND_MS
 LAST = "@last"
@@ -87,7 +87,7 @@ class _Replay:
 
     def _do(self, op: _Op) -> tuple[str, str]:
         """Do one operation; return its result and its error."""
-        queue, now_ns = self._queue, self._now_ms * MS_NS
+        queue, now_ns = self._queue, self._now_ms * MILLISECOND_NS
         match op.op:
             case "add":
                 queue.add(self._named(op.pod), now_ns)
@@ -123,16 +123,16 @@ class _Replay:
         if op.op == "advance":
             self._now_ms += op.ms
         elif op.op == "flushBackoff":
-            queue.flush_backoff(self._now_ms * MS_NS)
+            queue.flush_backoff(self._now_ms * MILLISECOND_NS)
         elif op.op == "flushUnschedulable":
-            queue.flush_unschedulable(self._now_ms * MS_NS)
+            queue.flush_unschedulable(self._now_ms * MILLISECOND_NS)
         elif op.op == "run":
             end_ms = self._now_ms + op.ms
             while (tick_ms := self._now_ms - self._now_ms % SECOND_MS + SECOND_MS) <= end_ms:
                 self._now_ms = tick_ms
-                queue.flush_backoff(tick_ms * MS_NS)
+                queue.flush_backoff(tick_ms * MILLISECOND_NS)
                 if tick_ms % FLUSH_UNSCHEDULABLE_MS == 0:
-                    queue.flush_unschedulable(tick_ms * MS_NS)
+                    queue.flush_unschedulable(tick_ms * MILLISECOND_NS)
             self._now_ms = end_ms
         else:
             raise InputError("operation", got=repr(op.op), wanted="one of those of the README")
@@ -150,7 +150,7 @@ class _Replay:
                 for node in queue.nominator
             },
             "backoffMap": {
-                key: {"attempts": attempts, "untilMs": (backoff.backoff_time_ns(key) or 0) // MS_NS}
+                key: {"attempts": attempts, "untilMs": (backoff.backoff_time_ns(key) or 0) // MILLISECOND_NS}
                 for key, attempts in backoff.attempts.items()
             },
             "schedulingCycle": queue.scheduling_cycle,

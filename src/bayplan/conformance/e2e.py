@@ -21,6 +21,7 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.messages import Request, Response, parse_query
 from bayplan.apiserver.store.store import Store
+from bayplan.base.durations import MILLISECOND_NS
 from bayplan.client.event_recorder import EventRecorder, PodEvent
 from bayplan.client.exchanges import Steps, exchanges_of
 from bayplan.client.requests import ApiRequest, ApiResponse
@@ -45,7 +46,6 @@ from bayplan.state.cluster_state import ClusterState
 
 T = TypeVar("T", bound=KubernetesObject)
 
-MILLISECOND_NS = 1_000_000
 EPOCH_NS = 1_767_225_600_000_000_000
 AFTERWARDS_MS = 50
 """So long after the last step a run goes on: what was waited for has happened, and its event is written."""

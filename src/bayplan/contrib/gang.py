@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
@@ -31,7 +32,6 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 GROUP_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
 SIZE_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
-SECOND_NS = 1_000_000_000
 DEFAULT_TIMEOUT_SECONDS = 60
 _FIELDS = {"groupLabel": "a label", "sizeLabel": "a label", "permitTimeoutSeconds": "a whole number from 1"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.random_streams import RandomStreams
 from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.preemption.dry_runner import DryRunner
@@ -27,8 +28,6 @@ from bayplan.framework.registry import Registry
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import RequestGates
 from bayplan.state.cluster_state import ClusterState
-
-SECOND_NS = 1_000_000_000
 
 
 def assemble_scheduler(

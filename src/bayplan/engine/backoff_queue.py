@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.engine.heap import PodHeap
-from bayplan.engine.queue_options import SECOND_NS, QueueOptions, first_on_grid
+from bayplan.engine.queue_options import QueueOptions, first_on_grid
 from bayplan.engine.queued_pod import BACKOFF, ERROR_BACKOFF, KeyFunction, QueuedPod, SortKey
 
 

@@ -21,17 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.engine.flocks import Flock, FlockedPods
 from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Rejection, Strategy
 from bayplan.engine.nominator import NominatingInfo, PodLister
 from bayplan.engine.queue import PreCheck, Requeue, SchedulingQueue
-from bayplan.engine.queue_options import (
-    DEFAULT_OPTIONS,
-    FLUSH_UNSCHEDULABLE_PERIOD_NS,
-    SECOND_NS,
-    QueueOptions,
-    first_on_grid,
-)
+from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queue_tiers import WAITS_FOR_BACKOFF, PreEnqueue
 from bayplan.engine.queued_pod import (
     ACTIVE,

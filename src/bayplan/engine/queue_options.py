@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.objects.requests import DEFAULT_GATES, RequestGates
 
-SECOND_NS = 1_000_000_000
 FLUSH_UNSCHEDULABLE_PERIOD_NS = 30 * SECOND_NS
 
 

@@ -16,12 +16,12 @@ from time import monotonic
 import httpx
 import msgspec
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_json import GoJsonError, decode_first
 from bayplan.extender.tls import tls_context, verification_problem
 from bayplan.framework.configuration.document import Extender
 from bayplan.framework.extender import ExtenderFailure
 
-NS_PER_SECOND = 1_000_000_000
 AWAITING = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 READING = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 MAX_REDIRECTS = 10
@@ -43,7 +43,7 @@ class Conversation:
     def __init__(self, configuration: Extender) -> None:
         self._configuration = configuration
         self._client: httpx.Client | None = None
-        self._timeout_seconds = configuration.http_timeout_ns / NS_PER_SECOND
+        self._timeout_seconds = configuration.http_timeout_ns / SECOND_NS
         self._encoder = msgspec.json.Encoder()
 
     def send(self, verb: str, arguments: Mapping[str, object]) -> object:

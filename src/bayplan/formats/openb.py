@@ -33,6 +33,7 @@ from enum import Enum
 
 import msgspec
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.formats.files import InputFile, find_files, read_bytes
 from bayplan.formats.trace import TimedPod, Trace
@@ -59,9 +60,8 @@ NAMESPACE = "default"
 
 _PODS_OF_A_NODE = "1001"
 _MILLI = 1000
-_NANOS = 1_000_000_000
 _LARGEST_NUMBER = 2**40  # Far beyond any machine, and small enough for sums of bytes in int64.
-_LAST_SECOND = 2**62 // _NANOS
+_LAST_SECOND = 2**62 // SECOND_NS
 
 _NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 _TASK_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
@@ -280,14 +280,14 @@ class _Row:
         if not text:
             return None
         if text.isascii() and text.isdigit() and len(text) <= 9:
-            return int(text) * _NANOS
+            return int(text) * SECOND_NS
         try:
             seconds = Decimal(text)
         except InvalidOperation:
             raise self.refusal(column, wanted="a time in seconds") from None
         if not seconds.is_finite() or not 0 <= seconds <= _LAST_SECOND:
             raise self.refusal(column, wanted=f"a time in seconds, at most {_LAST_SECOND}")
-        return int(seconds * _NANOS)
+        return int(seconds * SECOND_NS)
 
     def refusal(self, column: str, *, wanted: str) -> InputError:
         return InputError(f"column {column}", where=self.where, wanted=wanted, got=repr(self.text(column)))

@@ -17,11 +17,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from bayplan.base.errors import InputError
+from bayplan.base.ports import check_port
 
 Check = Callable[[], str]
 """Returns what is wrong, "" for nothing."""
 
-LARGEST_PORT = 65535
 
 LEADER_GRACE_SECONDS = 20.0
 """A leader whose lease has been over for longer is not healthy."""
@@ -55,8 +55,7 @@ class HealthServer:
     ) -> None:
         self._metrics = metrics
         _check_certificate(certificate, key)
-        if port > LARGEST_PORT:
-            raise InputError("--port", got=str(port), wanted=f"at most {LARGEST_PORT}")
+        check_port(port)
         try:
             family = socket.AF_INET6 if ":" in listen else socket.AF_INET
             self._socket = socket.create_server((listen, port), family=family)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry, Gauge, disable_created_metrics, generate_latest
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.engine.actions import Action, CycleReport, Emit, Evict
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Outcome
@@ -27,7 +28,6 @@ from bayplan.live.series import Distribution, Tally, exponential
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
-SECOND_NS = 1_000_000_000
 _MOST_ATTEMPTS_TOLD = 15
 _PER_RESULT = ("profile", "result")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.live.object_mirror import ObjectMirror, key_of_object
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
-SECOND_NS = 1_000_000_000
 LONGEST_NS = 300 * SECOND_NS
 
 

@@ -7,18 +7,11 @@ from http import HTTPStatus
 from starlette.requests import Request
 from starlette.responses import Response
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.service.answers import json_answer
 from bayplan.service.bodies import read_struct
 from bayplan.service.configuration_facts import check
-from bayplan.service.forks import (
-    SECOND_NS,
-    Fork,
-    ForkRequest,
-    ForkSetup,
-    changed_objects,
-    objects_now,
-    objects_of,
-)
+from bayplan.service.forks import Fork, ForkRequest, ForkSetup, changed_objects, objects_now, objects_of
 from bayplan.service.instants import format_instant
 from bayplan.service.observation import Observation
 from bayplan.service.query import Query

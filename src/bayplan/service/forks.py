@@ -47,7 +47,6 @@ from bayplan.sim.simulator import Progress, Simulator
 MOST_FORKS = 16
 """So many forks are kept: each holds a cluster and the records of its run."""
 
-SECOND_NS = 1_000_000_000
 
 Objects = dict[tuple[Kind, str], KubernetesObject]
 

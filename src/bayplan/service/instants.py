@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import parse_time_ns
-
-SECOND_NS = 1_000_000_000
-MILLISECOND_NS = 1_000_000
 
 
 def format_instant(time_ns: int) -> str:

@@ -9,9 +9,10 @@ import numpy as np
 
 from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
 from bayplan.analysis.reasons import ReasonCount
+from bayplan.base.durations import SECOND_NS
 from bayplan.service.clock_facts import clock_document
 from bayplan.service.decision_summaries import DecisionSummaries
-from bayplan.service.instants import SECOND_NS, format_instant
+from bayplan.service.instants import format_instant
 from bayplan.service.node_query import utilisation
 from bayplan.service.node_table import CORDONED, NOT_READY, NodeColumns
 from bayplan.service.pod_query import waiting_reasons

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.analysis.cluster_sentences import queue_sentence
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import EngineBusy
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
 from bayplan.live.noting_queue import NotingQueue
-from bayplan.service.instants import SECOND_NS, format_instant
+from bayplan.service.instants import format_instant
 from bayplan.service.subject import Engine
 
 TIERS = ("active", "backoff", "unschedulable", "gated")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.kubelet import PodRun
 from bayplan.formats.inputs import Inputs
@@ -24,7 +25,6 @@ from bayplan.objects.workloads import (
 )
 from bayplan.sim.operations import Apply, Delete, Operation
 
-SECOND_NS = 1_000_000_000
 DEFAULT_START_NS = 1_767_225_600 * SECOND_NS
 """When virtual time begins where the input names no time: 2026-01-01T00:00:00Z, a Thursday."""
 

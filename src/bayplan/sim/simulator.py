@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.binding_refusal import binding_refusal, update_refusal
 from bayplan.cluster.cluster import VirtualCluster
@@ -34,7 +35,6 @@ from bayplan.sim.timelines import Timelines
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.usage import UsageMeter
 
-SECOND_NS = 1_000_000_000
 PERPETUAL_HORIZON_NS = 24 * 3600 * SECOND_NS
 """How long a run without an end of its own goes on after the last operation from outside, where some workload never ends."""
 

@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
-
-_SECOND_NS = 1_000_000_000
 
 
 class Pace:
@@ -94,7 +93,7 @@ class Pace:
             if position_ns >= offset_ns:
                 return True
             self._changed.clear()
-            seconds = None if self._paused else (offset_ns - position_ns) / self._speed / _SECOND_NS
+            seconds = None if self._paused else (offset_ns - position_ns) / self._speed / SECOND_NS
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), seconds)
 

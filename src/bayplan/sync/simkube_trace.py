@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.kubelet import RUN_TIME_ANNOTATION
 from bayplan.formats.files import InputFile, read_bytes
@@ -19,7 +20,6 @@ from bayplan.sync.document import Document, part, text
 from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
 
 TRACE_VERSION = 2
-_SECOND_NS = 1_000_000_000
 _SERVER_SET = (
     "uid",
     "resourceVersion",
@@ -84,13 +84,13 @@ class SimKubeRecording:
             raise InputError("SimKube trace", where=str(path), got=got, wanted=wanted)
         self._events = sorted(trace.events, key=lambda event: event.ts)
         self._run_seconds = _run_seconds(trace, str(path))
-        started_ns = self._events[0].ts * _SECOND_NS if self._events else 0
+        started_ns = self._events[0].ts * SECOND_NS if self._events else 0
         self.header = RecordingHeader("simkube", started_ns, (), applies=True)
 
     def changes(self) -> Iterator[TimedChange]:
         """See `bayplan.sync.timed_change.Recording`."""
         for event in self._events:
-            offset_ns = event.ts * _SECOND_NS - self.header.started_ns
+            offset_ns = event.ts * SECOND_NS - self.header.started_ns
             for document in event.applied_objs:
                 yield TimedChange(offset_ns, Applied(self._as_applied(document)))
             for document in event.deleted_objs:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.controllers.pod_ranking import rank_active, rank_for_deletion
-from bayplan.cluster.timestamps import SECOND_NS, format_time
+from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.pod import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
 

@@ -23,11 +23,11 @@ from bayplan.apiserver.bridge.node_agent import NodeAgent
 from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Write
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions
 from bayplan.cluster.store import ChangeEvent
-from bayplan.cluster.timestamps import SECOND_NS
 
 Listener = Callable[[Sequence[ChangeEvent]], None]
 

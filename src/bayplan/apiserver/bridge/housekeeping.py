@@ -15,8 +15,8 @@ from bayplan.apiserver.kinds.strategy import Document, part
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.item import DELETED, MODIFIED, Write
 from bayplan.apiserver.store.store import Store
+from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.store import ObjectStore
-from bayplan.cluster.timestamps import SECOND_NS
 from bayplan.objects.meta import parse_time_ns
 
 LEASES, LEASE_NAMESPACE = "coordination.k8s.io/leases", "kube-node-lease"

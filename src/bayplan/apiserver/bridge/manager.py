@@ -6,13 +6,13 @@ import logging
 from collections.abc import Sequence
 
 from bayplan.apiserver.bridge.narrator import Narrator
+from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.controller_manager import ControllerManager
 from bayplan.cluster.controllers.controller import Controller
 from bayplan.cluster.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.cluster.controllers.pod_gc import PodGarbageCollector
 from bayplan.cluster.store import ObjectStore
-from bayplan.cluster.timestamps import SECOND_NS
 
 _log = logging.getLogger("bayplan.bridge")
 

@@ -17,8 +17,9 @@ from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.subresources import finalize
 from bayplan.apiserver.store.item import DELETED, Item, Write
 from bayplan.apiserver.store.store import Store
+from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.controllers.controller import ControllerTools
-from bayplan.cluster.timestamps import SECOND_NS, format_time
+from bayplan.cluster.timestamps import format_time
 
 _TERMINATING = "Terminating"
 _FINALIZER = "kubernetes"

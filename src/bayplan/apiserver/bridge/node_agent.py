@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.controlled_store import ControlledStore
 from bayplan.apiserver.bridge.event_recorder import WARNING, EventRecorder
+from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.kubelet import DEFAULT_GRACE_SECONDS, KILL, START, KubeletOptions, VirtualKubelet
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status
 from bayplan.cluster.store import ADDED, ChangeEvent
-from bayplan.cluster.timestamps import SECOND_NS, format_time
+from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.node import Node, NodeCondition
 from bayplan.objects.pod import Pod

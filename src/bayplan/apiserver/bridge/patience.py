@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bayplan.apiserver.bridge.narrator import Narrator
 from bayplan.apiserver.bridge.node_agent import says_whether_ready
+from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.controllers.controller import ControllerTools
 from bayplan.cluster.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.cluster.controllers.pod_gc import PodGarbageCollector
-from bayplan.cluster.timestamps import SECOND_NS
 from bayplan.objects.pod import Pod, PodSpec
 
 _QUARANTINE_NS = 40 * SECOND_NS

@@ -27,8 +27,8 @@ from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
 from bayplan.base.errors import InputError
+from bayplan.base.ports import check_port
 
-LARGEST_PORT = 65535
 _CONTEXT = "bayplan"
 
 
@@ -60,8 +60,7 @@ def check_options(options: ServerOptions) -> None:
     Raises:
         InputError: they do.
     """
-    if not 0 <= options.port <= LARGEST_PORT:
-        raise InputError("--port", got=str(options.port), wanted=f"0 to {LARGEST_PORT}")
+    check_port(options.port)
     if options.rate_limit < 0:
         raise InputError("--rate-limit", got=f"{options.rate_limit:g}", wanted="requests a second, or 0 for any number")
     if options.listen not in LOOPBACK and not options.token:

@@ -8,6 +8,7 @@ from bayplan.apiserver.kinds.limit_ranges import check_claim_limits
 from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, copy_part, part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.rest.object_meta import shown
+from bayplan.base.ports import LARGEST_PORT
 from bayplan.objects.names import check_label_value, check_qualified_name
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import quote
@@ -138,8 +139,9 @@ class ServiceStrategy(Strategy):
             if name in seen:
                 causes.append(Cause("FieldValueDuplicate", f"Duplicate value: {quote(name)}", f"{here}.name"))
             seen.add(name)
-            if not isinstance(number, int) or not 1 <= number <= 65535:
-                causes.append(invalid_value(f"{here}.port", str(number or 0), "must be between 1 and 65535, inclusive"))
+            if not isinstance(number, int) or not 1 <= number <= LARGEST_PORT:
+                between = f"must be between 1 and {LARGEST_PORT}, inclusive"
+                causes.append(invalid_value(f"{here}.port", str(number or 0), between))
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:

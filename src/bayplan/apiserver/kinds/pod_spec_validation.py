@@ -9,6 +9,7 @@ from bayplan.apiserver.kinds.resource_validation import check_container_resource
 from bayplan.apiserver.kinds.strategy import Document, part, parts
 from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.rest.object_meta import check_labels
+from bayplan.base.ports import LARGEST_PORT
 from bayplan.objects.names import check_dns1123_label, check_dns1123_subdomain, check_label_value, check_qualified_name
 from bayplan.objects.selectors import quote
 
@@ -19,7 +20,6 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 _INCLUSIONS = ("Honor", "Ignore")
-_MOST_PORTS = 65535
 _INT32_MAX = 2**31 - 1
 
 
@@ -142,12 +142,12 @@ def _check_ports(ports: Sequence[Document], field: str) -> list[Cause]:
     for index, port in enumerate(ports):
         here = f"{field}[{index}]"
         number, host = port.get("containerPort", 0), port.get("hostPort", 0)
-        between = f"must be between 1 and {_MOST_PORTS}, inclusive"
+        between = f"must be between 1 and {LARGEST_PORT}, inclusive"
         if number == 0:
             causes.append(required(f"{here}.containerPort"))
-        elif not isinstance(number, int) or not 1 <= number <= _MOST_PORTS:
+        elif not isinstance(number, int) or not 1 <= number <= LARGEST_PORT:
             causes.append(invalid_value(f"{here}.containerPort", str(number), between))
-        if host and not (isinstance(host, int) and 1 <= host <= _MOST_PORTS):
+        if host and not (isinstance(host, int) and 1 <= host <= LARGEST_PORT):
             causes.append(invalid_value(f"{here}.hostPort", str(host), between))
         protocol = str(port.get("protocol") or "")
         if protocol not in _PROTOCOLS:

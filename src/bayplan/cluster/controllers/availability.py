@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_ready
-from bayplan.cluster.timestamps import SECOND_NS
 from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
 

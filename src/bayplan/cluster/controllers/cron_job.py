@@ -13,20 +13,19 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from bayplan.base.durations import MINUTE_NS, SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.controllers.controller import Controller
 from bayplan.cluster.controllers.job_status import COMPLETE, FAILED, find_condition, finish_condition
 from bayplan.cluster.cron_schedule import CronSchedule, load_time_zone, parse_cron_schedule
 from bayplan.cluster.job_labels import label_job
 from bayplan.cluster.pod_maker import controller_reference
-from bayplan.cluster.timestamps import SECOND_NS, format_time, format_time_in
+from bayplan.cluster.timestamps import format_time, format_time_in
 from bayplan.objects.defaults import default_object
 from bayplan.objects.meta import ObjectMeta, ObjectReference, parse_time_ns
 from bayplan.objects.workloads import CronJob, CronJobStatus, Job
 
 SCHEDULED_TIME_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-
-_MINUTE_NS = 60 * SECOND_NS
 
 
 class CronJobController(Controller):
@@ -114,7 +113,7 @@ class CronJobController(Controller):
 
     def _start(self, item: CronJob, status: CronJobStatus, due_ns: int, now_ns: int) -> Job | None:
         """Make the Job of one scheduled time; None where that was done before, or the concurrency policy forbids it."""
-        name = f"{item.metadata.name}-{due_ns // _MINUTE_NS}"
+        name = f"{item.metadata.name}-{due_ns // MINUTE_NS}"
         done = format_time(due_ns) == status.last_schedule_time or any(job.name == name for job in status.active)
         if done or (item.spec.concurrency_policy == "Forbid" and status.active):
             return None

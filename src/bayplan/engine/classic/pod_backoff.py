@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-SECOND_NS = 1_000_000_000
+from bayplan.base.durations import SECOND_NS
+
 INITIAL_DURATION_NS = SECOND_NS
 MAX_DURATION_NS = 10 * SECOND_NS
 

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.engine.classic.go_heap import GoHeap
-from bayplan.engine.classic.pod_backoff import SECOND_NS, PodBackoffMap
+from bayplan.engine.classic.pod_backoff import PodBackoffMap
 from bayplan.engine.nominator import NominatingInfo, NominatingMode, PodLister
 from bayplan.engine.queue import NO_LABELS, PreCheck, Requeue, SchedulingQueue
 from bayplan.engine.queue_options import FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid

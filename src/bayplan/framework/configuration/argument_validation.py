@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.framework.configuration.defaults import binding_conditions_enabled
 from bayplan.framework.configuration.encode import encode_list
 from bayplan.framework.configuration.field_errors import (
@@ -19,7 +20,7 @@ from bayplan.framework.configuration.field_errors import (
     required,
     without_repeats,
 )
-from bayplan.framework.configuration.go_text import NS_PER_SECOND, format_duration
+from bayplan.framework.configuration.go_text import format_duration
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
     LIST_DEFAULTING,
@@ -101,7 +102,7 @@ def _dynamic_resources(path: Path, args: DynamicResourcesArgs, feature_gates: Fe
         if not binding_conditions_enabled(feature_gates):
             detail = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"
             errors.append(forbidden(binding_path, detail))
-        elif args.binding_timeout_ns < NS_PER_SECOND:
+        elif args.binding_timeout_ns < SECOND_NS:
             shown = Named(format_duration(args.binding_timeout_ns))
             errors.append(invalid(binding_path, shown, "must be at least 1 second"))
     return errors

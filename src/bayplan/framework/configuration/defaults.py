@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.framework.configuration.document import (
     ClientConnectionConfiguration,
     KubeSchedulerConfiguration,
@@ -19,7 +20,6 @@ from bayplan.framework.configuration.document import (
     PluginSet,
     RawArguments,
 )
-from bayplan.framework.configuration.go_text import NS_PER_SECOND
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
     SYSTEM_DEFAULTING,
@@ -62,8 +62,8 @@ _DEFAULT_MULTI_POINT: Final = (
 )
 _DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
 _DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
-_FILTER_TIMEOUT_NS: Final = 10 * NS_PER_SECOND
-_BINDING_TIMEOUT_NS: Final = 600 * NS_PER_SECOND
+_FILTER_TIMEOUT_NS: Final = 10 * SECOND_NS
+_BINDING_TIMEOUT_NS: Final = 600 * SECOND_NS
 
 
 def default_plugins(feature_gates: FeatureGates) -> tuple[Plugin, ...]:
@@ -200,9 +200,9 @@ def binding_conditions_enabled(feature_gates: FeatureGates) -> bool:
 def _default_leader_election(election: LeaderElectionConfiguration) -> LeaderElectionConfiguration:
     return replace(
         election,
-        lease_duration_ns=election.lease_duration_ns or 15 * NS_PER_SECOND,
-        renew_deadline_ns=election.renew_deadline_ns or 10 * NS_PER_SECOND,
-        retry_period_ns=election.retry_period_ns or 2 * NS_PER_SECOND,
+        lease_duration_ns=election.lease_duration_ns or 15 * SECOND_NS,
+        renew_deadline_ns=election.renew_deadline_ns or 10 * SECOND_NS,
+        retry_period_ns=election.retry_period_ns or 2 * SECOND_NS,
         resource_lock=election.resource_lock or "leases",
         resource_name=election.resource_name or "kube-scheduler",
         resource_namespace=election.resource_namespace or "kube-system",

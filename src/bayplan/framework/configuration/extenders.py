@@ -5,15 +5,15 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.framework.configuration.document import Extender, ExtenderTLSConfig, KubeSchedulerProfile, PluginConfig
-from bayplan.framework.configuration.go_text import NS_PER_SECOND
 from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs
 from bayplan.framework.configuration.profiles import BuildError
 
 CheckTls: TypeAlias = Callable[[ExtenderTLSConfig], str | None]
 """Load the certificates of an extender; give what is wrong with them, None for nothing. Reads files, so a host provides it."""
 
-_DEFAULT_TIMEOUT_NS = 5 * NS_PER_SECOND
+_DEFAULT_TIMEOUT_NS = 5 * SECOND_NS
 _FIT = "NodeResourcesFit"
 
 

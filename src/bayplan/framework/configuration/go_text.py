@@ -8,7 +8,7 @@ import struct
 from contextlib import suppress
 from decimal import Decimal
 
-NS_PER_SECOND = 1_000_000_000
+from bayplan.base.durations import SECOND_NS
 
 _UNIT_NS = {
     "ns": 1,
@@ -16,9 +16,9 @@ _UNIT_NS = {
     "\u00b5s": 1_000,
     "\u03bcs": 1_000,
     "ms": 1_000_000,
-    "s": NS_PER_SECOND,
-    "m": 60 * NS_PER_SECOND,
-    "h": 3600 * NS_PER_SECOND,
+    "s": SECOND_NS,
+    "m": 60 * SECOND_NS,
+    "h": 3600 * SECOND_NS,
 }
 _JSON_ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _JSON_HEX = frozenset("<>&\u2028\u2029")
@@ -201,11 +201,11 @@ def format_duration(duration_ns: int) -> str:
     sign = "-" if duration_ns < 0 else ""
     if amount == 0:
         return "0s"
-    for limit, name in ((1_000, "ns"), (1_000_000, "\u00b5s"), (NS_PER_SECOND, "ms")):
+    for limit, name in ((1_000, "ns"), (1_000_000, "\u00b5s"), (SECOND_NS, "ms")):
         if amount < limit:
             return f"{sign}{_decimal(amount, limit // 1_000)}{name}"
-    seconds = amount // NS_PER_SECOND
-    text = _decimal(amount % (60 * NS_PER_SECOND), NS_PER_SECOND) + "s"
+    seconds = amount // SECOND_NS
+    text = _decimal(amount % (60 * SECOND_NS), SECOND_NS) + "s"
     if seconds >= 60:
         text = f"{seconds // 60 % 60}m{text}"
     if seconds >= 3600:

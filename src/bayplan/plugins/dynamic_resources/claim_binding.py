@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import (
     ResourceClaim,
@@ -20,7 +21,6 @@ MAX_USERS = 256
 """So many pods can use a claim; the API refuses more."""
 
 NAMES = uuid.UUID("2d0c6f0e-93d4-5d0f-8c5b-2f54a2c6f0b1")
-SECOND_NS = 1_000_000_000
 
 
 class BindingFailed(Exception):

@@ -1,0 +1,6 @@
+"""How many nanoseconds a unit of time has: what times ending in ``_ns`` are made from."""
+
+MILLISECOND_NS = 1_000_000
+SECOND_NS = 1_000 * MILLISECOND_NS
+MINUTE_NS = 60 * SECOND_NS
+HOUR_NS = 60 * MINUTE_NS

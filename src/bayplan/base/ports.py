@@ -1,0 +1,19 @@
+"""Ports of TCP and UDP: which numbers there are."""
+
+from bayplan.base.errors import InputError
+
+LARGEST_PORT = 65535
+
+
+def check_port(port: int, option: str = "--port") -> None:
+    """Refuse what is no port to listen on.
+
+    Args:
+        port: 0 stands for any that is free.
+        option: that it was given with.
+
+    Raises:
+        InputError: there is no such port.
+    """
+    if not 0 <= port <= LARGEST_PORT:
+        raise InputError(option, got=str(port), wanted=f"0 to {LARGEST_PORT}")
