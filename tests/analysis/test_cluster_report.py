@@ -32,7 +32,7 @@ def test_it_says_what_waits_and_why_and_how_full_the_nodes_are() -> None:
     cluster.run()
     text = report_of(cluster)
     assert (
-        "2 of 7 pods wait, all for cpu: the largest gap on a node is 1 of 2 free; 1 more is held back by gates." in text
+        "2 of 7 pods wait, all for cpu: no node has more than 1 free, of 2 in all; 1 more is held back by gates." in text
     )
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "nodes 2 in 2 zones" in lines

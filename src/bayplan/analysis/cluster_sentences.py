@@ -56,8 +56,10 @@ def _why(waiting: int, reasons: Sequence[ReasonCount], gaps: Sequence[Gap]) -> s
         gap = next((each for each in gaps if each.resource == resource), None)
         room = ""
         if gap is not None:
-            room = f": the largest gap on a node is {format_amount(resource, gap.largest)}"
-            room += f" of {format_amount(resource, gap.free)} free"
+            room = ": no node has any free"
+            if gap.largest > 0:
+                room = f": no node has more than {format_amount(resource, gap.largest)} free"
+                room += f", of {format_amount(resource, gap.free)} in all"
         text = f"for {resource}"
     else:
         text, room = f"because {text}", ""
@@ -135,12 +137,9 @@ def comparison_sentence(
     differ = moved + only_a + only_b
     if not differ:
         return f"{a} and {b} place all {format_count(pods, 'pod')} alike"
-    told = (
-        f"{differ:,} of {format_count(pods, 'pod')} {'differs' if differ == 1 else 'differ'}: {moved:,} on another node"
-    )
-    for name, count in ((a, only_a), (b, only_b)):
-        if count:
-            told += f", {count:,} placed only by {name}"
+    parts = ((moved, "on another node"), (only_a, f"placed only by {a}"), (only_b, f"placed only by {b}"))
+    told = f"{differ:,} of {format_count(pods, 'pod')} {'differs' if differ == 1 else 'differ'}: "
+    told += ", ".join(f"{count:,} {how}" for count, how in parts if count)
     if nodes_a != nodes_b:
         fewer = a if nodes_a < nodes_b else b
         told += f"; {fewer} uses {format_count(abs(nodes_a - nodes_b), 'node')} fewer"
