@@ -16,7 +16,7 @@ from bayplan.engine.overrides import NO_OVERRIDES, Overrides
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
 from bayplan.engine.select_host import Pick, tie_set
-from bayplan.engine.supposing import filter_with_nominated_pods
+from bayplan.engine.supposing import filter_row_supposing, filter_with_nominated_pods
 from bayplan.engine.tie_set import BestRows
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
@@ -200,7 +200,7 @@ def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ScheduleResult) -> Bo
     rows, first, verdicts = rows[failing], first[failing], verdicts[failing]
     own_first, own_verdicts = plan.first_failures_of(rows)
     changed = np.flatnonzero((own_first != first) | (own_verdicts != verdicts))
-    result.overrides = Overrides(rows[changed], first[changed], verdicts[changed])
+    result.overrides = Overrides.of(rows[changed], first[changed], verdicts[changed])
     wrong = np.flatnonzero(verdicts >= ERROR_BIT)
     if len(wrong):
         result.failure = plan.filter_error(int(first[wrong[0]]), int(verdicts[wrong[0]]))
@@ -262,11 +262,9 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: Schedule
     result.nominated_node = pod.status.nominated_node_name
     if row is None:
         return False
-    index = np.array([row], dtype=np.intp)
-    first, verdicts = plan.first_failures_of(index)
-    told = filter_with_nominated_pods(plan, crowd, index) if len(crowd.pods_at(row)) else (first, verdicts)
-    first, verdicts = told if told[0][0] >= 0 else (first, verdicts)
-    number, verdict = int(first[0]), int(verdicts[0])
+    number, verdict = filter_row_supposing(plan, row, crowd) if len(crowd) else (-1, 0)
+    if number < 0:
+        number, verdict = plan.first_failure_at(row)
     if number >= 0:
         if verdict_code(verdict) is not Code.ERROR:
             result.refused_row, result.refusal = row, (number, verdict)

@@ -12,12 +12,11 @@ from collections.abc import Hashable
 import numpy as np
 
 from bayplan.engine.nominated_pods import Crowd
-from bayplan.engine.overrides import NO_OVERRIDES, Overrides
+from bayplan.engine.overrides import Overrides
 from bayplan.engine.plan import Plan
-from bayplan.engine.plan_filters import FEW_LOOKED_UP
-from bayplan.engine.supposing import filter_with_nominated_pods, supposed_parts
+from bayplan.engine.supposing import filter_row_supposing, filter_with_nominated_pods, supposed_parts
 from bayplan.framework.diagnosis import Diagnosis
-from bayplan.framework.status import ERROR_BIT
+from bayplan.framework.status import ERROR_BIT, Status
 from bayplan.state.arrays import Bools, Codes, Index
 from bayplan.state.row_log import RowLog
 
@@ -27,6 +26,9 @@ BOARDS = 8
 FULL_SHARE = 8
 """Where more than one row in so many changed, all are looked at anew."""
 
+
+FEW_LOOKED_UP = 8
+"""Up to here rows are looked up one by one."""
 
 NO_PLACES: Index = np.zeros(0, dtype=np.intp)
 
@@ -52,6 +54,7 @@ class FailureBoard:
         "_plan",
         "_positions",
         "_stamp",
+        "_told",
         "counts",
         "first",
         "shut",
@@ -76,6 +79,7 @@ class FailureBoard:
         self._differs: Bools = np.zeros(capacity, dtype=np.bool_)
         self.counts: dict[int, int] = {}
         self.shut_count = 0
+        self._told: dict[int, Status] = {}
 
     def follow(self, crowd: Crowd, own_row: int) -> bool:
         """Bring the board up to date; the plan's filters must be. Return False where this plan can't be followed by rows.
@@ -93,7 +97,8 @@ class FailureBoard:
             # Where verdicts depend on pods of other rows, no log tells which of them move.
             if supposed is None or supposed.counts_pods:
                 return False
-        params = tuple((part.name, plan.filter_params(part)) for part in parts)
+        # Filters have just been brought up to date, with the params of this cycle.
+        params = tuple([part.params for part in parts])
         stamp = (params, state.node_log.end, state.usage.shape)
         rows = self._missed() if stamp == self._stamp else None
         self._positions = [log.end for log in self._logs]
@@ -105,7 +110,11 @@ class FailureBoard:
             rows += [row for row in (self._own_row, own_row) if row >= 0]
         self._own_row = own_row
         if rows:
-            self._look_at(np.array(list(dict.fromkeys(rows)), dtype=np.intp), crowd)
+            rows = list(dict.fromkeys(rows))
+            if len(rows) <= FEW_LOOKED_UP:
+                self._look_at_few(rows, crowd)
+            else:
+                self._look_at(np.array(rows, dtype=np.intp), crowd)
         # An Error ends the cycle in ways that depend on the order of rows: not for here.
         return not any(key & ERROR_BIT for key in self.counts)
 
@@ -119,20 +128,17 @@ class FailureBoard:
             missed += rows
         return missed if len(missed) * FULL_SHARE <= self._plan.state.nodes.count + 64 else None
 
+    def _look_at_few(self, rows: list[int], crowd: Crowd) -> None:
+        plan = self._plan
+        for row in rows:
+            told = filter_row_supposing(plan, row, crowd) if len(crowd) else (-1, 0)
+            self._put(row, plan.first_failure_at(row), told)
+
     def _look_at(self, index: Index, crowd: Crowd) -> None:
         plan = self._plan
         first, verdicts = plan.first_failures_of(index)
         places = crowd.places_in(index) if len(crowd) else NO_PLACES
         with_them = filter_with_nominated_pods(plan, crowd, index[places]) if len(places) else None
-        if len(index) <= FEW_LOOKED_UP:
-            told = dict[int, tuple[int, int]]()
-            if with_them is not None:
-                numbers, codes = with_them
-                told = dict(zip(places.tolist(), zip(numbers.tolist(), codes.tolist(), strict=True), strict=True))
-            own = zip(index.tolist(), first.tolist(), verdicts.tolist(), strict=True)
-            for place, (row, number, verdict) in enumerate(own):
-                self._put(row, (number, verdict), told.get(place, (-1, 0)))
-            return
         shut = np.zeros(len(index), dtype=np.bool_)
         differs = np.zeros(len(index), dtype=np.bool_)
         if with_them is not None:
@@ -182,8 +188,12 @@ class FailureBoard:
 
     def overrides(self) -> Overrides:
         """Return the rows where nominated pods make the plan's own verdict another one."""
-        rows = self._differs.nonzero()[0]
-        return Overrides(rows, self.first[rows], self.verdicts[rows]) if len(rows) else NO_OVERRIDES
+
+        def find() -> tuple[Index, Index, Codes]:
+            rows = self._differs.nonzero()[0]
+            return rows, self.first[rows], self.verdicts[rows]
+
+        return Overrides(find)
 
     def feasible(self) -> Bools:
         """Return bool[capacity], the rows that pass with nominated pods counted in; the plan's own where these change nothing."""
@@ -194,8 +204,16 @@ class FailureBoard:
         self._plan.refresh_scores()
         return self._plan.failure is None and self._plan.totals_hold_for(feasible)
 
+    def _explain(self, number: int, verdict: int) -> Status:
+        """Return the status of a verdict; rows say the same again and again."""
+        key = number << 16 | verdict
+        status = self._told.get(key)
+        if status is None:
+            status = self._told[key] = self._plan.explain(number, verdict)
+        return status
+
     def diagnosis(self) -> Diagnosis:
-        """Return why the plan's pods fit nowhere."""
+        """Return why the plan's pods fit nowhere; it holds until this board is brought up to date again."""
         plan = self._plan
         names = tuple(part.name for part in plan.filter_parts)
         rejecting = sorted({key >> 16 for key in self.counts})
@@ -203,10 +221,10 @@ class FailureBoard:
             num_all_nodes=len(plan.state.nodes),
             pre_filter_status=None,
             examined=plan.state.nodes.alive.copy(),
-            first=self.first.copy(),
-            verdicts=self.verdicts.copy(),
+            first=self.first,
+            verdicts=self.verdicts,
             filters=names,
-            explain=plan.explain,
+            explain=self._explain,
             counts=dict(self.counts),
             unschedulable_plugins=tuple(names[number] for number in rejecting),
         )

@@ -27,7 +27,7 @@ class Crowd:
     """The nominated pods that one pod has to count in. To be read before nominations change.
 
     Args:
-        held: bool[capacity], the rows that hold such pods.
+        held: bool[capacity], the rows that hold such pods. count: how many these are.
         extra: int64[3 + resources, capacity], what they take there together.
         infos: nominated pods by row, then by uid.
         floor: the lowest priority that counts.
@@ -39,6 +39,7 @@ class Crowd:
     def __init__(
         self,
         held: Bools,
+        count: int,
         extra: Ints,
         infos: Mapping[int, Mapping[str, PodInfo]],
         floor: int,
@@ -50,10 +51,11 @@ class Crowd:
         self._own_row, self._own_uid, self._own_info = own
         if self._own_info is not None and not self.pods_at(self._own_row):
             held = held.copy()
+            count -= held.item(self._own_row)
             held[self._own_row] = False
             self._own_info = None
         self._held = held
-        self._count = int(np.count_nonzero(held))
+        self._count = count
 
     def __len__(self) -> int:
         return self._count
@@ -80,6 +82,16 @@ class Crowd:
             return []
         return [info for uid, info in infos.items() if info.priority >= self._floor and uid != self._own_uid]
 
+    def extra_on(self, row: int) -> list[int] | None:
+        """Return what such pods take on one row, as a column of the usage matrix; None where there are none."""
+        if not self._count or not self._held.item(row):
+            return None
+        extra: list[int] = self._extra[:, row].tolist()
+        if self._own_info is not None and row == self._own_row:
+            for number, amount in self._own_info.footprint.amounts:
+                extra[number] -= amount
+        return extra
+
     def extra_at(self, rows: Index) -> tuple[Index, Ints]:
         """Return the places within `rows` where such pods count, and int64[3 + resources, places] what they take."""
         places = self.places_in(rows)
@@ -91,16 +103,18 @@ class Crowd:
         return places, extra
 
 
-NOBODY = Crowd(np.zeros(0, dtype=np.bool_), np.zeros((0, 0), dtype=np.int64), {}, 0, (-1, "", None))
+NOBODY = Crowd(np.zeros(0, dtype=np.bool_), 0, np.zeros((0, 0), dtype=np.int64), {}, 0, (-1, "", None))
 
 
 class _Sums:
     """What nominated pods of a priority or above take, per row."""
 
-    __slots__ = ("extra", "floor", "held")
+    __slots__ = ("count", "extra", "floor", "held")
 
     def __init__(self, floor: int, height: int, capacity: int) -> None:
         self.floor = floor
+        # How many rows are held.
+        self.count = 0
         self.held: Bools = np.zeros(capacity, dtype=np.bool_)
         self.extra: Ints = np.zeros((height, capacity), dtype=np.int64)
 
@@ -114,6 +128,7 @@ class _Sums:
                 vector = info.footprint.vector
                 column[: len(vector)] += vector
                 held = True
+        self.count += held - self.held.item(row)
         self.held[row] = held
 
 
@@ -150,7 +165,7 @@ class NominatedPods:
         own = self._infos.get(row, {}).get(uid)
         if own is not None and own.priority < floor:
             own = None
-        crowd = Crowd(sums.held, sums.extra, self._infos, floor, (row, uid, own))
+        crowd = Crowd(sums.held, sums.count, sums.extra, self._infos, floor, (row, uid, own))
         return crowd if len(crowd) or row >= 0 else NOBODY
 
     def expect(self, pod: Pod, info: PodInfo) -> None:

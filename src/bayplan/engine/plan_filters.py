@@ -26,10 +26,6 @@ from bayplan.state.arrays import Bools, Codes, Index
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import GatheredRows
 
-FEW_LOOKED_UP = 3
-"""Up to here rows are looked up one by one."""
-
-
 ROWS_FOR_A_CHANGE = 512
 """Looking at so many rows by their states takes about as long as following one change of the log."""
 
@@ -412,19 +408,18 @@ class PlanFilters(PlanScores):
                 verdicts[rows] = part.values[rows]
         return first, verdicts
 
+    def first_failure_at(self, row: int) -> tuple[int, int]:
+        """Return the number of the first filter part that fails on a row (-1: none), and its verdict (0: none)."""
+        for number, part in enumerate(self.filter_parts):
+            verdict = part.values.item(row)
+            if verdict:
+                return number, verdict
+        return -1, 0
+
     def first_failures_of(self, index: Index) -> tuple[Index, Codes]:
-        """Return the same for some rows (intp)."""
+        """Return the same for some rows (intp), as columns: intp and uint16."""
         first = np.full(len(index), -1, dtype=np.intp)
         verdicts = np.zeros(len(index), dtype=np.uint16)
-        if len(index) <= FEW_LOOKED_UP:
-            parts = list(enumerate(part.values for part in self.filter_parts))
-            for place, row in enumerate(index.tolist()):
-                for number, values in parts:
-                    verdict = values.item(row)
-                    if verdict:
-                        first[place], verdicts[place] = number, verdict
-                        break
-            return first, verdicts
         for number, part in enumerate(self.filter_parts):
             codes = part.values[index]
             fresh = (codes != 0) & (first < 0)

@@ -124,7 +124,7 @@ def filter_supposing(plan: Plan, rows: HypotheticalRows, supposed: SupposedParts
         view = HypotheticalRow(plan.state)
         for place, row in enumerate(index.tolist()):
             view.number, view.usage = row, columns[place]
-            first[place], verdicts[place] = _filter_one_supposing(plan, view, supposed.parts)
+            first[place], verdicts[place] = filter_one_supposing(plan, view, supposed.parts)
         return first, verdicts
     if plan.all_pass_static(index):
         numbered = supposed.parts
@@ -143,9 +143,8 @@ def verdicts_supposing(plan: Plan, part: FilterPart, rows: HypotheticalRows) -> 
     return part.plugin.filter_supposing(part.spec, plan.filter_params(part), rows)
 
 
-def _filter_one_supposing(
-    plan: Plan, view: HypotheticalRow, parts: Sequence[tuple[int, FilterPart]]
-) -> tuple[int, int]:
+def filter_one_supposing(plan: Plan, view: HypotheticalRow, parts: Sequence[tuple[int, FilterPart]]) -> tuple[int, int]:
+    """Return the same for one row of small amounts; `parts` are those of `supposed_parts`, which must need no pods."""
     row = view.number
     for number, part in parts if plan.static_feasible.item(row) else enumerate(plan.filter_parts):
         if part.static:
@@ -155,6 +154,25 @@ def _filter_one_supposing(
         if verdict:
             return number, verdict
     return -1, 0
+
+
+def filter_row_supposing(plan: Plan, row: int, crowd: Crowd) -> tuple[int, int]:
+    """Filter one row as if the pods ran there that are nominated to it; return the first failing filter (-1: none) and its verdict.
+
+    Where no such pods count on the row, it fails nothing that the plan does not say anyhow: (-1, 0).
+    """
+    extra = crowd.extra_on(row)
+    if extra is None:
+        return -1, 0
+    supposed, state = supposed_parts(plan), plan.state
+    if supposed is not None and not supposed.needs_pods and state.small:
+        usage = [amount + more for amount, more in zip(state.usage[:, row].tolist(), extra, strict=True)]
+        if max(usage) < SMALL:
+            view = HypotheticalRow(state)
+            view.number, view.usage = row, usage
+            return filter_one_supposing(plan, view, supposed.parts)
+    first, verdicts = filter_with_nominated_pods(plan, crowd, np.array([row], dtype=np.intp))
+    return int(first[0]), int(verdicts[0])
 
 
 def filter_with_nominated_pods(plan: Plan, crowd: Crowd, index: Index) -> tuple[Index, Codes]:

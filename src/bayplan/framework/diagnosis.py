@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT, Code, Status
+from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT, Code, Status, verdict_code
 from bayplan.state.arrays import Bools, Codes, Index
 
 if TYPE_CHECKING:
@@ -71,6 +71,11 @@ class Diagnosis:
         """Return bool[rows], the nodes with a status of this code; freed rows may be among them."""
         if self.pre_filter_status is not None:
             return np.full(len(self.examined), self.pre_filter_status.code is code, dtype=np.bool_)
+        if self.counts is not None and not self.overrides and self.absent_status is None:
+            alike = sum(count for value, count in self.counts.items() if verdict_code(value & 0xFFFF) is code)
+            if alike == self.num_all_nodes:
+                # Nothing else has been said of any node.
+                return self.examined.copy()
         verdicts = self.verdicts
         if code is Code.UNSCHEDULABLE:
             rows = (self.first >= 0) & (verdicts < UNRESOLVABLE_BIT)

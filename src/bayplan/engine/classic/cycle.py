@@ -169,7 +169,7 @@ def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ClassicResult, *, che
             rows.append(row)
             first.append(number)
             verdicts.append(int(found[number]))
-    result.common.overrides = Overrides(
+    result.common.overrides = Overrides.of(
         np.array(rows, dtype=np.intp), np.array(first, dtype=np.intp), np.array(verdicts, dtype=np.uint16)
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.nominator import Nominator
@@ -81,7 +82,9 @@ class DryRunner:
     def in_visiting_order(self, rows: Bools) -> Index:
         """Return the numbers of the rows that are set, in the order in which the scheduler visits nodes."""
         order = self._cluster.nodes.tree.order(self._cluster.nodes.row_of)
-        return order.compress(rows.take(order))
+        chosen = rows.take(order)
+        # Mostly all nodes are asked about: then there is no False, of which argmin would tell the place.
+        return order if len(order) and chosen.item(chosen.argmin()) else order.compress(chosen)
 
     def draw(self, count: int) -> int:
         """Return a number from 0 to below `count`."""
@@ -89,7 +92,7 @@ class DryRunner:
 
     def pick(self, rows: Index) -> int:
         """Return one of several rows that are equally good."""
-        return self._pick(self._cluster, rows.tolist())
+        return self._pick(self._cluster, rows)
 
     def _kept_for(self, plan: Plan, priority: int) -> KeptOutcomes:
         """Return the kept outcomes for a plan and a priority; those used last are kept."""
@@ -132,10 +135,19 @@ class DryRunner:
     @staticmethod
     def _search(plan: Plan, kept: KeptOutcomes, rows: Index, wanted: int) -> Shortlist:
         """Search in lockstep, passing by rows that are known to be no candidates where that leaves some."""
-        hopeful = kept.hopeful(rows)
-        found = search_in_lockstep(plan, kept.run, hopeful, wanted)
-        if len(hopeful) == len(rows) or not len(found):
-            return found if len(hopeful) == len(rows) else search_in_lockstep(plan, kept.run, rows, wanted)
+        passed_by = False
+
+        def hopeful(block: Index) -> Index:
+            nonlocal passed_by
+            left = kept.hopeful(block)
+            passed_by |= len(left) < len(block)
+            return left
+
+        found = search_in_lockstep(plan, kept.run, rows, wanted, hopeful)
+        if not passed_by:
+            return found
+        if not len(found):
+            return search_in_lockstep(plan, kept.run, rows, wanted)
 
         def refused_rows() -> Sequence[tuple[Status, Index]]:
             return search_in_lockstep(plan, kept.run, rows, wanted).refused_rows()

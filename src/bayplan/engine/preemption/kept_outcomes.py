@@ -57,7 +57,7 @@ class KeptOutcomes:
     def follow(self, lockstep: Lockstep, budgets: DisruptionBudgets, own_row: int) -> None:
         """Forget what has changed; `own_row` is where the preemptor itself is nominated (-1: nowhere), and never kept."""
         plan = self._plan
-        params = tuple((part.name, plan.filter_params(part)) for part in plan.filter_parts)
+        params = tuple([part.params for part in plan.filter_parts])
         shape = (self._table.priorities.shape, plan.state.usage.shape)
         stamp = (params, shape, budgets.version, plan.state.node_log.end, plan.pre.node_names)
         missed = [log.since(position) for log, position in zip(self._logs, self._positions, strict=True)]
@@ -124,5 +124,5 @@ class KeptOutcomes:
             pods = table.pods[row]
             return [pods[slot] for slot in victims[:, row].nonzero()[0][::-1].tolist()]
 
-        violations, highest, sums, counts, starts = self._columns[:, rows]
+        violations, highest, sums, counts, starts = self._columns.take(rows, axis=1)
         return Shortlist(rows, violations, highest, sums, counts, starts, victims_at)

@@ -6,12 +6,13 @@ Only for plans whose filters can be asked about supposed pods; it gives what `vi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
+from bayplan.engine.preemption.one_row import RowTrial
 from bayplan.engine.preemption.victim_table import VictimTable
 from bayplan.engine.supposing import (
     FEW_SUPPOSED,
@@ -33,8 +34,10 @@ STILL_FITS = -3
 """Outcomes of rows that no filter explains: no pod of lower priority is there, or none of them is in the way."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+_NO_MASK: Bools = np.zeros((0, 0), dtype=np.bool_)
+
+
+class Outcome(Struct, frozen=True, eq=False):
     """What a lockstep found.
 
     Attributes:
@@ -50,7 +53,7 @@ class Outcome:
     refused: Index
     first: Index
     verdicts: Codes
-    victims: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
+    victims: Bools = _NO_MASK
 
 
 class Lockstep:
@@ -80,6 +83,10 @@ class Lockstep:
 
     def run(self, rows: Index, priority: int) -> Outcome:
         """Find the victims of a pod of this priority on each row (intp)."""
+        if len(rows) <= FEW_SUPPOSED and not self._supposed.needs_pods and not self._budgets.any():
+            found = self._run_one_by_one(rows.tolist(), priority) if self._plan.state.small else None
+            if found is not None:
+                return found
         table = self._table
         count = len(rows)
         first = np.full(count, NO_VICTIMS_AT_ALL, dtype=np.intp)
@@ -101,6 +108,39 @@ class Lockstep:
         refused = (first != -1).nonzero()[0]
         shortlist = self._shortlist(rows[places], victims, violations)
         return Outcome(shortlist, places, refused, first[refused], verdicts[refused], victims)
+
+    def _run_one_by_one(self, rows: list[int], priority: int) -> Outcome | None:
+        """Do the same for a few rows, where no budget counts; None where numbers are too large for that."""
+        table, trial = self._table, RowTrial(self._plan, self._supposed, self._crowd)
+        first, verdicts, places = [NO_VICTIMS_AT_ALL] * len(rows), [0] * len(rows), list[int]()
+        victims = np.zeros((len(table.priorities), len(rows)), dtype=np.bool_)
+        for place, row in enumerate(rows):
+            potential = [info for info in table.pods[row] if info.priority < priority]
+            if not potential:
+                continue
+            found = trial.run(row, potential)
+            if found is None:
+                return None
+            first[place], verdicts[place] = found.first, found.verdict
+            if found.first < 0 and found.victims:
+                victims[found.victims, place] = True
+                places.append(place)
+            elif found.first < 0:
+                first[place] = STILL_FITS
+        chosen, refused = np.array(places, dtype=np.intp), [place for place, it in enumerate(first) if it != -1]
+        shortlist = self._shortlist(
+            np.array([rows[place] for place in places], dtype=np.intp),
+            victims[:, chosen],
+            np.zeros(len(places), np.int64),
+        )
+        return Outcome(
+            shortlist,
+            chosen,
+            np.array(refused, dtype=np.intp),
+            np.array([first[place] for place in refused], dtype=np.intp),
+            np.array([verdicts[place] for place in refused], dtype=np.uint16),
+            victims[:, chosen],
+        )
 
     def _without_victims(self, rows: Index, potential: Ints) -> _Trial:
         """Return rows from which all potential victims are gone."""
@@ -270,7 +310,6 @@ class _Trial:
 
 _NO_PLACES: Index = np.zeros(0, dtype=np.intp)
 _NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
-_NO_MASK: Bools = np.zeros((0, 0), dtype=np.bool_)
 
 
 def _nobody(place: int) -> Sequence[PodInfo]:

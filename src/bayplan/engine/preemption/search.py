@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
@@ -48,15 +48,32 @@ def search_node_by_node(
     )
 
 
-def search_in_lockstep(plan: Plan, run: Callable[[Index], Outcome], rows: Index, wanted: int) -> Shortlist:
-    """Dry-run preemption in blocks of nodes (`run`); what is found is what a search node by node finds."""
+def search_in_lockstep(
+    plan: Plan,
+    run: Callable[[Index], Outcome],
+    rows: Index,
+    wanted: int,
+    hopeful: Callable[[Index], Index] | None = None,
+) -> Shortlist:
+    """Dry-run preemption in blocks of nodes (`run`); what is found is what a search node by node finds.
+
+    `hopeful` returns those rows of a block that may be candidates; others are passed by.
+    """
     found: list[Shortlist] = []
     outcomes: list[tuple[Outcome, Index]] = []
     safe = violating = start = 0
+    smallest = SMALLEST_BLOCK
     while start < len(rows):
         missing = wanted - safe - violating
-        block = rows[start : start + max(missing + missing // 4, SMALLEST_BLOCK)]
+        size = max(missing + missing // 4, smallest)
+        block = rows[start : start + size]
         start += len(block)
+        if hopeful is not None:
+            block = hopeful(block)
+            # Where there is little hope, larger steps find what there is.
+            smallest = 2 * size if 2 * len(block) < size else smallest
+            if not len(block):
+                continue
         outcome = run(block)
         outcomes.append((outcome, block))
         shortlist = outcome.shortlist

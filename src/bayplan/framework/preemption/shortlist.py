@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.framework.diagnosis import Candidate
 from bayplan.framework.preemption.importance import start_time_ns
@@ -17,8 +17,7 @@ PRIORITY_OFFSET = 1 << 31
 """Added to each priority before they are summed, so that more victims always weigh more, also those below 0."""
 
 
-@dataclass(frozen=True)
-class Shortlist:
+class Shortlist(Struct, frozen=True, eq=False):
     """Candidate nodes, in the order in which they were found.
 
     Attributes:
@@ -40,7 +39,7 @@ class Shortlist:
     counts: Ints
     starts: Ints
     victims_at: Callable[[int], Sequence[PodInfo]]
-    refusals: Sequence[tuple[Status, int]] = field(default_factory=tuple)
+    refusals: Sequence[tuple[Status, int]] = ()
     refused_rows: Callable[[], Sequence[tuple[Status, Index]]] = tuple
 
     def __len__(self) -> int:
@@ -54,8 +53,11 @@ class Shortlist:
         """
         places: Index = np.arange(len(self.rows), dtype=np.intp)
         for compared in self.compared():
-            values = compared[places]
-            places = places[values == values.min()]
+            values = compared if len(places) == len(compared) else compared[places]
+            least = values.item(values.argmin())
+            if values.item(values.argmax()) == least:
+                continue
+            places = places[values == least]
             if len(places) == 1:
                 break
         return places
