@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import MutableMapping
 from typing import Any
 
 import httpx
 import pytest
 
+from bayplan.base.asgi import Message
 from bayplan.service.application import STREAM, Service
 from bayplan.service.refusal import Refusal
 from bayplan.service.stream import MOST_TOPICS, Client, Stream
@@ -147,8 +147,8 @@ class _Websocket:
     def __init__(self, service: Service, headers: dict[str, str], protocols: list[str]) -> None:
         self.accepted: str | None = None
         self.closed: int | None = None
-        self._in: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
-        self._out: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+        self._in: asyncio.Queue[Message] = asyncio.Queue()
+        self._out: asyncio.Queue[Message] = asyncio.Queue()
         named = {"host": "localhost"} | headers
         scope = {
             "type": "websocket",

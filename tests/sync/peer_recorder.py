@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
-from bayplan.sync.document import Document, part
+from bayplan.base.plain_data import Document
+from bayplan.sync.document import part
 from tests.sync.world import node, pod
 
 BEGAN = datetime(2026, 4, 28, 10, 0, 0, 957176, UTC)

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from bayplan.base.plain_data import Document
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.sync import batching
-from bayplan.sync.document import Document, part
+from bayplan.sync.document import part
 from bayplan.sync.document_feed import DocumentFeed
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.session import SyncSession, SyncStatus

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest
-from bayplan.sync.document import Document, part
+from bayplan.sync.document import part
 from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import carry_out
 from tests.sync.world import NS, Here, World, node, pod

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from bayplan.sync.document import Document, part
+from bayplan.base.plain_data import Document
+from bayplan.sync.document import part
 from bayplan.sync.policy import SyncPolicy
 from tests.sync.world import World, node, pod
 

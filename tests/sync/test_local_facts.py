@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bayplan.sync.document import Document
+from bayplan.base.plain_data import Document
 from bayplan.sync.local_facts import read_local_facts
 from bayplan.sync.merging import is_finished, is_gated
 from tests.sync.world import node, pod

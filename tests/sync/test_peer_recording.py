@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.sync.document import Document, part
+from bayplan.base.plain_data import Document
+from bayplan.sync.document import part
 from bayplan.sync.feed import Changed, Listed
 from bayplan.sync.pace import Pace
 from bayplan.sync.policy import SyncPolicy

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.document import Document
 from bayplan.sync.feed import Changed, FeedChange, Listed
 from bayplan.sync.pace import Pace
 from bayplan.sync.replay import ApplyReplay, ReplayFeed

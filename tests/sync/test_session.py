@@ -8,8 +8,9 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan.apiserver.store.item import Write
+from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.document import Document, part
+from bayplan.sync.document import part
 from bayplan.sync.document_feed import DocumentFeed
 from bayplan.sync.feed import Changed, Feed, FeedChange, Listed, Take
 from bayplan.sync.followed_kinds import BY_PLURAL

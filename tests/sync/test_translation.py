@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.sync.document import Document, items, part
+from bayplan.base.plain_data import Document
+from bayplan.sync.document import items, part
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
 from bayplan.sync.translation import translate
 from tests.sync.world import pod

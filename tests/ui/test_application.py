@@ -8,7 +8,8 @@ import re
 
 import pytest
 
-from bayplan.ui.application import POLICY, Page, Scope
+from bayplan.base.asgi import Scope
+from bayplan.ui.application import POLICY, Page
 from bayplan.ui.static_files import load_static_files
 
 STATIC = load_static_files()

@@ -14,6 +14,7 @@ from typing import cast
 import msgspec
 
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Document
 from bayplan.base.version import __version__
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
@@ -21,7 +22,6 @@ from bayplan.client.requests import ApiRequest
 from bayplan.formats.documents import read_documents
 from bayplan.formats.files import find_files, read_bytes
 from bayplan.objects.kinds import find_kind
-from bayplan.sync.document import Document
 from bayplan.sync.document_feed import DocumentFeed
 from bayplan.sync.feed import Feed, FeedChange
 from bayplan.sync.local_facts import read_local_facts

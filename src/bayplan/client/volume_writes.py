@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse, get_request, update_request
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -22,7 +23,6 @@ from bayplan.plugins.pod_claims import BIND_COMPLETED, SELECTED_NODE
 from bayplan.plugins.volume_binding.solve import MIGRATED_PLUGINS
 
 T = TypeVar("T", bound=KubernetesObject)
-Document = dict[str, object]
 Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, str]
 """Yields requests, which want their responses, and seconds to wait; returns why it failed, "" where it did not."""
 

@@ -12,7 +12,6 @@ import base64
 import json
 import re
 import selectors
-from collections.abc import MutableMapping
 from typing import Any, cast
 
 import msgspec
@@ -22,6 +21,7 @@ from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.store.store import Store
+from bayplan.base.asgi import Message
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import Json, JsonObject
 
@@ -122,16 +122,16 @@ class _Replay:
 
     async def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> JsonObject:
         """Send a request through the application, and return the response as it is recorded."""
-        sent: list[MutableMapping[str, Any]] = []
+        sent: list[Message] = []
         pending = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def receive() -> MutableMapping[str, Any]:
+        async def receive() -> Message:
             if pending:
                 return pending.pop()
             await asyncio.Event().wait()
             raise AssertionError("nobody disconnects")
 
-        async def send(message: MutableMapping[str, Any]) -> None:
+        async def send(message: Message) -> None:
             sent.append(message)
 
         plain, _, query = path.partition("?")
@@ -145,7 +145,7 @@ class _Replay:
         return _recorded(sent, is_watch="watch=" in query and sent[0]["status"] == 200)
 
 
-def _recorded(sent: list[MutableMapping[str, Any]], *, is_watch: bool) -> JsonObject:
+def _recorded(sent: list[Message], *, is_watch: bool) -> JsonObject:
     start = sent[0]
     body = b"".join(message.get("body", b"") for message in sent[1:])
     headers: dict[str, str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -21,6 +22,11 @@ def json_answer(request: Request, document: object, status: int = 200) -> Respon
         request: that is answered. document: plain data or structs. status: of HTTP.
     """
     return bytes_answer(request, _encoder.encode(document), status)
+
+
+def whole_list(items: Sequence[object]) -> dict[str, object]:
+    """Return a list that is never turned page by page, in the form of one page that holds all."""
+    return {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
 
 
 def bytes_answer(request: Request, body: bytes, status: int = 200, media_type: str = JSON) -> Response:

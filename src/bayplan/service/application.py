@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from itertools import count
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +14,7 @@ from starlette.websockets import WebSocket
 
 from bayplan.apiserver.http.access import Access
 from bayplan.apiserver.rest.errors import ApiError
+from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
 from bayplan.service.answers import json_answer
 from bayplan.service.observation import Observation
@@ -26,10 +26,6 @@ from bayplan.service.refusal import Refusal, document_of, refusal_of
 from bayplan.service.stream import Stream
 from bayplan.service.stream_routes import as_events, over_websocket, shown_token
 from bayplan.service.subject import Subject
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 STREAM = f"{ROOT}/stream"
 OPENAPI = f"{ROOT}/openapi.json"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bayplan.analysis.attempt_results import late_answers
 from bayplan.analysis.verdict import decision_text
+from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
 from bayplan.framework.configuration.loading import SchedulerConfiguration
@@ -15,7 +16,6 @@ from bayplan.service.matrix import Matrix, MatrixQuery, nothing_kept, skipped_pl
 from bayplan.service.pod_page import PodPage, chosen_attempt
 from bayplan.service.subject import Decisions
 
-Plain = dict[str, object]
 AskedPlugins = Mapping[str, Mapping[str, Sequence[str]]]
 
 

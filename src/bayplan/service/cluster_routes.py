@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from bayplan.analysis.cluster_sentences import node_sentence
 from bayplan.base.errors import PluginFailure
+from bayplan.base.plain_data import Plain
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.service.answers import json_answer
 from bayplan.service.clock_facts import clock_document
@@ -40,8 +41,6 @@ MOST_BLOCKS = 100
 MOST_NODES_WITH_BLOCKS = 60
 REJECTED_SECONDS = 0.1
 NODE_FLAGS = {"": 0, "cordoned": CORDONED, "not_ready": NOT_READY}
-
-Plain = dict[str, object]
 
 
 async def root(observation: Observation, request: Request, query: Query) -> Response:

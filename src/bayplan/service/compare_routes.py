@@ -8,6 +8,7 @@ from http import HTTPStatus
 from starlette.requests import Request
 from starlette.responses import Response
 
+from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.service.answers import json_answer
 from bayplan.service.attempt_matrix import asked_plugins, attempt_matrix
@@ -33,8 +34,6 @@ from bayplan.service.subject import Decisions
 from bayplan.sim.result import PodFate, SimulationResult
 
 NOW = "now"
-
-Plain = dict[str, object]
 
 
 async def placements(observation: Observation, request: Request, query: Query) -> Response:

@@ -9,11 +9,10 @@ from typing import Protocol
 import msgspec
 
 from bayplan.analysis.cluster_sentences import comparison_sentence
+from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision
 
 KINDS = ("moved", "only_a", "only_b")
-
-Plain = dict[str, object]
 
 
 class Said(Protocol):

@@ -9,6 +9,7 @@ from http import HTTPStatus
 import yaml
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.base.plain_data import Plain
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.framework.configuration import (
     Examination,
@@ -23,8 +24,6 @@ from bayplan.service.refusal import Refusal
 from bayplan.service.subject import Settings
 
 WIDTH = 110
-
-Plain = dict[str, object]
 
 
 def examine(settings: Settings, text: str) -> Examination:

@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.base.errors import ConfigurationError
+from bayplan.base.plain_data import Plain
 from bayplan.engine.scheduler import Scheduler
-from bayplan.service.answers import json_answer
+from bayplan.service.answers import json_answer, whole_list
 from bayplan.service.bodies import read_struct, read_text
 from bayplan.service.clock_facts import clock_document
 from bayplan.service.configuration_facts import (
@@ -28,8 +29,6 @@ from bayplan.service.query import Query
 from bayplan.service.refusal import Refusal
 from bayplan.service.sources import sources_of
 from bayplan.service.subject import NamedSnapshot
-
-Plain = dict[str, object]
 
 QUEUE_SECONDS = 2.0
 """So long the engine has to do something to its queue."""
@@ -192,7 +191,7 @@ def _plugins(observation: Observation) -> Plain:
         }
         for name in sorted(settings.registry)
     ]
-    return {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
+    return whole_list(items)
 
 
 # --- snapshots --------------------------------------------------------------------------------------------------------
@@ -210,7 +209,7 @@ def _snapshot(kept: NamedSnapshot) -> Plain:
 
 def _snapshots(observation: Observation) -> Plain:
     items = [_snapshot(kept) for kept in observation.subject.snapshots()]
-    return {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
+    return whole_list(items)
 
 
 async def snapshots(observation: Observation, request: Request, query: Query) -> Response:
@@ -258,5 +257,4 @@ async def reset(observation: Observation, request: Request, query: Query) -> Res
 async def sources(observation: Observation, request: Request, query: Query) -> Response:
     """List the sources that are followed."""
     items = sources_of(observation.subject.backend)
-    page = {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
-    return json_answer(request, page)
+    return json_answer(request, whole_list(items))

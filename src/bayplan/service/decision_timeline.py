@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Outcome, Record
 from bayplan.service.instants import format_instant
 from bayplan.state.arrays import Ints
@@ -19,8 +20,6 @@ PREEMPTS = 8
 """Set in a mark where the decision made room on a node."""
 
 _SPARE = 100_000
-
-Plain = dict[str, object]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,11 @@ from bayplan.apiserver.rest.options import DeleteOptions, WriteOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.rest.whole_objects import create_whole
+from bayplan.base.plain_data import Plain
 
 MOST_BATCH_BYTES = 32 << 20
 SLICE_NS = 2_000_000
 """After so long others get their turn; one object may go beyond it."""
-
-Plain = dict[str, object]
 
 
 class Outcome(msgspec.Struct, omit_defaults=True):

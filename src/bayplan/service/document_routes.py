@@ -31,8 +31,6 @@ ITEMS_A_PIECE = 500
 NOT_EXPORTED = frozenset(("events",))
 """Tables that tell what happened, not what there is."""
 
-Plain = dict[str, object]
-
 
 async def apply(observation: Observation, request: Request, query: Query) -> Response:
     """Write the documents of a text."""

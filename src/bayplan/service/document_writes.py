@@ -13,6 +13,7 @@ from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Plain
 from bayplan.formats.documents import Document, read_documents
 from bayplan.service.refusal import Refusal
 
@@ -24,8 +25,6 @@ LEAST_OFF_LOOP = 50_000
 
 AT_ONCE = 20
 """So many documents are written before others get their turn on the loop."""
-
-Plain = dict[str, object]
 
 
 class ApplyRequest(msgspec.Struct, forbid_unknown_fields=True):

@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.base.durations import SECOND_NS
-from bayplan.service.answers import json_answer
+from bayplan.base.plain_data import Plain
+from bayplan.service.answers import json_answer, whole_list
 from bayplan.service.bodies import read_struct
 from bayplan.service.configuration_facts import check
 from bayplan.service.forks import Fork, ForkRequest, ForkSetup, changed_objects, objects_now, objects_of
@@ -18,8 +19,6 @@ from bayplan.service.query import Query
 from bayplan.service.refusal import Refusal
 
 NOW = "now"
-
-Plain = dict[str, object]
 
 
 def fork_document(fork: Fork) -> Plain:
@@ -42,8 +41,7 @@ def fork_document(fork: Fork) -> Plain:
 async def forks(observation: Observation, request: Request, query: Query) -> Response:
     """List forks."""
     items = [fork_document(fork) for fork in observation.forks.all()]
-    page = {"items": items, "total": len(items), "total_is_exact": True, "offset": 0, "limit": len(items)}
-    return json_answer(request, page)
+    return json_answer(request, whole_list(items))
 
 
 async def fork(observation: Observation, request: Request, query: Query) -> Response:

@@ -13,6 +13,7 @@ import numpy as np
 
 from bayplan.analysis.nearness import Nearness
 from bayplan.analysis.run_source import RunSource
+from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.service.decision_summaries import margin_of
@@ -30,8 +31,6 @@ NOT_RUN = -1
 
 LEFT_OUT = "PreFilter left it out"
 """What is said of a node that a PreFilter plugin left out where all nodes were, so that no filter was asked."""
-
-Plain = dict[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.apiserver.rest.selectors import parse_labels
+from bayplan.base.plain_data import Plain
 from bayplan.objects.node import Node, Taint
 from bayplan.service.instants import format_instant
 from bayplan.service.node_table import CORDONED, NOT_READY, NodeColumns
@@ -19,8 +20,6 @@ from bayplan.state.resource_table import PODS
 SORTS = ("name", "zone", "pool", "pods", "age", "created_at")
 FIRST_METRICS = ("cpu", "memory", PODS)
 MOST_FACET_VALUES = 200
-
-Plain = dict[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from bayplan.base.errors import EngineBusy
+from bayplan.base.plain_data import Plain
 from bayplan.engine.assemble import request_gates
 from bayplan.service.cluster_view import ClusterView
 from bayplan.service.decision_summaries import DecisionSummaries
@@ -25,7 +26,6 @@ from bayplan.service.subject import Subject
 THREADS = 2
 
 T = TypeVar("T")
-Plain = dict[str, object]
 
 
 class Observation:

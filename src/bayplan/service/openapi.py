@@ -7,13 +7,12 @@ from functools import cache
 
 import msgspec
 
+from bayplan.base.plain_data import Plain
 from bayplan.base.version import __version__
 from bayplan.service.operations import ANY_LIST, LINES, OPERATIONS, PARAMETERS, ROOT, TEXT, Operation
 
 _IN_PATH = re.compile(r"\{(\w+)\}")
 _SCHEMAS = "#/components/schemas/{name}"
-
-Plain = dict[str, object]
 
 
 @cache

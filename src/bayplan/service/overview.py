@@ -10,6 +10,7 @@ import numpy as np
 from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
 from bayplan.analysis.reasons import ReasonCount
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.plain_data import Plain
 from bayplan.service.clock_facts import clock_document
 from bayplan.service.decision_summaries import DecisionSummaries
 from bayplan.service.instants import format_instant
@@ -27,8 +28,6 @@ LATEST = 12
 HISTORY_SECONDS = 300
 HISTORY_STEP_NS = 2 * SECOND_NS
 MOST_HISTORY = HISTORY_SECONDS * SECOND_NS // HISTORY_STEP_NS
-
-Plain = dict[str, object]
 
 
 class UtilisationHistory:

@@ -14,6 +14,7 @@ from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.verdict import attempt_difference, pod_verdict, waiting_message_of
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision
 from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
@@ -24,8 +25,6 @@ from bayplan.service.query import Deadline
 from bayplan.service.queue_view import QueueCopy, queue_row
 from bayplan.service.refusal import Refusal
 from bayplan.sim.result import PodTimeline, SimulatedEvent
-
-Plain = dict[str, object]
 
 
 class PodSource(RunSource, Protocol):

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.apiserver.rest.backend import decode_item
+from bayplan.base.plain_data import Plain
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.watched_kinds import WATCHED_KINDS
 from bayplan.engine.decision import Decision
@@ -28,8 +29,6 @@ from bayplan.sim.result import PodFate
 
 MARGIN_SECONDS = 0.06
 """So long a page of pods may look at full records for margins."""
-
-Plain = dict[str, object]
 
 
 async def pods(observation: Observation, request: Request, query: Query) -> Response:

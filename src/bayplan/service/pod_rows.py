@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bayplan.analysis.reasons import short_reasons
+from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Outcome
 from bayplan.service.decision_summaries import DecisionSummaries
 from bayplan.service.instants import format_instant
 from bayplan.service.pod_table import PodColumns, PodStatus
 from bayplan.service.query import Deadline
 from bayplan.service.subject import Decisions
-
-Plain = dict[str, object]
 
 
 class PodRows:

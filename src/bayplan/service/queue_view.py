@@ -12,6 +12,7 @@ import numpy as np
 from bayplan.analysis.cluster_sentences import queue_sentence
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import EngineBusy
+from bayplan.base.plain_data import Plain
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
@@ -29,8 +30,6 @@ MOST_SHARE = 20
 """A copy is used for this many times the time that it took to make, so that looking costs the engine a twentieth at most."""
 
 WAIT_BOUNDS_SECONDS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600)
-
-Plain = dict[str, object]
 
 
 class WaitingPod(NamedTuple):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from bayplan.apiserver.rest.backend import Backend, decode_item
+from bayplan.base.plain_data import Plain
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.session import STATUS
 
 COUNTS = ("created", "updated", "deleted", "waiting")
-
-Plain = dict[str, object]
 
 
 def sources_of(backend: Backend) -> list[Plain]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayplan.base.plain_data import Plain
 from bayplan.service.clock_facts import clock_document
 from bayplan.service.live_source import LiveSource
 from bayplan.service.node_query import metrics_of
@@ -20,8 +21,6 @@ PLAIN_TOPICS = ("overview", "pods", "queue", "clock", "decisions")
 NODES, POD = "nodes:", "pod:"
 MOST_DECISIONS = 20
 """So many new decisions are told in a frame; the others are counted."""
-
-Plain = dict[str, object]
 
 
 class Frame(NamedTuple):

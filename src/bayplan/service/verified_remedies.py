@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.remedies import CORDON, CORDON_TAINT, FIT, REJECTING_EFFECTS, TAINTS, Remedy, remedies
 from bayplan.analysis.run_source import RunSource
+from bayplan.base.plain_data import Plain
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
@@ -35,8 +36,6 @@ MOST_TRIED = 20
 
 CALL_SECONDS = 1.0
 """So long a call of a custom plugin may take here, where somebody waits for the answer; then nothing more is tried."""
-
-Plain = dict[str, object]
 
 
 class Surroundings(NamedTuple):

@@ -13,7 +13,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from bayplan.sync.document import Document, part, text
+from bayplan.base.plain_data import Document
+from bayplan.sync.document import part, text
 from bayplan.sync.followed_kinds import FollowedKind
 from bayplan.sync.merging import FOLLOWING_POD_FIELDS
 from bayplan.sync.policy import SOURCE_APPLIED, SOURCE_UID

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest
-from bayplan.sync.document import Document
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower
 from bayplan.sync.sync_write import SyncWrite, Verb

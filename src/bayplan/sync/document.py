@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, cast
+from typing import cast
 
-Document: TypeAlias = dict[str, object]
+from bayplan.base.plain_data import Document
 
 
 def part(document: Document, name: str) -> Document:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.sync.document import Document, part, text
+from bayplan.base.plain_data import Document
+from bayplan.sync.document import part, text
 from bayplan.sync.feed import Listed, Take
 from bayplan.sync.followed_kinds import BY_KIND, BY_PLURAL, FOLLOWED_KINDS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from bayplan.sync.document import Document
+from bayplan.base.plain_data import Document
 
 
 class RawDocuments(Collection[Document]):

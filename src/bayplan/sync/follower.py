@@ -20,8 +20,9 @@ from itertools import islice
 
 import msgspec
 
+from bayplan.base.plain_data import Document
 from bayplan.sync.applied_fields import from_annotation, noted, unless_changed_here
-from bayplan.sync.document import Document, part, text
+from bayplan.sync.document import part, text
 from bayplan.sync.expectations import Expectations
 from bayplan.sync.followed_kinds import BY_PLURAL, FollowedKind, ObjectRef
 from bayplan.sync.known_objects import LocalObject, Problem, SourceObject, ref_of, source_object, stand_in_uid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.sync.document import Document
+from bayplan.base.plain_data import Document
 
 _whole = msgspec.json.Decoder(dict[str, object]).decode
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from hashlib import blake2b
 
-from bayplan.sync.document import Document, part
+from bayplan.base.plain_data import Document
+from bayplan.sync.document import part
 
 MEMORY_NAMESPACE = "bayplan-sync"
 """Where memory is kept."""

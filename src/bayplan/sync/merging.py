@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.sync.document import Document, items, part, text
+from bayplan.base.plain_data import Document
+from bayplan.sync.document import items, part, text
 from bayplan.sync.followed_kinds import FollowedKind
 
 FINISHED = ("Succeeded", "Failed")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Document
 from bayplan.objects.kinds import decode, encode
-from bayplan.sync.document import Document, items, part
+from bayplan.sync.document import items, part
 from bayplan.sync.followed_kinds import FollowedKind
 
 _KEPT_ANNOTATIONS = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/", "bayplan.io/")

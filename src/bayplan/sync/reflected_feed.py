@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 import msgspec
 
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Document
 from bayplan.client.connection import ApiConnection
 from bayplan.client.reflector import Change, Reflector
 from bayplan.client.requests import NO_ANSWER, ApiRequest
 from bayplan.objects.meta import ObjectMeta
-from bayplan.sync.document import Document
 from bayplan.sync.feed import Changed, Listed, RawDocuments, Reached, Take
 from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind
 from bayplan.sync.policy import SyncPolicy

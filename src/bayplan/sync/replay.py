@@ -9,8 +9,9 @@ from urllib.parse import quote
 import msgspec
 
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.document import Document, part, text
+from bayplan.sync.document import part, text
 from bayplan.sync.feed import Changed, Listed, Take
 from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.known_objects import ref_of

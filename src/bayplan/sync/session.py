@@ -11,9 +11,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, carry_out_batch, finish, fits_batch, takes_batches
-from bayplan.sync.document import Document
 from bayplan.sync.feed import Feed, FeedChange, Listed, Reached
 from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import Problem

@@ -14,9 +14,10 @@ import msgspec
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.plain_data import Document
 from bayplan.cluster.kubelet import RUN_TIME_ANNOTATION
 from bayplan.formats.files import InputFile, read_bytes
-from bayplan.sync.document import Document, part, text
+from bayplan.sync.document import part, text
 from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
 
 TRACE_VERSION = 2

@@ -6,7 +6,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from bayplan.sync.document import Document
+from bayplan.base.plain_data import Document
 from bayplan.sync.followed_kinds import ObjectRef
 
 

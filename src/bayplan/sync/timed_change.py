@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol, TypeAlias
 
-from bayplan.sync.document import Document
+from bayplan.base.plain_data import Document
 from bayplan.sync.feed import Changed, Listed
 
 

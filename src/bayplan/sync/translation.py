@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import Protocol, cast
 
+from bayplan.base.plain_data import Document
 from bayplan.cluster.controllers.resource_claims import DELETE_PROTECTION
-from bayplan.sync.document import Document, items, part, text
+from bayplan.sync.document import items, part, text
 from bayplan.sync.followed_kinds import FollowedKind, ObjectRef
 from bayplan.sync.policy import SOURCE_APPLIED, SOURCE_UID
 

@@ -5,14 +5,8 @@ The page itself asks ``/bayplan/v1`` and the Kubernetes API for what it shows. N
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
-
+from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.ui.static_files import StaticFile, StaticFiles, load_static_files
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'; "

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bayplan.apiserver.kinds.custom_validation import validate_custom
-from bayplan.apiserver.kinds.strategy import Document
 from bayplan.apiserver.kinds.value_formats import fits_format
+from bayplan.base.plain_data import Document
 from tests.apiserver.client import Client
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

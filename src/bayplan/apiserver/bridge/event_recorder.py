@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bayplan.apiserver.bridge.object_writer import ObjectWriter, WriteRefused
-from bayplan.apiserver.kinds.strategy import Document
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.plain_data import Document
 from bayplan.cluster.timestamps import format_time
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject

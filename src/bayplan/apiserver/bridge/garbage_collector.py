@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from bayplan.apiserver.bridge.document_controller import Ask, DocumentController, Ties, ties_of
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
-from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.store.item import DELETED, Item, Write
 from bayplan.apiserver.store.store import Store
+from bayplan.base.plain_data import Document
 from bayplan.cluster.controllers.controller import ControllerTools
 from bayplan.cluster.deletion import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER

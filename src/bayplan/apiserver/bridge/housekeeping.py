@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 
 from bayplan.apiserver.bridge.node_agent import NodeAgent
 from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter, WriteRefused
-from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.item import DELETED, MODIFIED, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.plain_data import Document
 from bayplan.cluster.store import ObjectStore
 from bayplan.objects.meta import parse_time_ns
 

@@ -6,7 +6,7 @@ for item beside those of the document; that is how an item finds its document wi
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Document
+from bayplan.base.plain_data import Document
 
 _NAMES = ("type", "name", "uid", "key", "ip", "containerPort")
 _ABSENT = object()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bayplan.apiserver.bridge.document_controller import Ask, DocumentController, ties_of
 from bayplan.apiserver.bridge.garbage_collector import GONE
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
-from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.options import WriteOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
@@ -18,6 +18,7 @@ from bayplan.apiserver.rest.subresources import finalize
 from bayplan.apiserver.store.item import DELETED, Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.plain_data import Document
 from bayplan.cluster.controllers.controller import ControllerTools
 from bayplan.cluster.timestamps import format_time
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.field_set import Node
-from bayplan.apiserver.kinds.strategy import Document, part, texts
+from bayplan.apiserver.kinds.strategy import part, texts
 from bayplan.apiserver.rest import deleting, updates, writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_value, read_value, target_of
@@ -22,6 +22,7 @@ from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.table import Key
 from bayplan.base.errors import InputError, InvariantError
+from bayplan.base.plain_data import Document
 
 CONTROLLERS = "kube-controller-manager"
 KUBELET = "kubelet"

@@ -14,9 +14,10 @@ from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.revision_documents import REVISIONS, SETS, typed_template
 from bayplan.apiserver.bridge.templates import plain
 from bayplan.apiserver.bridge.typed_store import TABLE_OF_KIND
-from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.store import Store
+from bayplan.base.plain_data import Document
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.revisions import REVISION_LABEL
 from bayplan.cluster.naming import revision_name, template_hash

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Document, part, parts
+from bayplan.apiserver.kinds.strategy import part, parts
+from bayplan.base.plain_data import Document
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget

@@ -11,8 +11,6 @@ import msgspec
 from bayplan.base.go_json import json_problem
 from bayplan.formats import yaml_text
 
-Document = dict[str, object]
-
 _DEEPEST = 10_000
 _BRACKETS = re.compile(rb"[][{}]")
 

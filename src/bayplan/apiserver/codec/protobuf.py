@@ -16,8 +16,7 @@ from functools import cache
 import msgspec
 
 from bayplan.apiserver.schema.facts import GoField, api_facts
-
-Document = dict[str, object]
+from bayplan.base.plain_data import Document
 
 MAGIC = b"k8s\x00"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."

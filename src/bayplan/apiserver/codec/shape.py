@@ -13,8 +13,7 @@ from functools import cache
 from bayplan.apiserver.codec import scalars
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.schema.facts import GoField, api_facts
-
-JsonDict = dict[str, object]
+from bayplan.base.plain_data import Plain
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
@@ -95,7 +94,7 @@ class Shape:
         """
         if type(value) is not dict:
             raise DecodeError(value=go_kind(value), go_type=self.go_type)
-        out: JsonDict = {}
+        out: Plain = {}
         fields = self.fields
         for name, item in value.items():
             field = fields.get(name)
@@ -114,11 +113,11 @@ class Shape:
                 out[name] = make()
         return out
 
-    def zero(self) -> JsonDict:
+    def zero(self) -> Plain:
         """Return what Go writes for the zero value."""
         return {name: make() for name, make in self.shown.items()}
 
-    def unknown_fields(self, value: JsonDict, path: str = "") -> list[str]:
+    def unknown_fields(self, value: Plain, path: str = "") -> list[str]:
         """Return the paths of fields that the type does not have, in document order: ``spec.containers[0].nope``."""
         found: list[str] = []
         for name, item in value.items():
@@ -130,7 +129,7 @@ class Shape:
                 _unknown_inside(field.inner, item, field.containers, here, found)
         return found
 
-    def knows_all(self, value: JsonDict) -> bool:
+    def knows_all(self, value: Plain) -> bool:
         """Say whether a document has no unknown field. The fast pass: most documents end here."""
         fields = self.fields
         for name, item in value.items():

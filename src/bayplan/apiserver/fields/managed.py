@@ -18,8 +18,7 @@ from bayplan.apiserver.fields.compare import Comparison, compare, fields_of
 from bayplan.apiserver.fields.field_set import Node, difference, intersection, paths, union, without
 from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.fields.merging import merge, remove, with_named_fields
-
-Document = dict[str, object]
+from bayplan.base.plain_data import Document
 
 APPLY = "Apply"
 UPDATE = "Update"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Protocol, cast
+from collections.abc import Callable
+from typing import Protocol, cast
 from urllib.parse import unquote
 
 from bayplan.apiserver.http.access import Access
@@ -18,10 +18,7 @@ from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_que
 from bayplan.apiserver.rest.negotiation import PLAIN
 from bayplan.apiserver.rest.rendering import render_error
 from bayplan.apiserver.store.durable import DurableRecorder
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from bayplan.base.asgi import Receive, Scope, Send
 
 MOST_BODY = 3 * 1024 * 1024
 _LEAST_PACKED = 128 * 1024

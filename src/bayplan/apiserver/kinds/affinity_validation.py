@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, required
+from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_label_value, check_qualified_name
 from bayplan.objects.selectors import quote
 

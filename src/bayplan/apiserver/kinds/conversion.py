@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bayplan.base.plain_data import Document
+
 if TYPE_CHECKING:
     from bayplan.apiserver.rest.resources import Resource
 
-Document = dict[str, object]
 
 # events.k8s.io/v1 to core/v1; fields of other names are the same in both.
 _EVENT_FIELDS = {

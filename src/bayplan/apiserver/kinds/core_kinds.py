@@ -5,9 +5,10 @@ from __future__ import annotations
 from bayplan.apiserver.kinds.affinity_validation import check_node_selector
 from bayplan.apiserver.kinds.go_diff import pod_difference
 from bayplan.apiserver.kinds.limit_ranges import check_claim_limits
-from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, copy_part, part, parts, texts
+from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.rest.object_meta import shown
+from bayplan.base.plain_data import Document
 from bayplan.base.ports import LARGEST_PORT
 from bayplan.objects.names import check_label_value, check_qualified_name
 from bayplan.objects.quantity import Quantity

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
-from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
 from bayplan.apiserver.schema.facts import ResourceFacts
+from bayplan.base.plain_data import Document
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"

@@ -10,9 +10,10 @@ import math
 import re
 from functools import lru_cache
 
-from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.kinds.value_formats import fits_format
 from bayplan.apiserver.rest.errors import Cause, duplicate, not_supported, required, too_long
+from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 _ABSENT = object()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-Document = dict[str, object]
+from bayplan.base.plain_data import Document
 
 _SOURCELESS = "emptyDir"
 _INT32_MAX = 2**31 - 1

@@ -13,8 +13,7 @@ from functools import cache
 
 from bayplan.apiserver.codec.shape import Shape, shape_of
 from bayplan.apiserver.kinds import default_functions as functions
-
-Document = dict[str, object]
+from bayplan.base.plain_data import Document
 
 _CORE = "io.k8s.api.core.v1."
 _APPS = "io.k8s.api.apps.v1."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, part, parts, texts
+from bayplan.apiserver.kinds.strategy import Context, Strategy, part, parts, texts
 from bayplan.apiserver.rest.errors import Cause, invalid_value
+from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 

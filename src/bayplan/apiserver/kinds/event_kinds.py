@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, part
+from bayplan.apiserver.kinds.strategy import Context, Strategy, part
 from bayplan.apiserver.rest.errors import Cause, invalid_value, required
+from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 _LONGEST_NOTE = 1024

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-Document = dict[str, object]
+from bayplan.base.plain_data import Document
 
 CHANGED_POD = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"

@@ -11,8 +11,9 @@ from typing import cast
 import msgspec
 
 from bayplan.apiserver.kinds.resource_validation import amount_of
-from bayplan.apiserver.kinds.strategy import Context, Document, part, parts
+from bayplan.apiserver.kinds.strategy import Context, part, parts
 from bayplan.apiserver.rest.errors import forbidden
+from bayplan.base.plain_data import Document
 from bayplan.objects.quantity import Quantity
 
 _ANNOTATION = "kubernetes.io/limit-ranger"

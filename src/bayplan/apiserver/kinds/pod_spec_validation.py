@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 from bayplan.apiserver.kinds.affinity_validation import check_affinity
 from bayplan.apiserver.kinds.resource_validation import check_container_resources
-from bayplan.apiserver.kinds.strategy import Document, part, parts
+from bayplan.apiserver.kinds.strategy import part, parts
 from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.rest.object_meta import check_labels
+from bayplan.base.plain_data import Document
 from bayplan.base.ports import LARGEST_PORT
 from bayplan.objects.names import check_dns1123_label, check_dns1123_subdomain, check_label_value, check_qualified_name
 from bayplan.objects.selectors import quote

@@ -6,8 +6,9 @@ from typing import cast
 
 from bayplan.apiserver.kinds.pod_spec_validation import check_pod_spec
 from bayplan.apiserver.kinds.quality_of_service import quality_of_service
-from bayplan.apiserver.kinds.strategy import Document, copy_part, part, parts
+from bayplan.apiserver.kinds.strategy import copy_part, part, parts
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value
+from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 RESIZE = "resize"

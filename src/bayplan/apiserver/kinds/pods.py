@@ -9,17 +9,10 @@ from bayplan.apiserver.kinds.pod_spec_validation import check_node_name, check_p
 from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
 from bayplan.apiserver.kinds.quality_of_service import quality_of_service
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
-from bayplan.apiserver.kinds.strategy import (
-    Context,
-    Document,
-    Strategy,
-    copy_part,
-    part,
-    parts,
-    raise_generation,
-)
+from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, part, parts, raise_generation
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value
 from bayplan.apiserver.rest.object_meta import shown
+from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_dns1123_label
 
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"

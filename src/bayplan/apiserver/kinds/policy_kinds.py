@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from bayplan.apiserver.kinds.affinity_validation import check_label_selector
-from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, part
+from bayplan.apiserver.kinds.strategy import Context, Strategy, part
 from bayplan.apiserver.rest.errors import Cause, forbidden, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.rest.object_meta import shown
+from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.resource_validation import amount_of
-from bayplan.apiserver.kinds.strategy import Document, part, parts
+from bayplan.apiserver.kinds.strategy import part, parts
+from bayplan.base.plain_data import Document
 from bayplan.objects.quantity import Quantity
 
 _COUNTED = ("cpu", "memory")

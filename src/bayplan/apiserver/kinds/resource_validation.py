@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.errors import Cause, forbidden_value, invalid_value
+from bayplan.base.plain_data import Document
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import quote

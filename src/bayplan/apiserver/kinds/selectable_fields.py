@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Document
+from bayplan.base.plain_data import Document
 
 _EVENT = {
     "involvedObject.kind": ("involvedObject", "kind"),

@@ -15,8 +15,7 @@ from itertools import islice
 import msgspec
 
 from bayplan.apiserver.fields.field_set import Node
-
-Document = dict[str, object]
+from bayplan.base.plain_data import Document
 
 _MOST = 4096
 _FORGOTTEN = 16

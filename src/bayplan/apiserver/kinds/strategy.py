@@ -13,8 +13,7 @@ import msgspec
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.rest.errors import Cause
 from bayplan.apiserver.rest.resources import Resource
-
-Document = dict[str, object]
+from bayplan.base.plain_data import Document
 
 
 class Cluster(Protocol):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.affinity_validation import check_label_selector
 from bayplan.apiserver.kinds.pod_spec_validation import check_pod_spec
-from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, copy_part, part
+from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, part
 from bayplan.apiserver.rest.errors import Cause, invalid_value, not_supported, required
 from bayplan.apiserver.rest.label_match import matches_selector
 from bayplan.apiserver.rest.object_meta import check_annotations, check_labels, shown
+from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 _NOT_NEGATIVE = "must be greater than or equal to 0"

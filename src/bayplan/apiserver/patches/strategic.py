@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import cast
 
+from bayplan.base.plain_data import Document
 from bayplan.formats.schema import FieldFacts, TypeFacts, schema
-
-Document = dict[str, object]
 
 _PATCH = "$patch"
 _RETAIN = "$retainKeys"

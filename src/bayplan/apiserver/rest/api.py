@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest import deleting, listing, patching, rendering, subresources, updates, writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_request, target_of
@@ -29,6 +29,7 @@ from bayplan.apiserver.rest.repeated_pods import RepeatedPods
 from bayplan.apiserver.rest.request_info import RequestInfo, resolve, split_path
 from bayplan.apiserver.rest.warning_headers import warning_headers
 from bayplan.apiserver.rest.watching import Watch
+from bayplan.base.plain_data import Document
 
 _WAIT_FOR_REVISION = 3.0
 _WAIT_STEP = 0.05

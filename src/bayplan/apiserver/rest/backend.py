@@ -14,10 +14,11 @@ from bayplan.apiserver.kinds import custom_resources
 from bayplan.apiserver.kinds.conversion import from_storage, is_converted, to_storage
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
-from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, part
+from bayplan.apiserver.kinds.strategy import Context, Strategy, part
 from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
+from bayplan.base.plain_data import Document
 from bayplan.cluster.naming import ALPHABET
 from bayplan.cluster.timestamps import format_time
 

@@ -11,12 +11,12 @@ from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.kinds.custom_resources import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
 from bayplan.apiserver.kinds.spec_memory import SpecMemory
-from bayplan.apiserver.kinds.strategy import Document
 from bayplan.apiserver.rest.errors import ApiError, bad_request
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.schema.facts import api_facts
+from bayplan.base.plain_data import Document
 
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from bayplan.apiserver.kinds.strategy import Document, Strategy, part, texts
+from bayplan.apiserver.kinds.strategy import Strategy, part, texts
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.errors import conflict, forbidden, not_found
 from bayplan.apiserver.rest.options import DeleteOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
+from bayplan.base.plain_data import Document
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

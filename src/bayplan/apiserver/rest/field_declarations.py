@@ -6,8 +6,6 @@ import json
 
 from bayplan.apiserver.fields.field_type import FieldType, Merge
 
-Document = dict[str, object]
-
 
 def undeclared_field(kind: FieldType, value: object, path: str = "") -> str:
     """Return what is wrong with the first field that the type does not have, or an empty string."""

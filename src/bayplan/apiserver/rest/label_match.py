@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.kinds.strategy import part, parts, texts
+from bayplan.base.plain_data import Document
 
 
 def matches_selector(selector: Document, labels: Mapping[str, str]) -> bool:

@@ -14,9 +14,8 @@ from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.rest.errors import Cause, bad_request, forbidden_value, internal, invalid, not_supported
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
+from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
-
-Document = dict[str, object]
 
 _META_GROUP = "meta.k8s.io"
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"

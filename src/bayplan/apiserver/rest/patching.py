@@ -11,7 +11,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_set import paths
 from bayplan.apiserver.fields.merging import DuplicateItemError
-from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.patches.json_patch import JsonPatchError, json_patch, merge_patch
 from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
 from bayplan.apiserver.rest import writing
@@ -25,6 +25,7 @@ from bayplan.apiserver.rest.options import WriteOptions, write_options
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.updates import check_place, managers_after
 from bayplan.apiserver.rest.writing import Written
+from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 JSON_PATCH = "application/json-patch+json"

@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 import yaml
 
-from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.errors import ApiError, bad_request
 from bayplan.apiserver.rest.listing import Page
@@ -17,6 +17,7 @@ from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.tables.table import INCLUDE, include_policy, table_of
+from bayplan.base.plain_data import Document
 
 _encode = msgspec.json.encode
 

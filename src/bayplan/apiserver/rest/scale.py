@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayplan.apiserver.kinds.strategy import Document, part
+from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.resources import Resource
+from bayplan.base.plain_data import Document
 
 
 @dataclass(frozen=True, slots=True)

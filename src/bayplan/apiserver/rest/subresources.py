@@ -7,7 +7,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.rest import deleting, writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
@@ -30,6 +30,7 @@ from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.rest.scale import Scale, scale_paths
 from bayplan.apiserver.tables.cells import format_selector
+from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 _CORE = "io.k8s.api.core.v1."

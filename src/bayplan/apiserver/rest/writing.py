@@ -12,7 +12,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import compare
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
-from bayplan.apiserver.kinds.strategy import Context, Document, Strategy, part, texts
+from bayplan.apiserver.kinds.strategy import Context, Strategy, part, texts
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.errors import (
     Cause,
@@ -30,6 +30,7 @@ from bayplan.apiserver.rest.options import WriteOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
 from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Item
+from bayplan.base.plain_data import Document
 
 _GENERATE_ATTEMPTS = 8
 _MOST_OUTLINES = 64

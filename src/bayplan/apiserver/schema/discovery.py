@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bayplan.apiserver.schema.facts import ResourceFacts
+from bayplan.base.plain_data import Document
 
 if TYPE_CHECKING:
     from bayplan.apiserver.rest.resources import ResourceRegistry
 
-Document = dict[str, object]
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

@@ -13,12 +13,12 @@ import msgspec
 
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.schema.facts import ResourceFacts
+from bayplan.base.plain_data import Document
 from bayplan.formats.schema import FieldFacts, TypeFacts, schema
 
 if TYPE_CHECKING:
     from bayplan.apiserver.rest.resources import ResourceRegistry
 
-Document = dict[str, object]
 
 _JSON = "application/json"
 _METHODS = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from bayplan.apiserver.kinds.strategy import Document, part, parts, texts
+from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.tables import control_cells
 from bayplan.apiserver.tables.ages import age, human_duration
 from bayplan.apiserver.tables.pod_cells import pod_cells
+from bayplan.base.plain_data import Document
 
 _NONE, _UNSET, _UNKNOWN = "<none>", "<unset>", "<unknown>"
 _ROLE = "node-role.kubernetes.io/"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bayplan.apiserver.kinds.strategy import Document, part, parts
+from bayplan.apiserver.kinds.strategy import part, parts
 from bayplan.apiserver.tables.ages import age, human_duration
+from bayplan.base.plain_data import Document
 
 _NONE = "<none>"
 

@@ -1,0 +1,13 @@
+"""The types of ASGI, by which servers and applications talk. Source: https://asgi.readthedocs.io/en/latest/specs/main.html."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+Message = MutableMapping[str, Any]
+"""One event of a connection; its key ``type`` tells which other keys it has."""
+
+Scope = MutableMapping[str, Any]
+"""What a connection is about."""
+
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
