@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from random import Random
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,18 +14,20 @@ from msgspec.structs import replace
 
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
+from bayplan.engine.preemption import lockstep as lockstep_module
 from bayplan.engine.preemption.lockstep import Lockstep, Outcome
+from bayplan.engine.preemption.one_row import RowTrial
 from bayplan.engine.preemption.search import search_in_lockstep, search_node_by_node
 from bayplan.engine.preemption.victim_table import VictimTable
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.supposing import supposed_parts
+from bayplan.engine.supposing import FEW_SUPPOSED, supposed_parts
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.pod import Pod
 from bayplan.plugins.default_preemption import DefaultPreemption
-from bayplan.state.arrays import Index
+from bayplan.state.arrays import SMALL, Index
 from bayplan.testing.builders import PodBuilder, make_node, make_pod
 from tests.engine.preemption_worlds import budget, node, preempt, preemptor, running, scheduler_of
 from tests.oracle.preemption import SmallBudget, SmallNode, SmallPod, best_nodes, victims
@@ -101,14 +104,18 @@ def _told(scheduler: Scheduler, shortlist: Shortlist) -> dict[str, tuple[list[st
     }
 
 
-def _in_lockstep(scheduler: Scheduler, plan: Plan, pod: SmallPod, rows: Index, wanted: int) -> Shortlist:
+def _in_lockstep(
+    scheduler: Scheduler, plan: Plan, pod: SmallPod, rows: Index, wanted: int, few: int = FEW_SUPPOSED
+) -> Shortlist:
+    """Search in lockstep; up to so many rows are played through on plain numbers."""
     parts = supposed_parts(plan)
     assert parts is not None
     table = VictimTable(scheduler.state)
     assert table.refresh()
     crowd = scheduler.nominated_pods(_built(pod).obj())
     lockstep = Lockstep(plan, parts, table, crowd, DisruptionBudgets(scheduler.state.catalog))
-    return search_in_lockstep(plan, lambda block: lockstep.run(block, pod.priority), rows, wanted)
+    with patch.object(lockstep_module, "FEW_SUPPOSED", few):
+        return search_in_lockstep(plan, lambda block: lockstep.run(block, pod.priority), rows, wanted)
 
 
 def _node_by_node(scheduler: Scheduler, plan: Plan, pod: SmallPod, rows: Index, wanted: int) -> Shortlist:
@@ -129,16 +136,18 @@ def test_both_ways_of_dry_running_find_what_the_naive_one_finds(
     want = {each.name: found for each in nodes if (found := victims(each, pod, budgets)) is not None}
     by_node = _node_by_node(scheduler, plan, pod, rows, len(rows))
     assert _told(scheduler, by_node) == want
-    stepped = _in_lockstep(scheduler, plan, pod, rows, len(rows))
+    stepped = _in_lockstep(scheduler, plan, pod, rows, len(rows), few=0)
+    one_by_one = _in_lockstep(scheduler, plan, pod, rows, len(rows), few=len(rows))
     assert _told(scheduler, stepped) == want
+    assert _told(scheduler, one_by_one) == want
     if want:
         by_name = {other.name: other for each in nodes for other in each.running}
         candidates = {name: ([by_name[each] for each in gone], count) for name, (gone, count) in want.items()}
-        for shortlist in (by_node, stepped):
+        for shortlist in (by_node, stepped, one_by_one):
             names = [scheduler.state.nodes.names[row] for row in shortlist.rows[shortlist.best()].tolist()]
             assert sorted(name or "" for name in names) == best_nodes(candidates)
     else:
-        assert dict(by_node.refusals) == dict(stepped.refusals)
+        assert dict(by_node.refusals) == dict(stepped.refusals) == dict(one_by_one.refusals)
     scheduler.state.check_invariants()
 
 
@@ -152,11 +161,28 @@ def test_both_ways_end_their_search_at_the_same_candidate(
     plan = _plan(scheduler, pod)
     rows = np.array([scheduler.state.nodes.row_of[each.name] for each in nodes], dtype=np.intp)
     by_node = _node_by_node(scheduler, plan, pod, rows, wanted)
-    stepped = _in_lockstep(scheduler, plan, pod, rows, wanted)
-    assert stepped.rows.tolist() == by_node.rows.tolist()
-    assert _told(scheduler, stepped) == _told(scheduler, by_node)
-    for column in ("violations", "highest", "sums", "counts", "starts"):
-        assert getattr(stepped, column).tolist() == getattr(by_node, column).tolist()
+    for few in (0, len(rows)):
+        stepped = _in_lockstep(scheduler, plan, pod, rows, wanted, few)
+        assert stepped.rows.tolist() == by_node.rows.tolist()
+        assert _told(scheduler, stepped) == _told(scheduler, by_node)
+        for column in ("violations", "highest", "sums", "counts", "starts"):
+            assert getattr(stepped, column).tolist() == getattr(by_node, column).tolist()
+
+
+def test_numbers_that_plain_ones_must_not_hold_are_left_to_arrays() -> None:
+    scheduler = scheduler_of([node("n1", "2"), running("r", "2", 0, "n1")])
+    pod = preemptor("2", 5, "vip").obj()
+    preempt(scheduler, pod)
+    plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
+    parts = supposed_parts(plan)
+    assert parts is not None
+    trial = RowTrial(plan, parts, scheduler.nominated_pods(pod))
+    potential = list(scheduler.state.pods_on[0].values())
+    found = trial.run(0, potential)
+    assert found is not None
+    assert found.victims == [0]
+    scheduler.state.usage[3, 0] += SMALL
+    assert trial.run(0, potential) is None
 
 
 @pytest.mark.parametrize("seed", range(8))
