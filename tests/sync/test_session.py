@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import msgspec
+import pytest
 
 from bayplan.apiserver.store.item import Write
 from bayplan.base.plain_data import Document
@@ -188,3 +189,27 @@ def test_manifests_without_uids_are_followed_by_their_names() -> None:
     again = run_once(here, DocumentFeed(documents))
     assert (again.created, again.problems) == (0, [])
     assert here.get("pods", "waits") is None
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_session_ends_when_it_is_told_to_whatever_comes_at_the_same_time(turns: int) -> None:
+    here = Here()
+
+    async def end_it() -> None:
+        source = ScriptedFeed()
+        for plural in KINDS:
+            source.changes.put_nowait(Listed(plural, []))
+        session = SyncSession(source, LiveFeed(here), FlakySender(here).send, SyncPolicy())
+        task = asyncio.create_task(session.run())
+        async with asyncio.timeout(20):
+            while not session.status().idle:
+                await asyncio.sleep(0.01)
+        # Something comes, and so many turns of the loop later it is told to end.
+        source.changes.put_nowait(Changed("nodes", dumped(node("n1"), "n")))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait((task,), timeout=5)
+        assert task in done
+
+    asyncio.run(end_it())

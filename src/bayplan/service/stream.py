@@ -72,8 +72,10 @@ class Client:
     async def frames(self) -> AsyncIterator[list[Told]]:
         """Yield frames as they come, those of one moment together; an empty list where nothing came for a while."""
         while not self._is_over:
+            # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where what it waits for comes at the same time.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._filled.wait(), PING_SECONDS)
+                async with asyncio.timeout(PING_SECONDS):
+                    await self._filled.wait()
             self._filled.clear()
             found, self._slots = sorted(self._slots.values(), key=lambda told: told[1]), {}
             yield found
@@ -145,7 +147,8 @@ class Stream:
     async def _run(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), TICK_SECONDS if self._clients else IDLE_SECONDS)
+                async with asyncio.timeout(TICK_SECONDS if self._clients else IDLE_SECONDS):
+                    await self._wake.wait()
             self._wake.clear()
             try:
                 await self.tick()

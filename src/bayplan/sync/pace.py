@@ -94,8 +94,10 @@ class Pace:
                 return True
             self._changed.clear()
             seconds = None if self._paused else (offset_ns - position_ns) / self._speed / SECOND_NS
+            # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where what it waits for comes at the same time.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait()
 
 
 def _check_speed(speed: float) -> None:

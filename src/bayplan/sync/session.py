@@ -232,8 +232,10 @@ class SyncSession:
 
     async def _pause(self) -> None:
         """Wait until something comes, or memory may be saved again."""
+        # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where what it waits for comes at the same time.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), SAVE_SECONDS)
+            async with asyncio.timeout(SAVE_SECONDS):
+                await self._woken.wait()
 
     async def _save(self, follower: Follower) -> None:
         """Save what memory has to be saved, and tell how far it is."""
