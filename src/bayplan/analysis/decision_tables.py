@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +11,8 @@ from bayplan.analysis.result_layout import DECISIONS
 from bayplan.engine.decision import Decision, Record
 
 
-def records_table(records: Iterable[Record]) -> Any:
-    """Return a ``pyarrow.Table`` with a row a cycle, columns as in ``decisions.parquet``; e.g. of `Records`, or of some of them."""
+def records_table(records: Iterable[Record]) -> pa.Table:
+    """Return a table with a row a cycle, columns as in ``decisions.parquet``; e.g. of `Records`, or of some of them."""
     columns: list[list[object]] = [[] for _ in DECISIONS]
     for record in records:
         row = (*record[:3], record.outcome.name.lower(), *record[4:-1], record.frame if record.frame >= 0 else None)
@@ -23,8 +22,8 @@ def records_table(records: Iterable[Record]) -> Any:
     return pa.Table.from_arrays(arrays, schema=DECISIONS)
 
 
-def decision_table(decision: Decision) -> Any:
-    """Return a ``pyarrow.Table`` with a row a node: verdicts and scores of every plugin in one cycle.
+def decision_table(decision: Decision) -> pa.Table:
+    """Return a table with a row a node: verdicts and scores of every plugin in one cycle.
 
     Columns: ``node``, ``feasible``, ``plugin`` and ``reason`` (who rejected it first, and why; null where nobody did),
     ``chosen``, ``tied`` (in the tie set), ``total`` (null where not feasible or not scored), then per filter ``filter.NAME``
@@ -34,7 +33,7 @@ def decision_table(decision: Decision) -> Any:
     failures = [decision.first_failure(row) for row in range(len(decision.names))]
     ties = frozenset(decision.ties)
     unscored = decision.total < 0
-    columns: dict[str, Any] = {
+    columns: dict[str, pa.Array] = {
         "node": pa.array(decision.names, type=pa.string()),
         "feasible": pa.array(decision.feasible),
         "plugin": pa.array([None if status is None else status.plugin for status in failures], type=pa.string()),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,6 +27,9 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.requests import Amounts
 from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 NAMES_OF_FIELDS = {"pod": "key"}
 """Columns of ``pods.parquet`` whose fields in `PodTimeline` have other names."""
@@ -90,8 +93,8 @@ class ResultDirectory:
         """Return virtual time at the beginning."""
         return self.facts.start_ns
 
-    def table(self, name: str) -> Any:
-        """Return a table as ``pyarrow.Table``: decisions, pods, templates, nodes, usage or events; timeline where there is one.
+    def table(self, name: str) -> pa.Table:
+        """Return a table: decisions, pods, templates, nodes, usage or events; timeline where there is one.
 
         Raises:
             InputError: there is no table of that name.
@@ -153,7 +156,7 @@ class ResultDirectory:
         return requested_by_time_lines(self, number, nodes)
 
     @cached_property
-    def _requests(self) -> tuple[dict[str, int], Any]:
+    def _requests(self) -> tuple[dict[str, int], pa.Array]:
         table = self.table("pods")
         rows = {uid: row for row, uid in enumerate(table.column("uid").to_pylist())}
         return rows, table.column("requests").combine_chunks()

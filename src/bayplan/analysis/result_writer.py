@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec.structs import astuple, replace
@@ -26,7 +25,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import PODS
 
-Row = tuple[Any, ...]
+Row = tuple[object, ...]
 
 
 def write_result(result: SimulationResult, directory: Path, facts: RunFacts) -> None:

@@ -29,8 +29,8 @@ KEPT_KEYFRAMES = 32
 """So many keyframes are kept in memory."""
 
 
-def read_table(path: Path) -> Any:
-    """Return the table in a Parquet file as ``pyarrow.Table``.
+def read_table(path: Path) -> pa.Table:
+    """Return the table in a Parquet file.
 
     Raises:
         InputError: the file is not there, or is no Parquet file.
@@ -159,27 +159,27 @@ class StoredRecords:
                 self._kept.popitem(last=False)
         return known
 
-    def _rows_of(self, table: Any, column: str, value: int) -> Any:
+    def _rows_of(self, table: pa.Table, column: str, value: int) -> pa.Table:
         return table.filter(pc.equal(table.column(column), value))
 
     @cached_property
-    def _frames(self) -> Any:
+    def _frames(self) -> pa.Table:
         return read_table(self._directory / "frames.parquet")
 
     @cached_property
-    def _keyframes(self) -> Any:
+    def _keyframes(self) -> pa.Table:
         return read_table(self._directory / "keyframes.parquet")
 
     @cached_property
-    def _parts(self) -> Any:
+    def _parts(self) -> pa.Table:
         return read_table(self._directory / "parts.parquet")
 
     @cached_property
-    def _reasons(self) -> Any:
+    def _reasons(self) -> pa.Table:
         return read_table(self._directory / "reasons.parquet")
 
     @cached_property
-    def _normalizations(self) -> Any:
+    def _normalizations(self) -> pa.Table:
         return read_table(self._directory / "normalizations.parquet")
 
     @cached_property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,20 +23,20 @@ class TableWriter:
         schema: the columns. The file holds no other metadata than this, so equal rows make equal bytes.
     """
 
-    def __init__(self, path: Path, schema: Any) -> None:
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._schema = schema
         self._writer = pq.ParquetWriter(path, schema, compression=COMPRESSION)
-        self._rows: list[Sequence[Any]] = []
+        self._rows: list[Sequence[object]] = []
         self._elements = 0
 
-    def add(self, row: Sequence[Any], *, elements: int = 0) -> None:
+    def add(self, row: Sequence[object], *, elements: int = 0) -> None:
         """Add a row, in the order of the schema; `elements` is about how many elements its lists have."""
         self._rows.append(row)
         self._elements += elements
         if self._elements >= ELEMENTS_A_GROUP or len(self._rows) >= ROWS_A_GROUP:
             self._flush()
 
-    def add_all(self, rows: Iterable[Sequence[Any]]) -> None:
+    def add_all(self, rows: Iterable[Sequence[object]]) -> None:
         """Add rows."""
         for row in rows:
             self.add(row)

@@ -24,10 +24,9 @@ def merged(document: object, before: object, after: object) -> object:
         return document
     if isinstance(document, dict) and isinstance(before, dict) and isinstance(after, dict):
         return _merged_fields(document, before, after)
-    lists = isinstance(document, list) and isinstance(before, list) and isinstance(after, list)
-    if lists and len(document) == len(before):  # type: ignore[arg-type]
-        return _merged_items(document, before, after)  # type: ignore[arg-type]
-    return after
+    if not isinstance(document, list) or not isinstance(before, list) or not isinstance(after, list):
+        return after
+    return _merged_items(document, before, after) if len(document) == len(before) else after
 
 
 def _merged_fields(document: Document, before: Document, after: Document) -> Document:

@@ -37,7 +37,6 @@ _ZERO_LEAVES: dict[str, object] = {
     _META + "Duration": "0s",
 }
 _ZEROS: dict[str, object] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0, "[]uint8": None}
-_UNKNOWN = object()
 _DROPPED = object()
 
 
@@ -133,10 +132,10 @@ class Shape:
         """Say whether a document has no unknown field. The fast pass: most documents end here."""
         fields = self.fields
         for name, item in value.items():
-            field = fields.get(name, _UNKNOWN)
-            if field is _UNKNOWN:
+            field = fields.get(name)
+            if field is None:
                 return False
-            if field.inner is not None and not _known_inside(field.inner, item, field.containers):  # type: ignore[attr-defined]
+            if field.inner is not None and not _known_inside(field.inner, item, field.containers):
                 return False
         return True
 

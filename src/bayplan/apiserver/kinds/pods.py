@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.go_diff import CHANGED_POD, pod_difference
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations
@@ -26,7 +29,7 @@ class PodStrategy(Strategy):
     graceful = True
     returns_deleted = True
     counts_generations = True
-    status_reset = {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}  # noqa: RUF012
+    status_reset: ClassVar[Node] = {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
 
     def admit(self, context: Context, document: Document) -> None:
         """Fill in what limit ranges say, priority, default tolerations, and what a runtime class says."""

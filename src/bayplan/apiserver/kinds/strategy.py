@@ -6,7 +6,7 @@ then `warnings`; of an update likewise with `prepare_update` and `validate_updat
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import ClassVar, Protocol, cast
 
 import msgspec
 
@@ -95,7 +95,7 @@ class Strategy:
     generation_fields: tuple[str, ...] = ("spec",)
     name_check = "subdomain"
     keeps_status_on_create = False
-    status_reset: Node = {}  # noqa: RUF012  # Shared, never changed.
+    status_reset: ClassVar[Node] = {}
 
     def admit(self, context: Context, document: Document) -> None:
         """Change a new object as admission plugins do; refuse it with `ApiError`."""

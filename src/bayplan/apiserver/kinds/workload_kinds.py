@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.affinity_validation import check_label_selector
 from bayplan.apiserver.kinds.pod_spec_validation import check_pod_spec
@@ -77,7 +79,7 @@ class DeploymentStrategy(WorkloadStrategy):
     """Deployments; their status endpoint keeps labels, and changes of annotations count as a new generation."""
 
     numbers = ("replicas", "minReadySeconds", "revisionHistoryLimit")
-    status_reset: Node = {"f:metadata": {"f:labels": {}}}  # noqa: RUF012
+    status_reset: ClassVar[Node] = {"f:metadata": {"f:labels": {}}}
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
         """Count changes of spec and annotations."""
