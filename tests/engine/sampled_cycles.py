@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.cycle import schedule_pod
 from bayplan.engine.node_sampling import NodeSampling
-from bayplan.engine.records import Outcome, RecordLevel
+from bayplan.engine.records import Outcome, Record, RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.configuration.loading import default_configuration
@@ -31,16 +31,8 @@ def sampled_cycles(nodes: int, pods: int) -> Scheduler:
         key = f"default/p{number}"
         plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
         result = schedule_pod(plan, pod, CycleState(), scheduler.nominated_pods, first_by_name, sampling)
-        scheduler.records.add(
-            time_ns=0,
-            pod=key,
-            attempt=1,
-            outcome=Outcome.SCHEDULED,
-            node=scheduler.state.nodes.names[result.row] or "",
-            message="",
-            nominated_node="",
-            plan=plan,
-            result=result,
-        )
+        node = scheduler.state.nodes.names[result.row] or ""
+        counts = (result.feasible_nodes, result.evaluated_nodes, len(result.ties), result.total)
+        scheduler.records.add(Record(0, key, 1, Outcome.SCHEDULED, node, *counts), plan, result)
         scheduler.assume(plan, pod, key, result.row)
     return scheduler

@@ -45,14 +45,18 @@ class Record(NamedTuple):
     attempt: int
     outcome: Outcome
     node: str
-    feasible_nodes: int
-    evaluated_nodes: int
-    ties: int
-    total: int
-    message: str
-    nominated_node: str
-    victims: tuple[str, ...]
-    frame: int
+    feasible_nodes: int = 0
+    evaluated_nodes: int = 0
+    ties: int = 0
+    total: int = 0
+    message: str = ""
+    nominated_node: str = ""
+    victims: tuple[str, ...] = ()
+    frame: int = -1
+
+    def with_frame(self, number: int) -> Record:
+        """Return it with the number of its full record."""
+        return Record(*self[:-1], number)
 
 
 class KeyframeValues(Protocol):

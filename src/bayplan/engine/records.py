@@ -62,33 +62,19 @@ class Records:
     def __getitem__(self, number: int) -> Record:
         return self._summaries[number]
 
-    def add(
-        self,
-        *,
-        time_ns: int,
-        pod: str,
-        attempt: int,
-        outcome: Outcome,
-        node: str,
-        message: str,
-        nominated_node: str,
-        plan: Plan | None,
-        result: ScheduleResult | None,
-        victims: tuple[str, ...] = (),
-    ) -> None:
-        """Record a cycle. Must be called before the decision is applied to the state."""
+    def add(self, record: Record, plan: Plan | None, result: ScheduleResult | None) -> None:
+        """Record a cycle. Must be called before the decision is applied to the state.
+
+        Args:
+            record: what came of it. plan, result: what it was decided with, for full records; None where it was not begun.
+        """
         if self.level is RecordLevel.OFF and len(self._summaries) >= DIGEST_BLOCK:
             self._hash.update(_digest_text(self._summaries))
             self._summaries.clear()
-        frame = -1
         if self.level is RecordLevel.FULL and plan is not None and result is not None:
-            frame = len(self._frames)
+            record = record.with_frame(len(self._frames))
             self._frames.append(self._frame(plan, result))
-        counts = (0, 0, 0, 0)
-        if result is not None:
-            counts = (result.feasible_nodes, result.evaluated_nodes, len(result.ties), result.total)
-        told = (message, nominated_node, victims, frame)
-        self._summaries.append(Record(time_ns, pod, attempt, outcome, node, *counts, *told))
+        self._summaries.append(record)
 
     def tell(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
         """Note what a plugin said after the cycle: who made room, and what is not plain success on the way to the binding.

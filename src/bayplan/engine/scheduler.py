@@ -25,7 +25,7 @@ from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
-from bayplan.engine.records import Outcome, RecordLevel, Records
+from bayplan.engine.records import Outcome, Record, RecordLevel, Records
 from bayplan.engine.select_host import Pick
 from bayplan.engine.waiting_pods import WaitingPods
 from bayplan.framework.configuration.go_text import format_duration
@@ -323,15 +323,8 @@ class Scheduler:
         victims: tuple[str, ...] = (),
     ) -> None:
         """Keep how an attempt ended."""
-        self.records.add(
-            time_ns=now_ns,
-            pod=queued.key,
-            attempt=queued.attempts,
-            outcome=outcome,
-            node=node,
-            message=message,
-            nominated_node=nominated,
-            plan=plan,
-            result=result,
-            victims=victims,
-        )
+        counts = (0, 0, 0, 0)
+        if result is not None:
+            counts = (result.feasible_nodes, result.evaluated_nodes, len(result.ties), result.total)
+        record = Record(now_ns, queued.key, queued.attempts, outcome, node, *counts, message, nominated, victims)
+        self.records.add(record, plan, result)

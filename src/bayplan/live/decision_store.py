@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bayplan.base.errors import InputError
 from bayplan.engine.cycle import ScheduleResult
-from bayplan.engine.decision import Decision, Frame, KeyframeValues, Outcome, Record, rebuild
+from bayplan.engine.decision import Decision, Frame, KeyframeValues, Record, rebuild
 from bayplan.engine.keyframe import Keyframe
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_history import PlanHistory
@@ -220,32 +220,14 @@ class DecisionStore(Records):
         if isinstance(queue, NotingQueue):
             self._origin_of = queue.origin_of
 
-    def add(
-        self,
-        *,
-        time_ns: int,
-        pod: str,
-        attempt: int,
-        outcome: Outcome,
-        node: str,
-        message: str,
-        nominated_node: str,
-        plan: Plan | None,
-        result: ScheduleResult | None,
-        victims: tuple[str, ...] = (),
-    ) -> None:
-        """Record a cycle. Must be called before the decision is applied to the state."""
-        number = self._count
-        frame = -1
+    def add(self, record: Record, plan: Plan | None, result: ScheduleResult | None) -> None:
+        """Record a cycle; see `Records.add`."""
+        number, pod = self._count, record.pod
         if self.level is RecordLevel.FULL and plan is not None and result is not None:
             self._keep_full(number, self._frame(plan, result), plan.profile)
-            frame = number
+            record = record.with_frame(number)
         if self.level is not RecordLevel.OFF:
-            counts = (0, 0, 0, 0)
-            if result is not None:
-                counts = (result.feasible_nodes, result.evaluated_nodes, len(result.ties), result.total)
-            told = (message, nominated_node, victims, frame)
-            self._kept[number] = Record(time_ns, pod, attempt, outcome, node, *counts, *told)
+            self._kept[number] = record
             self._by_pod[pod] = (*self._by_pod.get(pod, ()), number)
             origin = self._origin_of(pod)
             if origin is not None:
@@ -253,14 +235,14 @@ class DecisionStore(Records):
         else:
             self.oldest = number + 1
         self._count = number + 1
-        self._unhashed.append(f"{time_ns}\t{pod}\t{int(outcome)}\t{node or message}\n")
+        self._unhashed.append(f"{record.time_ns}\t{pod}\t{int(record.outcome)}\t{record.node or record.message}\n")
         if len(self._unhashed) >= DIGEST_BLOCK:
             self._digest.update("".join(self._unhashed).encode())
             self._unhashed.clear()
         if len(self._kept) > self.retention.summaries:
             self._drop_summary()
-        if frame >= 0:
-            self.expire(time_ns)
+        if record.frame >= 0:
+            self.expire(record.time_ns)
 
     def tell(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
         """Note what a plugin said of a pod after its latest decision, where that is not plain success."""

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.plan import Plan
-from bayplan.engine.records import Outcome, RecordLevel, Records
+from bayplan.engine.records import Record, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.cluster_feed import ObjectChange
 from bayplan.objects.meta import KubernetesObject
@@ -122,23 +122,10 @@ class _LastCycle(Records):
         self._state = state
         self.answer: _Answer | None = None
 
-    def add(
-        self,
-        *,
-        time_ns: int,
-        pod: str,
-        attempt: int,
-        outcome: Outcome,
-        node: str,
-        message: str,
-        nominated_node: str,
-        plan: Plan | None,
-        result: ScheduleResult | None,
-        victims: tuple[str, ...] = (),
-    ) -> None:
+    def add(self, record: Record, plan: Plan | None, result: ScheduleResult | None) -> None:
         names = self._state.nodes.names
-        ties = () if result is None or not node else sorted(names[int(row)] or "" for row in result.ties)
-        self.answer = _Answer(node, tuple(ties), message)
+        ties = () if result is None or not record.node else sorted(names[int(row)] or "" for row in result.ties)
+        self.answer = _Answer(record.node, tuple(ties), record.message)
 
 
 class _Waiting(Struct):

@@ -8,7 +8,7 @@ from collections import deque
 
 from bayplan.engine.actions import Action
 from bayplan.engine.queued_pod import QueuedPod
-from bayplan.engine.records import Outcome
+from bayplan.engine.records import Outcome, Record
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
 from bayplan.live.engine_status import EngineFailure
@@ -116,14 +116,5 @@ def hold_back_broken_cycle(scheduler: Scheduler, quarantine: Quarantine, text: s
         return
     queued = flying[-1]
     quarantine.put_pod(queued.key, now_ns)
-    scheduler.records.add(
-        time_ns=now_ns,
-        pod=queued.key,
-        attempt=queued.attempts,
-        outcome=Outcome.ERROR,
-        node="",
-        message=f"internal error: {text}",
-        nominated_node="",
-        plan=None,
-        result=None,
-    )
+    told = f"internal error: {text}"
+    scheduler.records.add(Record(now_ns, queued.key, queued.attempts, Outcome.ERROR, "", message=told), None, None)
