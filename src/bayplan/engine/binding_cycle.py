@@ -118,21 +118,22 @@ class BindingCycle:
         for binder in profile.pre_bind:
             try:
                 status = binder.pre_bind(cycle_state, pod, node_name)
-                items = binder.updates(cycle_state) if status.ok else ()
+                items = binder.updates(cycle_state) if status is SUCCESS or status.ok else ()
             except PluginFailure as problem:
                 status, items = error(problem.text), ()
             if status is not SUCCESS and not status.ok:
                 scheduler.records.tell(queued.key, "PreBind", binder.name, status)
                 failed = rejected_or_error(status, binder.name, "PreBind")
                 return self.failed(queued, profile, cycle_state, node_name, failed, now_ns)
-            updates += [Update(pod, node_name, item) for item in items]
+            if items:
+                updates += [Update(pod, node_name, item) for item in items]
         extenders = scheduler.extenders
         extender, status = bind_by_extenders(extenders, pod, node_name) if extenders else ("", SUCCESS)
         if not extender:
             status = _run_bind_plugins(profile, cycle_state, pod, node_name)
-        if extender or not status.ok:
+        if extender or (status is not SUCCESS and not status.ok):
             scheduler.records.tell(queued.key, "Bind", extender or status.plugin, status)
-        if not status.ok:
+        if status is not SUCCESS and not status.ok:
             return self.failed(queued, profile, cycle_state, node_name, status, now_ns)
         self.pending[queued.key] = Binding(queued, profile, cycle_state, node_name)
         bind = Bind(pod, node_name, extender)
@@ -241,6 +242,8 @@ def _run_bind_plugins(profile: Profile, cycle_state: CycleState, pod: Pod, node_
     """Ask the Bind plugins until one takes the pod."""
     for plugin in profile.bind:
         status = plugin.bind(cycle_state, pod, node_name)
+        if status is SUCCESS:
+            return status
         if status.code is not Code.SKIP:
             return status if status.ok else rejected_or_error(status, plugin.name, "Bind")
     return error("no bind plugin bound the pod")

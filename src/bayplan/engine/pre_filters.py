@@ -77,7 +77,8 @@ class PreFilters:
             if known is plugin:
                 if not (plugin.pre_filter_reads(spec) is plugin.pre_filter_reads(known_spec) is Reads.NOTHING):
                     return False
-                return self._answers[number] == plugin.pre_filter(spec, self._state, CycleState())
+                answer, before = plugin.pre_filter(spec, self._state, CycleState()), self._answers[number]
+                return answer is before or answer == before
         return True
 
     def _bring_up_to_date(self, cycle_state: CycleState) -> PreFilterOutcome:

@@ -107,7 +107,8 @@ class PreScores:
             if known is plugin:
                 if not (plugin.pre_score_reads(spec) is plugin.pre_score_reads(known_spec) is Reads.NOTHING):
                     return False
-                return self._answers[number] == plugin.pre_score(spec, self._state, feasible)
+                answer, before = plugin.pre_score(spec, self._state, feasible), self._answers[number]
+                return answer is before or answer == before
         return True
 
     def _renewed(self, before: PreScoreOutcome, changed: Sequence[int]) -> PreScoreOutcome:

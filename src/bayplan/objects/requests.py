@@ -99,6 +99,9 @@ def fit_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
     Resizes are not looked at (the pod has not run yet). Negative sums count as 0. A scalar resource that is asked for
     with 0 stays in: upstream then goes through the comparison instead of only counting pods.
     """
+    simple = _SIMPLE_SUMS.of(pod)
+    if simple is not None and simple.on_nodes is not None:
+        return simple.on_nodes.copy()
     requests = pod_amounts(pod, _fitting(gates))
     return {
         name: max(0, amount)
@@ -124,9 +127,9 @@ def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums
 def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> AccountedRequests:
     """Return what a pod takes from the node it runs on (or is assumed or nominated to run on)."""
     simple = _SIMPLE_SUMS.of(pod)
-    if simple is not None and simple.whole is not None and simple.counted is not None:
+    if simple is not None and simple.on_nodes is not None and simple.counted is not None:
         counted = simple.counted
-        return AccountedRequests(_on_nodes(simple.whole), counted.get(CPU, 0), counted.get(MEMORY, 0))
+        return AccountedRequests(simple.on_nodes.copy(), counted.get(CPU, 0), counted.get(MEMORY, 0))
     options = replace(_accounting(gates), earlier_sums=earlier_sums) if earlier_sums else _accounting(gates)
     amounts = pod_amounts(pod, options)
     if gates.pod_level_resources and has_pod_level_requests(pod):
@@ -220,12 +223,14 @@ class _SimpleSum(NamedTuple):
     Attributes:
         nanos: by resource the sum. silent: how many containers say nothing about CPU, and about memory.
         whole: the sums as int64, None where that is not so simple. counted: the same with the defaults of `_NON_ZERO`.
+        on_nodes: those of `whole` that nodes count.
     """
 
     nanos: dict[str, int]
     silent: dict[str, int]
     whole: Amounts | None
     counted: Amounts | None
+    on_nodes: Amounts | None
 
     def amounts(self, missing: Quantities | None) -> Amounts | None:
         """Return the sums as int64, in a dict of the caller's own; None where that is not so simple."""
@@ -281,7 +286,7 @@ class _SimpleSums:
         counted = whole = _rounded_up(nanos)
         if silent[CPU] or silent[MEMORY]:
             counted = _rounded_up(_with_missing(nanos, silent, _NON_ZERO))
-        return _SimpleSum(nanos, silent, whole, counted)
+        return _SimpleSum(nanos, silent, whole, counted, None if whole is None else _on_nodes(whole))
 
 
 _SIMPLE_SUMS = _SimpleSums()

@@ -5,17 +5,12 @@ A place is a row of the node table (`bayplan.state.usage_floats`), or a state th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from bayplan.state.arrays import Bools, Floats
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, NON_ZERO_MEMORY, POD_COUNT
 from bayplan.state.resource_table import CPU, MEMORY
 from bayplan.state.row_log import RowLog
-
-if TYPE_CHECKING:
-    from bayplan.state.cluster_state import ClusterState
 
 
 class AmountColumns:
@@ -73,21 +68,25 @@ class AmountColumns:
         self.least_free = _smallest(self.offered - self.requested, count)
         self.least_hundredfold = _smallest(self.hundredfold, count)
 
-    def _take_usage(self, place: int, state: ClusterState, row: int) -> None:
-        """Take over what pods take of a row; what the place offers is known."""
-        usage = state.usage
+    def _take(self, place: int, amounts: list[int], allowed_pods: int) -> None:
+        """Take over what pods take of a place (a column of the usage matrix); what it offers is known."""
         all_cpu, all_memory = self.offered.item(CPU, place), self.offered.item(MEMORY, place)
-        cpu, memory = usage.item(FIRST_RESOURCE + CPU, row), usage.item(FIRST_RESOURCE + MEMORY, row)
+        cpu, memory = amounts[FIRST_RESOURCE + CPU], amounts[FIRST_RESOURCE + MEMORY]
         self.requested[CPU, place], self.requested[MEMORY, place] = cpu, memory
-        self.least_free = (min(self.least_free[0], all_cpu - cpu), min(self.least_free[1], all_memory - memory))
-        cpu, memory = usage.item(NON_ZERO_CPU, row), usage.item(NON_ZERO_MEMORY, row)
+        least_cpu, least_memory = self.least_free
+        if all_cpu - cpu < least_cpu or all_memory - memory < least_memory:
+            self.least_free = (min(least_cpu, all_cpu - cpu), min(least_memory, all_memory - memory))
+        cpu, memory = amounts[NON_ZERO_CPU], amounts[NON_ZERO_MEMORY]
         self.non_zero[CPU, place], self.non_zero[MEMORY, place] = cpu, memory
-        left, least = (100.0 * (all_cpu - cpu), 100.0 * (all_memory - memory)), self.least_hundredfold
-        self.hundredfold[CPU, place], self.hundredfold[MEMORY, place] = left
-        self.least_hundredfold = (min(least[0], left[0]), min(least[1], left[1]))
-        crowded = usage.item(POD_COUNT, row) >= state.nodes.allowed_pods.item(row)
-        self.crowded_count += crowded - self.crowded.item(place)
-        self.crowded[place] = crowded
+        left_cpu, left_memory = 100.0 * (all_cpu - cpu), 100.0 * (all_memory - memory)
+        self.hundredfold[CPU, place], self.hundredfold[MEMORY, place] = left_cpu, left_memory
+        least_cpu, least_memory = self.least_hundredfold
+        if left_cpu < least_cpu or left_memory < least_memory:
+            self.least_hundredfold = (min(least_cpu, left_cpu), min(least_memory, left_memory))
+        crowded = amounts[POD_COUNT] >= allowed_pods
+        if crowded is not self.crowded.item(place):
+            self.crowded_count += 1 if crowded else -1
+            self.crowded[place] = crowded
         self._sum = None
 
 

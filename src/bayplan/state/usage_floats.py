@@ -53,6 +53,6 @@ class UsageFloats(AmountColumns):
             self.era = state.node_log.end
         else:
             for row in rows:
-                self._take_usage(row, state, row)
+                self._take(row, state.usage[:, row].tolist(), state.nodes.allowed_pods.item(row))
         self._usage_position, self._node_position = end, state.node_log.end
         return self

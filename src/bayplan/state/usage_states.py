@@ -168,7 +168,8 @@ class UsageStates(AmountColumns):
     def _move(self, row: int) -> None:
         """Put a row into the state that it is in now."""
         before, held = self.codes.item(row), self._held
-        key = self._state.usage[:, row].tobytes() + self._offers[row]
+        taken = self._state.usage[:, row]
+        key = taken.tobytes() + self._offers[row]
         place = self._states.get(key)
         if place == before:
             return
@@ -181,7 +182,7 @@ class UsageStates(AmountColumns):
             self.unheld.append(before)
             self._rows.pop(before, None)
         if place is None:
-            place = self._make(key, row)
+            place = self._make(key, taken, row)
         elif place in self._rows:
             insort(self._rows[place], row)
         held[place] += 1
@@ -196,8 +197,8 @@ class UsageStates(AmountColumns):
             rows = self._rows[place] = (self.codes[: self._state.nodes.count] == place).nonzero()[0].tolist()
         return rows
 
-    def _make(self, key: bytes, row: int) -> int:
-        """Return the number of a state that no other row is in."""
+    def _make(self, key: bytes, taken: Ints, row: int) -> int:
+        """Return the number of a state that no other row is in; `taken` is the row's column of the usage matrix."""
         if self.unheld:
             place = self.unheld.pop()
             self._keys[place] = key
@@ -210,11 +211,12 @@ class UsageStates(AmountColumns):
             self._held.append(0)
         self._states[key] = place
         nodes = self._state.nodes
-        self.usage[:, place] = self._state.usage[:, row]
+        self.usage[:, place] = taken
         self.allocatable[:, place] = nodes.allocatable[:, row]
-        self.allowed_pods[place] = nodes.allowed_pods.item(row)
+        allowed_pods = nodes.allowed_pods.item(row)
+        self.allowed_pods[place] = allowed_pods
         self.offered[:, place] = nodes.divisors[:2, row]
-        self._take_usage(place, self._state, row)
+        self._take(place, taken.tolist(), allowed_pods)
         self.log.append(place)
         return place
 
