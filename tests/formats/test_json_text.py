@@ -87,3 +87,26 @@ def test_no_duplicate_is_missed_and_none_invented(pairs: list[tuple[str, object]
     keys = [key for key, _ in pairs]
     want = [key for index, key in enumerate(keys) if key in keys[:index]]
     assert duplicate_keys(value, msgspec.json.encode(value.value)) == want
+
+
+@pytest.mark.parametrize(
+    ("item", "want"),
+    [
+        pytest.param(b'{"a": "b"}', {"a": "b"}, id="plain text"),
+        pytest.param('{"a": "é"}'.encode(), {"a": "é"}, id="other letters"),
+        pytest.param(b'{"a": "\\u00e9\\ud83d\\ude00"}', {"a": "é😀"}, id="escapes"),
+        pytest.param(b'{"a": 1e300, "uid": "1e5f2e999"}', {"a": 1e300, "uid": "1e5f2e999"}, id="large numbers"),
+    ],
+)
+def test_items_of_lists_are_read_when_they_are_asked_for(item: bytes, want: object) -> None:
+    parsed = parse(b'{"kind": "List", "items": [\n' + item + b",\n" + item + b"]}")
+    assert isinstance(parsed, ItemList)
+    assert [(each.value, each.line, each.text) for each in parsed.items] == [(want, 1, item), (want, 2, item)]
+
+
+@pytest.mark.parametrize(
+    "item", [b'{"a": 1e999}', b'{"a": "\xff"}', b'{"a": "\\ud800"}'], ids=["no number", "no UTF-8", "half a letter"]
+)
+def test_items_that_can_not_be_read_are_told_when_the_list_is(item: bytes) -> None:
+    with pytest.raises(JsonError):
+        parse(b'{"kind": "List", "items": [\n' + item + b"]}")

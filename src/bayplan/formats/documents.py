@@ -168,12 +168,12 @@ def _json_documents(
     else:
         values, list_type = parsed if isinstance(parsed, list) else [parsed], None
     for value in values:
-        where = f"{name}:{value.line + 1}"
-        raw = _encode(value.value, where)
+        where, data = f"{name}:{value.line + 1}", value.value
+        raw = _encode(data, where)
         duplicates = [(where, key) for key in json_text.duplicate_keys(value, raw)]
         source = Source(name, value.line + 1)
-        if value.value is not None:
-            yield from _expand(Document(source, value.value, raw, list_type, duplicates, value.text, value.line))
+        if data is not None:
+            yield from _expand(Document(source, data, raw, list_type, duplicates, value.text, value.line))
 
 
 # --- YAML -------------------------------------------------------------------------------------------------------------

@@ -19,12 +19,25 @@ class JsonError(Exception):
         super().__init__(problem)
 
 
-class Value(msgspec.Struct):
-    """One JSON value: plain data, its text, and the line on which it starts (counted from 0)."""
+class Value:
+    """One JSON value: plain data, its text, and the line on which it starts (counted from 0).
 
-    value: object
-    text: bytes
-    line: int
+    Args:
+        text: of the value. line: where it starts.
+        value: the data; UNSET reads it from the text whenever it is asked for: long lists take no more room than their text.
+    """
+
+    __slots__ = ("_value", "line", "text")
+
+    def __init__(self, text: bytes, line: int, value: object = msgspec.UNSET) -> None:
+        self.text = text
+        self.line = line
+        self._value = value
+
+    @property
+    def value(self) -> object:
+        """The plain data."""
+        return msgspec.json.decode(self.text) if self._value is msgspec.UNSET else self._value
 
 
 class _Envelope(msgspec.Struct, rename="camel"):
@@ -53,7 +66,7 @@ def parse(data: bytes) -> Value | ItemList | list[Value]:
     if envelope is not None:
         return envelope
     try:
-        return Value(msgspec.json.decode(data), data, _first_line(data))
+        return Value(data, _first_line(data), msgspec.json.decode(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         if "trailing characters" not in str(problem):
             raise _explain(problem, data) from None
@@ -80,7 +93,7 @@ def _items(data: bytes) -> ItemList | None:
             # Between two items there are only a comma and white space, so the next occurrence is the item itself.
             start = data.index(text, end)
             line += data.count(b"\n", end, start)
-            items.append(Value(msgspec.json.decode(text), text, line))
+            items.append(Value(text, line, msgspec.json.decode(text) if _may_be_broken(text) else msgspec.UNSET))
             end = start + len(text)
             line += text.count(b"\n")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -88,6 +101,12 @@ def _items(data: bytes) -> ItemList | None:
     return ItemList(envelope.kind, envelope.api_version, items)
 
 
+def _may_be_broken(text: bytes) -> bool:
+    """Say whether a text of which the brackets, commas and quotes are right may yet be one that can't be read."""
+    return not text.isascii() or b"\\u" in text or _LARGE.search(text) is not None
+
+
+_LARGE = re.compile(rb"[0-9][eE][+]?[0-9]{3}|[0-9]{200}")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BYTE = re.compile(r"(.*) \(byte (\d+)\)", re.DOTALL)
 
@@ -95,7 +114,7 @@ _BYTE = re.compile(r"(.*) \(byte (\d+)\)", re.DOTALL)
 def _several(data: bytes) -> Iterator[Value]:
     """Yield values that stand one after the other: a line each, or however."""
     try:
-        rows = [Value(msgspec.json.decode(row), row, line) for line, row in enumerate(data.split(b"\n")) if row.strip()]
+        rows = [Value(row, line, msgspec.json.decode(row)) for line, row in enumerate(data.split(b"\n")) if row.strip()]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         yield from _one_by_one(data)
     else:
@@ -121,7 +140,7 @@ def _one_by_one(data: bytes) -> Iterator[Value]:
             raise JsonError(problem.msg[:1].lower() + problem.msg[1:], problem.lineno - 1) from None
         except (RecursionError, ValueError) as problem:
             raise JsonError(_reason(problem), line) from None
-        yield Value(value, text[start:position].encode(), line)
+        yield Value(text[start:position].encode(), line, value)
         line += text.count("\n", start, position)
 
 

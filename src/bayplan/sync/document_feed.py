@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from bayplan.base.plain_data import Document
 from bayplan.sync.document import part, text
-from bayplan.sync.feed import Listed, Take
-from bayplan.sync.followed_kinds import BY_KIND, BY_PLURAL, FOLLOWED_KINDS
+from bayplan.sync.feed import Listed, RawDocuments, Take
+from bayplan.sync.followed_kinds import BY_KIND, FOLLOWED_KINDS
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 class DocumentFeed:
@@ -20,8 +25,11 @@ class DocumentFeed:
     def __init__(self, documents: Iterable[Document]) -> None:
         self.kinds = tuple(kind.plural for kind in FOLLOWED_KINDS)
         self.left_out: dict[str, str] = {}
-        self._by_plural: dict[str, list[Document]] = {plural: [] for plural in self.kinds}
+        # As JSON: decoded, tens of thousands would take a gigabyte.
+        self._by_plural: dict[str, list[bytes]] = {plural: [] for plural in self.kinds}
         others: dict[str, int] = {}
+        given: set[str] = set()
+        named: dict[str, None] = {}
         for document in documents:
             name = text(document, "kind")
             kind = BY_KIND.get(name)
@@ -31,21 +39,18 @@ class DocumentFeed:
             metadata = part(document, "metadata")
             if kind.namespaced and not metadata.get("namespace"):
                 document = {**document, "metadata": {**metadata, "namespace": "default"}}
-            self._by_plural[kind.plural].append(document)
-        self._add_namespaces()
+            if kind.plural == "namespaces":
+                given.add(text(metadata, "name"))
+            elif kind.namespaced:
+                named[text(part(document, "metadata"), "namespace")] = None
+            self._by_plural[kind.plural].append(_encode(document))
+        # A dump of pods often comes without namespaces.
+        for name in named:
+            if name not in given:
+                namespace = {"metadata": {"name": name, "uid": f"namespace-{name}"}}
+                self._by_plural["namespaces"].append(_encode(namespace))
         for name, count in others.items():
             self.left_out[name] = f"{count} of them; scheduling does not read this kind, or it would make pods"
-
-    def _add_namespaces(self) -> None:
-        """Add the namespaces that objects are in and that were not given: a dump of pods often comes without."""
-        given = {text(part(each, "metadata"), "name") for each in self._by_plural["namespaces"]}
-        for plural, documents in self._by_plural.items():
-            if not BY_PLURAL[plural].namespaced:
-                continue
-            for name in dict.fromkeys(text(part(each, "metadata"), "namespace") for each in documents):
-                if name not in given:
-                    given.add(name)
-                    self._by_plural["namespaces"].append({"metadata": {"name": name, "uid": f"namespace-{name}"}})
 
     @property
     def problems(self) -> dict[str, str]:
@@ -56,6 +61,6 @@ class DocumentFeed:
         """There is nothing to find out."""
 
     async def run(self, take: Take) -> None:
-        """Tell all lists."""
-        for plural, documents in self._by_plural.items():
-            take(Listed(plural, documents))
+        """Tell all lists, and keep nothing of them."""
+        for plural in self.kinds:
+            take(Listed(plural, RawDocuments(self._by_plural.pop(plural, []), _decode)))
