@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from bayplan.framework.plugin import Handle, Params, Reads
@@ -18,11 +16,10 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
 
-@dataclass(frozen=True, slots=True)
-class AllocationAndVolumes(AllocationSpec):
+class AllocationAndVolumes(AllocationSpec, frozen=True):
     """What the pod asks for, and its volumes."""
 
-    volumes: PodVolumes = field(default=NO_VOLUMES)
+    volumes: PodVolumes = NO_VOLUMES
 
 
 class BalancedVolumes(BalancedResourceAllocation):
