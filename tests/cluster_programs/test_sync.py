@@ -297,3 +297,31 @@ def test_two_simulators_follow_one_source_with_different_schedulers(tmp_path: Pa
             assert len(set(one.values())) > len(set(other.values()))
             told = a.ask("GET", f"/bayplan/v1/compare?a=now&b={b.url}&limit=200")
             assert sorted(each["pod"] for each in told["items"]) == sorted(f"default/{name}" for name in differ)
+
+
+def test_pods_that_run_in_the_source_are_not_started_here_and_end_when_they_end_there(tmp_path: Path) -> None:
+    with real_cluster(tmp_path / "source", scheduler=True) as source, bayplan_up(tmp_path / "here") as here:
+        add_nodes(source, 3)
+        names = [f"runs-{number}" for number in range(20)]
+        add_pods(source, *names)
+        started = "2026-01-01T00:00:00Z"
+        for name in names:
+            source.ask("PATCH", f"{PODS}/{name}/status", {"status": {"phase": "Running", "startTime": started}}, MERGE)
+        words = ("--from", str(source.kubeconfig), "--to", str(here.kubeconfig), "--qps", "-1")
+        subprocess.run([sys.executable, "-m", "bayplan", "import", *words, "--strict"], check=True)
+        assert nodes_of(here) == nodes_of(source)
+        assert {(each["status"]["phase"], each["status"]["startTime"]) for each in here.items(PODS)} == {
+            ("Running", started)
+        }
+        managers = {entry["manager"] for each in here.items(PODS) for entry in each["metadata"]["managedFields"]}
+        assert managers == {"bayplan-sync"}, "nobody else has written to them"
+        reasons = {each["reason"] for each in here.items("/api/v1/events") if each["involvedObject"]["kind"] == "Pod"}
+        assert not reasons
+
+        with bayplan_verb(tmp_path / "sync.log", *sync_words(source, here)):
+            source.ask("PATCH", f"{PODS}/runs-0/status", {"status": {"phase": "Succeeded"}}, MERGE)
+            source.ask("DELETE", f"{PODS}/runs-1", {"gracePeriodSeconds": 0})
+            is_told(lambda: here.ask("GET", f"{PODS}/runs-0")["status"]["phase"] == "Succeeded")
+            is_told(lambda: "runs-1" not in nodes_of(here))
+            running = here.ask("GET", "/bayplan/v1/nodes")["items"]
+            assert sum(each["pods"] for each in running) == len(names) - 2, "their room is free"
