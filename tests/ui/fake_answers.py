@@ -152,7 +152,6 @@ def node_document(cluster: FakeCluster, name: str) -> Plain | None:
             }
         ],
         "rejected": [{"text": "Insufficient cpu", "pods": 14}],
-        "nearest_miss": 14,
     }
 
 

@@ -202,9 +202,9 @@ def test_fifty_pods_from_a_template_and_a_refusal_that_keeps_the_text(fakes: Fak
 def test_the_timeline_by_keys(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("5000")[1])
     visitor.go("/ui/timeline?at=1042")
-    assert "decision 1,042 of" in visitor.verdict
+    expect(visitor.test("decision-number")).to_contain_text("Decision 1,042 of")
     visitor.page.keyboard.press("j")
-    expect(visitor.page.locator("h1")).to_contain_text("decision 1,043 of")
+    expect(visitor.test("decision-number")).to_contain_text("Decision 1,043 of")
     visitor.page.keyboard.press("w")
     visitor.still()
     assert "from=" in visitor.place

@@ -107,7 +107,7 @@ async def _side(observation: Observation, name: str) -> Side:
             {key: each[key] for key in ("name", "state", "lag_seconds")} for each in sources_of(subject.backend)
         ]
         facts: Plain = {"kind": NOW, "at": format_instant(subject.clock.now_ns()), "sources": followed}
-        return Side(name=NOW, nodes=nodes, facts=facts, said=lambda pod: _said(subject.decisions, pod))
+        return Side(name="this cluster", nodes=nodes, facts=facts, said=lambda pod: _said(subject.decisions, pod))
     if _is_remote(name):
         remote = RemoteServer(name)
         told, sources = await asyncio.gather(remote.placements(), remote.sources())
@@ -124,7 +124,7 @@ async def _side(observation: Observation, name: str) -> Side:
             return None
         return DecisionSaid(result.records.decision(number))
 
-    return Side(name=fork.name or fork.id, nodes=nodes, facts=facts, said=said)
+    return Side(name=fork.name or f"fork {fork.id}", nodes=nodes, facts=facts, said=said)
 
 
 def _last_numbers(result: SimulationResult) -> dict[str, int]:

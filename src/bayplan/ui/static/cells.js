@@ -1,6 +1,7 @@
 // The heat map: one cell a node on a canvas, sized so that all of them fit. Full nodes are orange with a notch, cordoned ones
 // hatched, those that are not ready outlined with a cross: never by colour alone.
 
+import { sized, whenLooksChange } from "./canvas.js";
 import { beforePaint, h, stamp, token } from "./dom.js";
 import { count, counted } from "./format.js";
 
@@ -53,17 +54,7 @@ export class Cells {
     this.tip = h("div", { class: "tip", hidden: true });
     this.element = h("div", { class: "cells", own: true }, this.canvas, this.tip);
     this.paint = this.paint.bind(this);
-    const resized = new ResizeObserver(() => this.layout());
-    resized.observe(this.element);
-    const again = () => this.layout();
-    addEventListener("themechange", again);
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", again);
-    how.signal.addEventListener("abort", () => {
-      resized.disconnect();
-      removeEventListener("themechange", again);
-      dark.removeEventListener("change", again);
-    });
+    whenLooksChange(this.element, () => this.layout(), how.signal);
   }
 
   /** Show these groups. @param {Group[]} groups */
@@ -118,11 +109,7 @@ export class Cells {
       y += Math.max(Math.ceil(nodes.length / columns) * cell, 16) + GROUP_GAP;
     }
     const height = Math.max(cell, y - GROUP_GAP + 2);
-    const scale = devicePixelRatio || 1;
-    this.canvas.width = Math.round(width * scale);
-    this.canvas.height = Math.round(height * scale);
-    this.canvas.style.height = `${height}px`;
-    this.canvas.style.width = `${width}px`;
+    sized(this.canvas, width, height);
     this.describe();
     this.repaint();
   }

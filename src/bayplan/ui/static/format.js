@@ -109,3 +109,14 @@ export function resource(name) {
   });
   return words[name] ?? name;
 }
+
+/**
+ * Which plugin decided otherwise about one pod in two runs, in words.
+ * @param {{ name: string, a: number | string | null, b: number | string | null }} first @param {string} a node in A @param {string} b node in B
+ */
+export function decidesOtherwise(first, a, b) {
+  if (typeof first.a === "number" && typeof first.b === "number")
+    return `${first.name} gives ${a} ${signed(first.a)} points over ${b} in A, ${signed(first.b)} in B`;
+  const [side, node, text] = first.a === null ? ["B", a, first.b] : ["A", b, first.a];
+  return `${first.name} rejects ${node} in ${side}: ${text}`;
+}

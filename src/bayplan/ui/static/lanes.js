@@ -1,6 +1,7 @@
 // The timeline: lanes of what happened, in the order of decisions, on a canvas. Over some thousands of marks a lane is a
 // density per pixel. Keys as in Perfetto: w and s closer and farther, a and d earlier and later; a drag measures.
 
+import { sized, whenLooksChange } from "./canvas.js";
 import { beforePaint, h, stamp, token } from "./dom.js";
 import { count } from "./format.js";
 
@@ -60,14 +61,7 @@ export class Lanes {
     });
     this.element = h("div", { class: "lanes", own: true }, this.canvas);
     this.paint = this.paint.bind(this);
-    const again = () => this.resize();
-    const resized = new ResizeObserver(again);
-    resized.observe(this.element);
-    addEventListener("themechange", again);
-    how.signal.addEventListener("abort", () => {
-      resized.disconnect();
-      removeEventListener("themechange", again);
-    });
+    whenLooksChange(this.element, () => this.resize(), how.signal);
   }
 
   /** The oldest decision that is known. */
@@ -112,11 +106,7 @@ export class Lanes {
     const width = this.element.clientWidth;
     if (!width) return;
     const height = TOP + this.lanes.length * LANE + 6;
-    const scale = devicePixelRatio || 1;
-    this.canvas.width = Math.round(width * scale);
-    this.canvas.height = Math.round(height * scale);
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${height}px`;
+    sized(this.canvas, width, height);
     this.width = width;
     beforePaint(this.paint);
   }

@@ -50,8 +50,8 @@ export function nodeColumns() {
       sort: "pool",
       render: (row) => cut(row.pool ?? "", 18),
     },
-    { key: "cpu", title: "CPU asked", width: "150px", sort: "cpu", render: bar("cpu") },
-    { key: "memory", title: "Memory asked", width: "150px", sort: "memory", render: bar("memory") },
+    { key: "cpu", title: "CPU requested", width: "150px", sort: "cpu", render: bar("cpu") },
+    { key: "memory", title: "Memory requested", width: "150px", sort: "memory", render: bar("memory") },
     { key: "free", title: "Free CPU", width: "80px", right: true, render: (row) => amount("cpu", row.free?.cpu) },
     {
       key: "freemem",

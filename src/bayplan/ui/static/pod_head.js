@@ -8,6 +8,7 @@ import { badge, copyMenu, nodeLink } from "./parts.js";
 
 /** A longer verdict is set smaller: upstream's messages can be long. */
 const LONG = 130;
+const MOST_EVENTS = 3;
 
 /**
  * What stands above the tabs: where one is, the verdict, the facts, and by what nodes were rejected.
@@ -54,7 +55,7 @@ export function podHead(data, of) {
       { class: "facts-line" },
       badge(data.status),
       pod.node ? h("span", null, "on ", nodeLink(pod.node)) : null,
-      h("span", null, `asks ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}`),
+      h("span", null, `requests ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}`),
       h("span", null, `priority ${count(pod.priority)}${pod.priority_class ? ` (${pod.priority_class})` : ""}`),
       pod.workload ? h("span", null, "of ", workloadLink(pod.workload, of.namespace)) : null,
       pod.scheduler_name && pod.scheduler_name !== "default-scheduler"
@@ -100,7 +101,7 @@ function queueWords(queue) {
       ? h(
           "span",
           { class: "faint", title: queue.wakes_on.join(", ") },
-          `; woken by ${cut(queue.wakes_on.join(", "), 48)}`,
+          `; woken by ${queue.wakes_on.slice(0, MOST_EVENTS).join(", ")}${queue.wakes_on.length > MOST_EVENTS ? ` and ${queue.wakes_on.length - MOST_EVENTS} more` : ""}`,
         )
       : null,
   );

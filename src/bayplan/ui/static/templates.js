@@ -7,7 +7,7 @@ export const TEMPLATES = [
   {
     kind: "Pod",
     name: "pod",
-    what: "asks for CPU and memory",
+    what: "requests CPU and memory",
     text: `apiVersion: v1
 kind: Pod
 metadata:

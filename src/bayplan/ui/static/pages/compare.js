@@ -1,7 +1,7 @@
 // Compare: two schedulers or two runs side by side. What differs, how much, and which plugin was the first to decide otherwise.
 
 import { draw, h } from "../dom.js";
-import { count, counted, cut, signed, span, time } from "../format.js";
+import { count, counted, cut, decidesOtherwise, signed, span, time } from "../format.js";
 import { change, isServer, runPodAddress, to } from "../address.js";
 import { get, put } from "../service.js";
 import { onReturn } from "../stream.js";
@@ -307,6 +307,11 @@ function figure(value) {
   return Number.isInteger(value) ? count(value) : String(Number(value.toPrecision(4)));
 }
 
+/** A text that may be longer than its column. @param {string} text */
+function clipped(text) {
+  return h("span", { class: "clip", title: text }, text);
+}
+
 /** @param {string} a @param {string} b @param {string} kind @param {AbortSignal} signal */
 function pods(a, b, kind, signal) {
   const link = (/** @type {any} */ row, /** @type {string} */ side) => runPodAddress(podOf(row.pod), side);
@@ -329,12 +334,7 @@ function pods(a, b, kind, signal) {
     width: "minmax(240px, 1.6fr)",
     render: (/** @type {any} */ row) =>
       row.first_plugin
-        ? h(
-            "span",
-            null,
-            row.first_plugin.name,
-            h("span", { class: "figure faint" }, ` ${row.first_plugin.a ?? "–"} → ${row.first_plugin.b ?? "–"}`),
-          )
+        ? clipped(decidesOtherwise(row.first_plugin, row.a_node, row.b_node))
         : h("span", { class: "faint" }, "the cluster was already another"),
   };
   return new Grid({

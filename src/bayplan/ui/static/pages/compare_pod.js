@@ -1,7 +1,7 @@
 // One pod in two runs: where it is in each, which plugin decided otherwise first, and both matrices side by side.
 
 import { draw, h, later } from "../dom.js";
-import { count, counted, cut, signed } from "../format.js";
+import { count, counted, cut, decidesOtherwise } from "../format.js";
 import { change, isServer, runPodAddress, to } from "../address.js";
 import { get, path } from "../service.js";
 import { onReturn } from "../stream.js";
@@ -131,16 +131,12 @@ function heading(data, namespace, name, sides) {
   ];
 }
 
-/** @param {{ name: string, a: number | string | null, b: number | string | null } | null} first @param {string} a @param {string} b */
+/** @param {any} first @param {string} a @param {string} b */
 function reason(first, a, b) {
-  if (!first)
-    return a === b
-      ? ""
-      : "No plugin preferred another node: the clusters were already different, or the tie was broken otherwise.";
-  if (typeof first.a === "number" && typeof first.b === "number")
-    return `${first.name} decides otherwise first: it gives ${a} ${signed(first.a)} points over ${b} in A, ${signed(first.b)} in B`;
-  const [side, node, text] = first.a === null ? ["B", a, first.b] : ["A", b, first.a];
-  return `${first.name} rejects ${node} in ${side}: ${text}`;
+  if (first) return `The first to decide otherwise: ${decidesOtherwise(first, a, b)}`;
+  return a === b
+    ? ""
+    : "No plugin preferred another node: the clusters were already different, or the tie was broken otherwise.";
 }
 
 /** @param {string} side @param {any} matrix */

@@ -363,7 +363,7 @@ class CreateView {
 function label(template) {
   return template.name.toLowerCase() === template.kind.toLowerCase() ||
     (template.kind !== "Pod" && template.kind !== "Node")
-    ? template.kind.replace(/([a-z])([A-Z])/g, "$1 $2")
+    ? template.kind
     : `${template.kind}: ${template.name}`;
 }
 

@@ -108,7 +108,6 @@ function parts(node, again) {
       node.zone ? h("span", null, "zone ", h("a", { href: to("nodes", { zone: node.zone }) }, node.zone)) : null,
       node.pool ? h("span", null, "pool ", h("a", { href: to("nodes", { pool: node.pool }) }, node.pool)) : null,
       h("span", { class: "faint" }, `made ${age(node.created_at, now())} ago`),
-      node.nearest_miss ? h("span", null, `${counted(node.nearest_miss, "waiting pod")} would fit here next`) : null,
     ),
     h(
       "div",
@@ -141,7 +140,7 @@ function roomPanel(node, resources) {
         h(
           "tr",
           null,
-          ["Resource", "Asked", "", "Asked", "Free", "Allocatable"].map((text, at) =>
+          ["Resource", "Requested", "", "Amount", "Free", "Allocatable"].map((text, at) =>
             h(
               "th",
               { scope: "col", class: at > 2 ? "right" : at === 1 ? "bar-cell" : null, key: at },
@@ -180,7 +179,7 @@ function rejectedPanel(node) {
   return h(
     "section",
     { class: "panel" },
-    h("h2", null, "Whom it turned away"),
+    h("h2", null, "Pods it turned away"),
     h("p", { class: "faint small" }, "Waiting pods by what this node failed in their last attempt."),
     rejected.length
       ? h(

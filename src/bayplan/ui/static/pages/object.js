@@ -1,7 +1,7 @@
 // One object of any kind: its pods where it is a workload, its YAML, and an editor that loses nothing when somebody else was faster.
 
 import { draw, h } from "../dom.js";
-import { cut } from "../format.js";
+import { count, counted, cut } from "../format.js";
 import { change, go, podAddress, to } from "../address.js";
 import { get, objectPath, send } from "../service.js";
 import { onReturn, subscribe } from "../stream.js";
@@ -73,6 +73,7 @@ class ObjectView {
     this.content = h("div", { class: "tab-content" });
     this.shown = "";
     this.text = "";
+    this.standing = "";
     /** @type {unknown} */
     this.problem = null;
     root.classList.add("full-height");
@@ -84,6 +85,25 @@ class ObjectView {
     this.text = readable(await (await send(this.address, { accept: "application/yaml", signal: this.signal })).text());
     this.root.replaceChildren(this.head, this.content);
     this.shown = "";
+    this.drawAll();
+    if (WORKLOADS.has(this.kind.kind)) await this.countPods();
+  }
+
+  /** How the pods stand that a workload has made: the headline says it. */
+  async countPods() {
+    const query = { workload: `${this.kind.kind}/${this.name}`, namespace: this.namespace, limit: 1, facets: true };
+    const { total, facets } = await get("/pods", query, this.signal);
+    const [first] = facets.status;
+    const standing =
+      facets.status.length === 1
+        ? `, ${total === 1 ? "" : "all "}${first.value}`
+        : facets.status
+            .map(
+              (/** @type {any} */ each, /** @type {number} */ at) =>
+                `${at ? ", " : ": "}${count(each.count)} ${each.value}`,
+            )
+            .join("");
+    this.standing = total ? `${counted(total, "pod")}${standing}` : "no pods";
     this.drawAll();
   }
 
@@ -111,7 +131,11 @@ class ObjectView {
       h(
         "div",
         { class: "head" },
-        h("h1", { class: "verdict name", "data-test": "verdict", title: this.name }, cut(this.name, 80)),
+        h(
+          "h1",
+          { class: "verdict", "data-test": "verdict", title: this.name },
+          `${kind.kind} ${cut(this.name, 80)}${this.standing ? ` has ${this.standing}` : ""}`,
+        ),
         h("button", { type: "button", class: "button danger", onclick: () => void this.remove() }, "Delete"),
         copyMenu({
           json: this.address,

@@ -1,12 +1,13 @@
 // Overview: is anything wrong, and what? The sentence first, four figures, then the evidence.
 
 import { draw, h } from "../dom.js";
-import { amount, count, percent, resource, span, time } from "../format.js";
+import { amount, count, percent, span, time } from "../format.js";
 import { go, nodeAddress, to } from "../address.js";
 import { get } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
 import { filled, empty } from "../states.js";
-import { badge, copyMenu, meter, nodeLink, podLink, sparkline, tile } from "../parts.js";
+import { utilisationPanel } from "../utilisation.js";
+import { badge, copyMenu, meter, nodeLink, podLink, tile } from "../parts.js";
 import { say } from "../notices.js";
 import { Cells } from "../cells.js";
 import { nodeCards } from "../node_cards.js";
@@ -65,10 +66,23 @@ export function until(at) {
   return left <= 0 ? "now" : `in ${span(left)}`;
 }
 
+/** An empty cluster: figures would all be zero, so there are the ways to fill it. */
+function beginnings() {
+  return h(
+    "section",
+    { class: "panel" },
+    empty(
+      "Fill it from here, or start bayplan up with manifests or a dump: bayplan up PATH",
+      h("a", { class: "button primary", href: to("new", { kind: "Node" }) }, "Create nodes"),
+      h("a", { class: "button", href: to("new", { kind: "Pod" }) }, "Create pods"),
+      h("a", { class: "button", href: to("sources") }, "Import a cluster, or follow one"),
+    ),
+  );
+}
+
 /** @param {any} data @param {HTMLElement} cluster */
 function parts(data, cluster) {
-  const { counts, decisions } = data;
-  const cpu = (data.utilisation ?? []).find((/** @type {any} */ row) => row.resource === "cpu" && !row.zone);
+  const { counts } = data;
   const waits = counts.waiting ?? 0;
   return [
     h(
@@ -107,6 +121,16 @@ function parts(data, cluster) {
         ),
       ),
     ),
+    ...(counts.pods || counts.nodes || counts.finished ? figures(data, cluster) : [beginnings()]),
+  ];
+}
+
+/** @param {any} data @param {HTMLElement} cluster */
+function figures(data, cluster) {
+  const { counts, decisions } = data;
+  const cpu = (data.utilisation ?? []).find((/** @type {any} */ row) => row.resource === "cpu" && !row.zone);
+  const waits = counts.waiting ?? 0;
+  return [
     h(
       "div",
       { class: "tiles" },
@@ -132,10 +156,10 @@ function parts(data, cluster) {
         "figure-decisions",
       ),
       tile(
-        "CPU asked for",
+        "CPU requested",
         percent(cpu?.share),
         to("nodes", { metric: "cpu" }),
-        cpu ? `of ${amount("cpu", cpu.allocatable)}; largest gap ${amount("cpu", cpu.largest_gap)}` : "",
+        cpu ? `of ${amount("cpu", cpu.allocatable)}; at most ${amount("cpu", cpu.largest_gap)} free on a node` : "",
         "figure-cpu",
       ),
       tile("Nodes", count(counts.nodes), to("nodes"), nodeWords(counts), "figure-nodes"),
@@ -194,7 +218,9 @@ function nodeWords(counts) {
 
 /** @param {any} data */
 function reasonPanel(data) {
-  const reasons = (data.reasons ?? []).slice(0, 8);
+  const reasons = (data.reasons ?? [])
+    .toSorted((/** @type {any} */ a, /** @type {any} */ b) => b.pods - a.pods || b.mainly - a.mainly)
+    .slice(0, 8);
   const most = Math.max(1, ...reasons.map((/** @type {any} */ reason) => reason.pods));
   return h(
     "section",
@@ -287,80 +313,6 @@ function queuePanel(data) {
         h("span", { class: "mini-label" }, "bind errors"),
       ),
     ),
-  );
-}
-
-/** @param {any} data */
-function utilisationPanel(data) {
-  const whole = (data.utilisation ?? []).filter((/** @type {any} */ row) => !row.zone && row.allocatable);
-  const history = data.utilisation_history ?? [];
-  return h(
-    "section",
-    { class: "panel", "aria-label": "Utilisation" },
-    h("h2", null, "Asked of what there is"),
-    whole.length
-      ? h(
-          "table",
-          { class: "list" },
-          h(
-            "thead",
-            null,
-            h(
-              "tr",
-              null,
-              h("th", { scope: "col" }, "Resource"),
-              h("th", { scope: "col", class: "bar-cell" }, "Asked"),
-              h("th", { scope: "col", class: "right" }, "Share"),
-              h("th", { scope: "col", class: "right" }, "Of"),
-              h(
-                "th",
-                {
-                  scope: "col",
-                  class: "right",
-                  title: "The largest free amount on one node: what is free in crumbs is not room",
-                },
-                "Largest gap",
-              ),
-            ),
-          ),
-          h(
-            "tbody",
-            null,
-            whole.map((/** @type {any} */ row) =>
-              h(
-                "tr",
-                { key: row.resource },
-                h("th", { scope: "row" }, resource(row.resource)),
-                h("td", { class: "bar-cell" }, meter(row.share)),
-                h("td", { class: "right figure" }, percent(row.share)),
-                h("td", { class: "right figure" }, amount(row.resource, row.allocatable)),
-                h("td", { class: "right figure" }, amount(row.resource, row.largest_gap)),
-              ),
-            ),
-          ),
-        )
-      : h("p", { class: "calm" }, "No nodes yet."),
-    whole.length && history.length > 1
-      ? h(
-          "div",
-          { class: "sparks" },
-          ["cpu", "memory"].map((name) =>
-            h(
-              "figure",
-              { key: name },
-              h(
-                "figcaption",
-                null,
-                `${resource(name)}, last ${span((Date.parse(history.at(-1).at) - Date.parse(history[0].at)) / 1000)}`,
-              ),
-              sparkline(
-                history.map((/** @type {any} */ each) => each[name]),
-                `${resource(name)} over time, now ${percent(history.at(-1)[name])}`,
-              ),
-            ),
-          ),
-        )
-      : null,
   );
 }
 

@@ -75,7 +75,9 @@ export function open({ place, root, signal }) {
         ? "Pods"
         : total === 0 && !all
           ? "No pods yet"
-          : `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${total === 1 && (!all || all === 1) ? "pod" : "pods"}`;
+          : counts && !held.length && !query.get("q")
+            ? standing(counts)
+            : `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${total === 1 && (!all || all === 1) ? "pod" : "pods"}`;
     draw(
       head,
       h(
@@ -183,6 +185,15 @@ export function open({ place, root, signal }) {
     drawHead();
     drawTools();
   };
+}
+
+/** All pods in a sentence: how many there are, and how many of them have no node. @param {any} counts */
+function standing(counts) {
+  const without = [
+    counts.waiting ? `${count(counts.waiting)} ${counts.waiting === 1 ? "waits" : "wait"} for a node` : "",
+    counts.gated ? `${count(counts.gated)} ${counts.gated === 1 ? "is" : "are"} held back by gates` : "",
+  ].filter(Boolean);
+  return `${counted(counts.pods, "pod")}${without.length ? `: ${without.join(", ")}` : ", none waits for a node"}`;
 }
 
 /** How many letters of a name fit its column: a cut in the middle should be the only one. */

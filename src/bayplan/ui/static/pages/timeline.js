@@ -151,20 +151,20 @@ class Timeline {
     const { data, picked } = this;
     draw(
       this.head,
+      picked
+        ? h(
+            "p",
+            { class: "crumbs figure", key: "number", "data-test": "decision-number" },
+            `Decision ${count(picked.number)} of ${count((data?.newest ?? 0) + 1)} at ${time(picked.at, true)}`,
+          )
+        : null,
       h(
         "div",
-        { class: "head" },
+        { class: "head", key: "head" },
         h(
           "h1",
           { class: "verdict", "data-test": "verdict" },
-          picked
-            ? h(
-                "span",
-                null,
-                h("span", { class: "figure" }, `${time(picked.at, true)} `),
-                `decision ${count(picked.number)} of ${count((data?.newest ?? 0) + 1)}: ${picked.text ?? words(picked)}`,
-              )
-            : `${count((data?.newest ?? -1) + 1)} decisions`,
+          picked ? (picked.text ?? words(picked)) : `${count((data?.newest ?? -1) + 1)} decisions`,
         ),
         picked
           ? h(

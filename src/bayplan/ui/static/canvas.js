@@ -1,0 +1,25 @@
+// What all canvases need: to be laid out again with their size, and painted in the colours of the theme that holds now.
+
+/**
+ * Call a function when an element has another size, or the page another theme: the one that was chosen, or that of the system.
+ * @param {Element} element @param {() => void} again @param {AbortSignal} signal
+ */
+export function whenLooksChange(element, again, signal) {
+  const resized = new ResizeObserver(again);
+  resized.observe(element);
+  signal.addEventListener("abort", () => resized.disconnect());
+  addEventListener("themechange", again, { signal });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again, { signal });
+}
+
+/**
+ * Give a canvas as many pixels as the screen has for it, and return the pen that draws in those of the page.
+ * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
+ */
+export function sized(canvas, width, height) {
+  const scale = devicePixelRatio || 1;
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+}
