@@ -20,7 +20,7 @@ from bayplan.state.cluster_state import ClusterState
 BYTES_PER_ROW = 48
 """About what a plan and the parts that only it needs hold per row."""
 
-PROBATION = 16
+PROBATION = 4
 """Plans that were seen once only are kept briefly, so that pods that all differ don't push out templates."""
 
 REMEMBERED = 8192
@@ -34,6 +34,35 @@ RECENT_SPECS = 192
 
 
 NO_RESOURCES = ResourceRequirements()
+
+
+class _Latest(msgspec.Struct, frozen=True, eq=False):
+    """What a pod's signature is made of, and its plan: comparing is faster than encoding."""
+
+    profile: Profile
+    namespace: str
+    labels: dict[str, str]
+    controller: tuple[str, str, str] | None
+    spec: PodSpec
+    plan: Plan
+    signature: bytes
+
+    def serves(
+        self,
+        profile: Profile,
+        namespace: str,
+        labels: dict[str, str],
+        controller: tuple[str, str, str] | None,
+        spec: PodSpec,
+    ) -> bool:
+        """Return whether a pod of which this is all that matters has this plan."""
+        return (
+            namespace == self.namespace
+            and controller == self.controller
+            and labels == self.labels
+            and spec == self.spec
+            and profile is self.profile
+        )
 
 
 class PlanCache:
@@ -57,6 +86,8 @@ class PlanCache:
         self._recent_specs: dict[int, object] = {}
         # By what its pod is beside requests the last plan that is still kept: the next one is made from it.
         self._kinds: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()
+        # The plan that was asked for last among those that have earned a place: pods of one template mostly follow one another.
+        self._latest: _Latest | None = None
         self._encode = msgspec.msgpack.Encoder().encode
         self._signing: dict[str, list[Plugin[object]]] = {}
 
@@ -80,11 +111,19 @@ class PlanCache:
                 self._plans.move_to_end(known[4])
                 return known[3]
         controller = _controller_of(owners)
+        latest = self._latest
+        if not signs and latest is not None and latest.serves(profile, metadata.namespace, labels, controller, spec):
+            self._plans.move_to_end(latest.signature)
+            return latest.plan
         signature = self._encode((profile.scheduler_name, metadata.namespace, labels, controller, spec))
         if signs:
             signature += self._encode([(plugin.name, repr(plugin.sign_pod(pod))) for plugin in signing])
         plan = self._find(signature, profile, pod)
-        if not signs and self._is_shared(spec) and signature in self._plans:
+        shared = not signs and self._is_shared(spec)
+        if signs or signature not in self._plans:
+            return plan
+        self._latest = _Latest(profile, metadata.namespace, labels, controller, spec, plan, signature)
+        if shared:
             if len(self._identities) >= IDENTITIES:
                 self._identities.clear()
             self._identities[identity] = (spec, labels, owners, plan, signature)
@@ -136,6 +175,8 @@ class PlanCache:
         return plan
 
     def _forget(self, plan: Plan) -> None:
+        if self._latest is not None and self._latest.plan is plan:
+            self._latest = None
         gone = [identity for identity, entry in self._identities.items() if entry[3] is plan]
         for identity in gone:
             del self._identities[identity]
