@@ -133,3 +133,19 @@ def test_the_theme_that_was_chosen_is_there_before_the_first_paint(fakes: Fakes,
     assert visitor.page.evaluate("document.documentElement.dataset.theme") == "dark"
     visitor.still()
     assert visitor.page.evaluate(ground) == "rgb(15, 19, 24)"
+
+
+def test_the_theme_follows_the_system_until_one_is_chosen(fakes: Fakes, visit: Visit) -> None:
+    visitor = visit(fakes("10")[1])
+    visitor.go("/ui/timeline")
+    page, ground = visitor.page, "getComputedStyle(document.documentElement).backgroundColor"
+    assert page.evaluate(ground) == "rgb(251, 251, 250)"
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"() => {ground} === 'rgb(15, 19, 24)'")
+    page.keyboard.press("t")
+    page.wait_for_function(f"() => {ground} === 'rgb(251, 251, 250)'")
+    page.emulate_media(color_scheme="light")
+    page.keyboard.press("t")
+    page.wait_for_function(f"() => {ground} === 'rgb(15, 19, 24)'")
+    page.keyboard.press("t")
+    page.wait_for_function(f"() => {ground} === 'rgb(251, 251, 250)'")

@@ -62,14 +62,6 @@ def lab(colour: Colour) -> Colour:
     return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
 
 
-def test_the_dark_theme_stands_twice_and_is_the_same_both_times() -> None:
-    system = re.search(r':root:not\(\[data-theme="light"\]\) \{(.*?)\}', TOKENS, re.DOTALL)
-    chosen = re.search(r':root\[data-theme="dark"\] \{(.*?)\}', TOKENS, re.DOTALL)
-    assert system is not None
-    assert chosen is not None
-    assert system.group(1).split() == chosen.group(1).split()
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_text_can_be_read_on_its_ground(theme: str) -> None:
     colours = themes()[theme]

@@ -1,7 +1,7 @@
 // What all canvases need: to be laid out again with their size, and painted in the colours of the theme that holds now.
 
 /**
- * Call a function when an element has another size, or the page another theme: the one that was chosen, or that of the system.
+ * Call a function when an element has another size, or the page another theme.
  * @param {Element} element @param {() => void} again @param {AbortSignal} signal
  */
 export function whenLooksChange(element, again, signal) {
@@ -9,7 +9,6 @@ export function whenLooksChange(element, again, signal) {
   resized.observe(element);
   signal.addEventListener("abort", () => resized.disconnect());
   addEventListener("themechange", again, { signal });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again, { signal });
 }
 
 /**

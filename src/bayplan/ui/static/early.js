@@ -1,16 +1,29 @@
 // What can't wait for the modules. A classic script: it runs before anything is painted, so that no page flashes in the wrong
 // colours, and it asks the server for what the page will show first, while the modules are on their way (service.js takes the answers).
 (function () {
-  var theme = null;
+  /** @type {string | null} */
+  var chosen = null;
   var token = null;
   try {
-    theme = localStorage.getItem("bayplan.theme");
+    chosen = localStorage.getItem("bayplan.theme");
     document.documentElement.dataset.rows = localStorage.getItem("bayplan.rows") || "normal";
     token = sessionStorage.getItem("bayplan.token");
   } catch (refused) {
     // A browser that keeps nothing for us gets the theme of the system.
   }
-  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+  // Which theme holds: the one that was chosen, or that of the system, also when either changes.
+  var dark = matchMedia("(prefers-color-scheme: dark)");
+  function show() {
+    var theme = chosen === "light" || chosen === "dark" ? chosen : dark.matches ? "dark" : "light";
+    document.documentElement.dataset.theme = theme;
+    dispatchEvent(new Event("themechange"));
+  }
+  show();
+  dark.addEventListener("change", show);
+  addEventListener("themechosen", function (event) {
+    chosen = /** @type {CustomEvent} */ (event).detail;
+    show();
+  });
 
   var place = location.pathname.replace(/^\/ui/, "").replace(/\/+$/, "") || "/";
   var asked = new URLSearchParams(location.search);

@@ -229,20 +229,22 @@ export function speeds() {
   return SPEEDS;
 }
 
-/** System, light, dark, and around. */
+/** The themes after one another: light, dark, that of the system. */
 export function nextTheme() {
-  const root = document.documentElement;
-  const next = { undefined: "light", light: "dark", dark: "" }[String(root.dataset.theme || undefined)] ?? "";
+  const next = { light: "dark", dark: "" }[chosenTheme()] ?? "light";
   setTheme(next);
   announce("ok", `Theme: ${next || "as the system has it"}.`);
 }
 
+/** What was chosen: light, dark, or "" for the theme of the system. */
+export function chosenTheme() {
+  return localStorage.getItem("bayplan.theme") ?? "";
+}
+
 /** @param {string} theme light, dark, or "" for that of the system */
 export function setTheme(theme) {
-  if (theme) document.documentElement.dataset.theme = theme;
-  else delete document.documentElement.dataset.theme;
   localStorage.setItem("bayplan.theme", theme);
-  dispatchEvent(new Event("themechange"));
+  dispatchEvent(new CustomEvent("themechosen", { detail: theme }));
 }
 
 /** The title of the window. @param {string} text */

@@ -5,7 +5,7 @@ import { time } from "../format.js";
 import { to } from "../address.js";
 import { get } from "../service.js";
 import { choice } from "../parts.js";
-import { setTheme, title } from "../shell.js";
+import { chosenTheme, setTheme, title } from "../shell.js";
 
 /** @param {import("../main.js").Page} page */
 export function open({ root, signal }) {
@@ -13,7 +13,7 @@ export function open({ root, signal }) {
   /** @type {any} */
   let about = null;
   const redraw = () => {
-    const { theme = "", rows = "normal" } = document.documentElement.dataset;
+    const { rows = "normal" } = document.documentElement.dataset;
     draw(
       root,
       h("h1", { class: "verdict" }, "Settings of this browser"),
@@ -34,7 +34,7 @@ export function open({ root, signal }) {
                 { value: "light", text: "light" },
                 { value: "dark", text: "dark" },
               ],
-              theme,
+              chosenTheme(),
               (value) => {
                 setTheme(value);
                 redraw();
