@@ -16,7 +16,7 @@ from bayplan.engine.class_tops import NOBODY, ClassTops
 from bayplan.engine.part import FilterPart, ScorePart
 from bayplan.engine.tie_set import BestRows
 from bayplan.framework.plugin import FilterPlugin, Params, ScorePlugin
-from bayplan.state.arrays import Bools, Ints
+from bayplan.state.arrays import Bools, Ints, all_true
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_classes import Column, RowClasses
 from bayplan.state.views import Row
@@ -80,6 +80,7 @@ class ClassBoard:
         self.fits = fits
         self.renewed = False
         self._open: Bools = self._passing()
+        self._some_closed = not all_true(self._open)
         self._tops = ClassTops(np.where(fits[: len(classes.codes)], classes.codes, -1), classes.size)
         self._present: Bools = self._open & (self._tops.held > 0)
         # int64[classes], what all rules add to their rows' totals; None where that, or who is present, may be otherwise now.
@@ -120,7 +121,7 @@ class ClassBoard:
         if not again:
             return False
         known, self._open = self._open, self._passing()
-        self._worth = None
+        self._some_closed, self._worth = not all_true(self._open), None
         moved = known != self._open[:before]
         return bool((moved & (self._tops.held[:before] > 0)).any())
 
@@ -134,7 +135,7 @@ class ClassBoard:
 
     def feasible(self) -> Bools:
         """Return bool[capacity], the rows that pass all filters."""
-        if self._open.all():
+        if not self._some_closed:
             return self.fits.copy()
         feasible: Bools = np.zeros_like(self.fits)
         codes = self._classes.codes
@@ -151,7 +152,7 @@ class ClassBoard:
         view, present, same = self._classes.view, self._present, True
         if self._tops.changed or self._worth is None:
             before, present = present, self._open & (self._tops.held > 0)
-            same = len(present) == len(before) and not np.count_nonzero(present != before)
+            same = len(present) == len(before) and all_true(present == before)
             more = len(present) != len(before)
             self._present, self._tops.changed, self._worth = present, False, None
         self.renewed = False
@@ -189,8 +190,9 @@ class ClassBoard:
         worth = self._worth
         if worth is None:
             worth = self._sum()
-            if np.count_nonzero(self._present) < len(worth):
-                worth = np.where(self._present, worth, NOBODY)
+            if self._some_closed:
+                # Classes without rows have no best ones, whatever they are worth.
+                worth = np.where(self._open, worth, NOBODY)
             self._worth, self._total = worth, None
         return self._tops.best(worth)
 

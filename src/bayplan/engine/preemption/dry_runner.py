@@ -20,7 +20,7 @@ from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist
 from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Index
+from bayplan.state.arrays import Bools, Index, all_true
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
 
@@ -83,8 +83,8 @@ class DryRunner:
         """Return the numbers of the rows that are set, in the order in which the scheduler visits nodes."""
         order = self._cluster.nodes.tree.order(self._cluster.nodes.row_of)
         chosen = rows.take(order)
-        # Mostly all nodes are asked about: then there is no False, of which argmin would tell the place.
-        return order if len(order) and chosen.item(chosen.argmin()) else order.compress(chosen)
+        # Mostly all nodes are asked about.
+        return order if all_true(chosen) else order.compress(chosen)
 
     def draw(self, count: int) -> int:
         """Return a number from 0 to below `count`."""
