@@ -23,6 +23,7 @@ STEPS = st.lists(
                 "tell",
                 "tell merged",
                 "relist",
+                "relist here",
                 "work",
                 "begin writes",
                 "end writes",
@@ -104,6 +105,8 @@ def act(world: World, model: Model, what: str, name: str, number: int) -> None:
         world.tell(merged=what == "tell merged")
     elif what == "relist":
         world.relist()
+    elif what == "relist here":
+        world.relist_here()
     elif what == "work":
         world.work()
     elif what == "begin writes":

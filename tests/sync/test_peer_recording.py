@@ -18,6 +18,7 @@ from bayplan.sync.read_recording import open_recording
 from bayplan.sync.replay import ReplayFeed
 from bayplan.sync.session import SyncSession
 from tests.sync.peer_recorder import TOKYO, existing, line, morning, write_morning
+from tests.sync.test_replay import Clock
 from tests.sync.test_session import FlakySender, LiveFeed
 from tests.sync.world import Here, node, pod
 
@@ -93,17 +94,6 @@ def test_kinds_that_are_not_followed_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "record.jsonl").write_text("\n".join(lines))
     changes = [each.change for each in open_recording(tmp_path / "record.jsonl").changes()]
     assert [names(list(each.documents)) for each in changes if isinstance(each, Listed) and each.documents] == [["n1"]]
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.ns = 0
-
-    def now_ns(self) -> int:
-        """Return the time."""
-        return self.ns
 
 
 def test_it_is_replayed_with_its_times_by_the_policies_of_sync(tmp_path: Path) -> None:

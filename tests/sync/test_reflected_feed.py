@@ -14,7 +14,7 @@ from bayplan.client import reflector
 from bayplan.client.connection import ApiConnection, StreamRefused
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.document import part
-from bayplan.sync.feed import Changed, FeedChange, Listed
+from bayplan.sync.feed import Changed, FeedChange, Listed, Reached
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.reflected_feed import ReflectedFeed
 
@@ -62,6 +62,8 @@ def short(change: FeedChange) -> str:
         return f"={names} at {change.revision}"
     if isinstance(change, Changed):
         return f"{'-' if change.deleted else '+'}{part(change.document, 'metadata')['name']}"
+    assert isinstance(change, Reached)
+    assert isinstance(change, Reached)
     return f"up to {change.revision}"
 
 

@@ -114,6 +114,7 @@ class World:
         self.source: dict[ObjectRef, Document] = {}
         self._numbers = itertools.count(1)
         self._seen_here = 0
+        self._told_here: dict[ObjectRef, Document] = {}
         self._pending: list[tuple[ObjectRef, Document, bool]] = []
         self._under_way: list[SyncWrite] = []
         self.follower: Follower
@@ -154,6 +155,24 @@ class World:
         for plural in self.kinds:
             documents, revision = self.here.list(plural)
             self.follower.local_listed(plural, documents, revision)
+            self._told_here = {ref: each for ref, each in self._told_here.items() if ref.plural != plural}
+            self._told_here |= {ref_of(plural, each): each for each in documents}
+        self._seen_here = self.here.backend.store.revision
+
+    def relist_here(self) -> None:
+        """Tell the follower what is different here from what it was told: as a watch does that was away and has listed anew."""
+        for plural in self.kinds:
+            documents, revision = self.here.list(plural)
+            found = {ref_of(plural, each): each for each in documents}
+            for ref, known in [row for row in self._told_here.items() if row[0].plural == plural]:
+                if ref not in found or part(found[ref], "metadata")["uid"] != part(known, "metadata")["uid"]:
+                    del self._told_here[ref]
+                    self.follower.local_changed(plural, known, deleted=True)
+            for ref, document in found.items():
+                if self._told_here.get(ref) != document:
+                    self._told_here[ref] = document
+                    self.follower.local_changed(plural, document)
+            self.follower.local_reached(plural, revision)
         self._seen_here = self.here.backend.store.revision
 
     def relist(self) -> None:
@@ -179,6 +198,10 @@ class World:
         for plural in self.kinds:
             for write in self.here.backend.store.since(plural_table(plural), self._seen_here):
                 document = msgspec.json.decode(write.new.raw)
+                if write.type == "DELETED":
+                    self._told_here.pop(ref_of(plural, document), None)
+                else:
+                    self._told_here[ref_of(plural, document)] = document
                 self.follower.local_changed(plural, document, deleted=write.type == "DELETED")
         self._seen_here = self.here.backend.store.revision
 
