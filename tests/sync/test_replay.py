@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 import pytest
 
+from bayplan.app import cluster_sync
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.feed import Changed, FeedChange, Listed
 from bayplan.sync.pace import Pace
+from bayplan.sync.read_recording import open_recording
 from bayplan.sync.replay import ApplyReplay, ReplayFeed
 from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
+from tests.shared import shared_path
 from tests.sync.world import Here, pod
 
 SECOND = 1_000_000_000
@@ -186,3 +189,38 @@ def test_workloads_are_applied_scaled_and_deleted_and_problems_are_told() -> Non
     assert seen == [1, 5]
     assert (replay.applied, replay.deleted) == (2, 1)
     assert [text.split(":")[0] for text in replay.problems] == ["v1 Widget default/w", "Pod default/p"]
+
+
+@pytest.mark.parametrize("name", ["bare-pods.sktrace", "cronjob.sktrace.json", "dsb-scaling.sktrace"])
+def test_a_real_trace_is_applied_at_its_times_and_nothing_of_it_is_refused(name: str) -> None:
+    traces = shared_path("data", "simkube", "acrlabs+simkube", "examples", "traces")
+    recording = open_recording(traces / name)
+    wanted = [(each.offset_ns, each.change.deleted) for each in recording.changes() if isinstance(each.change, Applied)]
+    here, clock, asked = Here(), Clock(), list[tuple[int, bool]]()
+
+    async def send(request: ApiRequest) -> ApiResponse:
+        if request.method != "POST":
+            # A namespace that is not there is made on the way, and the object is sent once more.
+            asked[:] = [*asked, (clock.ns, request.method == "DELETE")]
+        answer = await here.answer(request)
+        if request.method == "PATCH" and not answer.ok:
+            asked.pop()
+        return answer
+
+    async def run() -> ApplyReplay:
+        pace = Pace(clock.now_ns)
+        replay = ApplyReplay(recording, pace, send, cluster_sync._collection)
+        task = asyncio.create_task(replay.run())
+        async with asyncio.timeout(30):
+            for offset_ns in sorted({offset_ns for offset_ns, _ in wanted}):
+                clock.ns = offset_ns
+                pace.set_speed(1.0)  # Whoever waits looks at the clock again.
+                while len(asked) < sum(due_ns <= offset_ns for due_ns, _ in wanted):
+                    await asyncio.sleep(0)
+            await task
+        return replay
+
+    replay = asyncio.run(run())
+    assert asked == wanted
+    assert replay.problems == []
+    assert replay.applied + replay.deleted == len(wanted)
