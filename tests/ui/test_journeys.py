@@ -354,8 +354,9 @@ def test_two_matrices_share_one_scroll_and_have_the_same_node_in_each_row(fakes:
 @pytest.mark.parametrize(
     ("path", "want"),
     [
-        pytest.param("/", ["/overview"], id="the overview"),
-        pytest.param("/nodes", ["/overview"], id="the nodes"),
+        pytest.param("/", ["/overview", "/nodes/cells?metric=cpu&by=zone"], id="the overview"),
+        pytest.param("/nodes", ["/overview", "/nodes/cells?metric=cpu&by=zone"], id="the nodes"),
+        pytest.param("/nodes?metric=memory", ["/overview"], id="the nodes, coloured by something else"),
         pytest.param("/pods", ["/pods?offset=0&limit=100&facets=1"], id="all pods"),
         pytest.param(
             "/pods?sort=-cpu&status=placed&q=api",
@@ -371,7 +372,7 @@ def test_two_matrices_share_one_scroll_and_have_the_same_node_in_each_row(fakes:
 def test_what_is_asked_before_the_modules_are_here_is_what_the_page_asks_for(
     path: str, want: list[str], fakes: Fakes, visit: Visit
 ) -> None:
-    service, url = fakes("10")
+    service, url = fakes("5000")
     pod = next(f"{each.namespace}/{each.name}" for each in service.cluster.pods if each.status == "placed")
     visitor = visit(url)
     visitor.go("/ui" + path.format(pod=pod))

@@ -29,7 +29,11 @@
   var asked = new URLSearchParams(location.search);
   /** @type {string[]} */
   var addresses = [];
-  if (place === "/" || place === "/nodes") addresses.push("/overview");
+  if (place === "/" || place === "/nodes") {
+    addresses.push("/overview");
+    // Only a cluster of many nodes is drawn as cells, but whether this is one is known too late.
+    if (!asked.get("metric") && !asked.get("by")) addresses.push("/nodes/cells?metric=cpu&by=zone");
+  }
   if (place === "/pods") {
     var wanted = new URLSearchParams();
     ["q", "status", "reason", "namespace", "node", "priority", "workload", "sort"].forEach(function (name) {

@@ -21,9 +21,12 @@ export class Refusal extends Error {
 /** Answers to questions that early.js has asked for this page, by address; each is taken once. @type {Map<string, Promise<Response>>} */
 const early = /** @type {any} */ (globalThis).earlyAnswers ?? new Map();
 
+/** They are of the moment at which the page was opened: who asks later than this wants a newer one. */
+const EARLY_MS = 5000;
+
 /** @param {string} address @param {string | undefined} method */
 function earlyAnswer(address, method) {
-  const answer = method === undefined ? early.get(address) : undefined;
+  const answer = method === undefined && performance.now() < EARLY_MS ? early.get(address) : undefined;
   early.delete(address);
   return answer;
 }
