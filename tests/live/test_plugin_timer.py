@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from threading import Thread
 from typing import Any, cast
 
 import pytest
 
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.plugin import Plugin
+from bayplan.framework.plugin import Plugin, ScorePlugin
 from bayplan.live.plugin_guard import guard
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.live.plugin_timer import PluginTimer
@@ -117,3 +118,25 @@ def test_plugins_are_as_they_were_afterwards_also_those_with_guards() -> None:
         assert {name: known[name] for name in names} == {name: now[name] for name in names}
     assert all("filter" not in plugin.__dict__ for plugin in plugins)
     runner.close()
+
+
+def test_what_others_ask_of_a_plugin_meanwhile_is_not_counted() -> None:
+    told = Told()
+    scheduler = scheduler_with(small_pod("a"))
+    plugins = scheduler.profiles["default-scheduler"].plugins
+    asked: list[object] = []
+    score = cast("ScorePlugin[Any]", plugins["NodeResourcesFit"])
+    before = score.score
+
+    def look(*arguments: Any) -> object:
+        # Somebody on another thread, in the middle of the cycle.
+        thread = Thread(target=lambda: asked.append(plugins["NodePorts"].sign_pod(small_pod("b"))))
+        thread.start()
+        thread.join()
+        return before(*arguments)
+
+    score.score = look  # type: ignore[method-assign, assignment]
+    outcomes(scheduler, PluginTimer(told, share=1.0))
+    assert asked
+    assert told.plugins["NodeResourcesFit", "Score"] == ["Success"]
+    assert ("NodePorts", "Sign") not in told.plugins

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from threading import get_ident
 from typing import Any, Protocol, cast
 
 from bayplan.engine.actions import CycleReport
@@ -79,6 +80,7 @@ class PluginTimer(EngineCalls):
         self._scheduler: Scheduler | None = None
         self._timed: list[tuple[dict[str, object], dict[str, object], dict[str, object]]] = []
         self._is_inside = False
+        self._thread = 0
         # Seconds and status of the present cycle, by plugin and extension point.
         self._seconds: dict[tuple[str, str], float] = {}
         self._statuses: dict[tuple[str, str], str] = {}
@@ -90,6 +92,7 @@ class PluginTimer(EngineCalls):
         if self._scheduler is not scheduler:
             self._scheduler = scheduler
             self._timed = [self._methods_of(plugin) for plugin in _plugins_of(scheduler)]
+        self._thread = get_ident()
         for own, timed, _ in self._timed:
             own.update(timed)
         try:
@@ -114,8 +117,8 @@ class PluginTimer(EngineCalls):
         return own, timed, {name: own[name] for name in timed if name in own}
 
     def _call(self, which: tuple[str, str], function: Callable[..., object], *arguments: Any, **named: Any) -> object:
-        if self._is_inside:
-            # One method calls another: its time is counted already.
+        if self._is_inside or get_ident() != self._thread:
+            # One method calls another, whose time is counted already; or somebody looks at an earlier decision meanwhile.
             return function(*arguments, **named)
         self._is_inside = True
         began = time.perf_counter()
