@@ -30,8 +30,8 @@ def point_of(at: str) -> str:
     ("how", "want"),
     [
         ("raise", "KeyError: 'zone' (hosts.py:"),
-        ("sleep", "cut off after 0.2s at method() (hosts.py:"),
-        ("loop", "cut off after 0.2s at method() (hosts.py:"),
+        ("sleep", "cut off after 0.5s at method() (hosts.py:"),
+        ("loop", "cut off after 0.5s at method() (hosts.py:"),
     ],
     ids=["an exception is told with its line", "a sleeper is cut off", "a loop is cut off"],
 )
