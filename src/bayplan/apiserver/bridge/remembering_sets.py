@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bayplan.apiserver.bridge.acquaintances import Acquaintances
 from bayplan.apiserver.bridge.revision_documents import REVISIONS, typed_template
 from bayplan.apiserver.rest.backend import decode_item
@@ -27,6 +29,21 @@ class _Memory:
     def forget(self, key: str) -> None:
         """Forget a set that is gone."""
         self._met.forget(key)
+
+    def recall(
+        self, key: str, item: StatefulSet | DaemonSet | None, history_of: Callable[[str], RevisionHistory]
+    ) -> None:
+        """Fill the history of a set, or forget that of one that is gone.
+
+        Args:
+            key: of the set.
+            item: the set; None where it is gone.
+            history_of: returns a set's history by its uid.
+        """
+        if item is None:
+            self.forget(key)
+        else:
+            self.fill(history_of(item.metadata.uid), item)
 
     def fill(self, history: RevisionHistory, item: StatefulSet | DaemonSet) -> None:
         """Fill the empty history of a set that is seen for the first time with its stored revisions."""
@@ -63,11 +80,7 @@ class RememberingStatefulSets(StatefulSetController):
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Remember, then take the steps that the order of the set allows; see `StatefulSetController.reconcile`."""
-        item = self.store.get(StatefulSet, key)
-        if item is None:
-            self._stored.forget(key)
-        else:
-            self._stored.fill(self.history_of(item.metadata.uid), item)
+        self._stored.recall(key, self.store.get(StatefulSet, key), self.history_of)
         return super().reconcile(key, now_ns)
 
 
@@ -85,9 +98,5 @@ class RememberingDaemonSets(DaemonSetController):
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Remember, then create and delete pods on the nodes that changed; see `DaemonSetController.reconcile`."""
-        item = self.store.get(DaemonSet, key)
-        if item is None:
-            self._stored.forget(key)
-        else:
-            self._stored.fill(self.history_of(item.metadata.uid), item)
+        self._stored.recall(key, self.store.get(DaemonSet, key), self.history_of)
         return super().reconcile(key, now_ns)
