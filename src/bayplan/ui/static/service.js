@@ -22,7 +22,7 @@ export class Refusal extends Error {
 const early = /** @type {any} */ (globalThis).earlyAnswers ?? new Map();
 
 /** They are of the moment at which the page was opened: who asks later than this wants a newer one. */
-const EARLY_MS = 5000;
+const EARLY_MS = 30_000;
 
 /** @param {string} address @param {string | undefined} method */
 function earlyAnswer(address, method) {
