@@ -1,0 +1,73 @@
+"""Tests of what options of the verbs that follow mean, and of the line that says how far they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.app import cluster_sync
+from bayplan.cli.main import main
+from bayplan.cli.sync_options import status_line
+from bayplan.sync.followed_kinds import ObjectRef
+from bayplan.sync.known_objects import Problem
+from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.session import SyncStatus
+
+POLICIES = [
+    (["sync"], SyncPolicy()),
+    (["sync", "--anew"], SyncPolicy(keep_nodes=False)),
+    (["sync", "--update-scheduled"], SyncPolicy(update_scheduled_pods=True)),
+    (["sync", "--source-volumes"], SyncPolicy(source_volumes=True)),
+    (["sync", "-n", "a", "-n", "b", "--selector", "app=web"], SyncPolicy(namespaces=("a", "b"), selector="app=web")),
+    (["import"], SyncPolicy(follow=False)),
+    (["import", "--anew", "-n", "a"], SyncPolicy(follow=False, keep_nodes=False, namespaces=("a",))),
+    (["replay", "tape.jsonl", "--source-volumes"], SyncPolicy(source_volumes=True)),
+]
+
+
+def status(**changes: Any) -> SyncStatus:
+    """Return a status of a session that has nothing left to do."""
+    figures: dict[str, Any] = {"created": 0, "updated": 0, "deleted": 0, "waiting": 0, "lag_seconds": 0.0}
+    told: dict[str, Any] = {"problems": [], "source": {}, "left_out": {}}
+    return SyncStatus(**{"ready": True, "idle": True, **figures, **told, **changes})
+
+
+@pytest.mark.parametrize(("words", "want"), POLICIES, ids=[" ".join(row[0]) for row in POLICIES])
+def test_options_make_a_policy(
+    words: list[str], want: SyncPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bayplan.kubeconfig").write_text("{}")
+    found: list[SyncPolicy] = []
+
+    def done(options: Any, tell: object, **more: object) -> SyncStatus:
+        found.append(options.policy)
+        return status()
+
+    monkeypatch.setattr(cluster_sync, "sync_cluster", done)
+    monkeypatch.setattr(cluster_sync, "replay_recording", done)
+    assert main(words) == 0
+    assert found == [want]
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        pytest.param({"ready": False}, "reading the source", id="in the beginning"),
+        pytest.param({"created": 1234}, "1,234 created, 0 updated, 0 deleted", id="when all is done"),
+        pytest.param(
+            {"waiting": 5, "lag_seconds": 0.25},
+            "0 created, 0 updated, 0 deleted; 5 to do, 0.2 s behind",
+            id="when it is behind",
+        ),
+        pytest.param(
+            {"problems": [Problem(ObjectRef("pods", "a", "b"), "no")], "source": {"pods": "connection refused"}},
+            "0 created, 0 updated, 0 deleted; 1 could not be written; connection refused",
+            id="when something is wrong",
+        ),
+    ],
+)
+def test_a_line_says_how_far_it_is(changes: dict[str, Any], want: str) -> None:
+    assert status_line(status(**changes)) == want
