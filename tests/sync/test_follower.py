@@ -162,6 +162,9 @@ def test_a_finished_pod_frees_its_node_and_one_that_is_first_seen_finished_is_le
 
 def test_nodes_follow_with_their_status_and_go_when_they_go() -> None:
     world = started()
+    made = world.here.get("nodes", "n1")
+    assert made is not None
+    assert "taints" not in part(made, "spec"), "admission here taints new nodes, and nobody there has asked for that"
     world.put("nodes", node("n1", cpu="8", ready="False"))
     world.follow()
     found = world.here.get("nodes", "n1")

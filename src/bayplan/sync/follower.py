@@ -373,7 +373,9 @@ class Follower:
         wanted = self._translated(ref, document, source)
         if wanted is None:
             return []  # What it waits for lets it be looked at again.
-        kept = unless_changed_here(kind, here, wanted, from_annotation(here, source.uid))
+        # What admission here has made of a new object is nobody's wish.
+        before = from_annotation(here, source.uid) if write.verb is Verb.UPDATE else None
+        kept = unless_changed_here(kind, here, wanted, before)
         main = noted(kind, merge_object(kind, here, kept), wanted)
         puts = [Put("", main)] if main != here else []
         status = merge_status(here, kept) if kind.has_status else None
