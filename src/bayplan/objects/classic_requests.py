@@ -11,15 +11,9 @@ from collections.abc import Callable, Iterable
 
 from bayplan.objects.pod import Container, Pod
 from bayplan.objects.quantity import milli_value, value, wrap_int64
-from bayplan.objects.requests import (
-    DEFAULT_CPU_MILLI,
-    DEFAULT_MEMORY_BYTES,
-    AccountedRequests,
-    Amounts,
-    Quantities,
-    RequestGates,
-)
+from bayplan.objects.requests import AccountedRequests, RequestGates
 from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+from bayplan.objects.simple_sums import DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES, Amounts, Quantities
 
 MISSING = {CPU: DEFAULT_CPU_MILLI, MEMORY: DEFAULT_MEMORY_BYTES}
 """What a container counts with in scores where it says nothing about a resource."""

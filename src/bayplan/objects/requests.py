@@ -15,7 +15,7 @@ Source: KEP-753 (sidecars), KEP-1287 (resize), KEP-2837 (pod-level resources) an
 k8s.io/component-helpers/resource v0.36.3 and k8s.io/kubernetes/pkg/scheduler/framework v1.36.3.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import NamedTuple, TypeVar
 
@@ -25,18 +25,10 @@ from msgspec.structs import replace
 from bayplan.objects.pod import Container, ContainerStatus, Pod, ResourceRequirements
 from bayplan.objects.quantity import Quantity, QuantityLike, milli_value, nano_value, parse_quantity, value
 from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_pod_level, is_scalar
+from bayplan.objects.simple_sums import NON_ZERO, SIMPLE_SUMS, Quantities, on_nodes, rounded_up
+from bayplan.objects.simple_sums import Amounts as Amounts
 
-DEFAULT_CPU_MILLI = 100
-"""What a container without a CPU request counts as in scores."""
-DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
-"""What a container without a memory request counts as in scores."""
-
-Amounts = dict[str, int]
-Quantities = Mapping[str, QuantityLike]
 Number = TypeVar("Number", int, Quantity)
-
-_MAX_INT64 = 2**63 - 1
-_NON_ZERO: Quantities = {CPU: f"{DEFAULT_CPU_MILLI}m", MEMORY: DEFAULT_MEMORY_BYTES}
 
 
 class RequestGates(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +68,7 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
     earlier_sums: int = 0
 
 
-_SCORING = RequestOptions(skip_pod_level_resources=True, missing_requests=_NON_ZERO)
+_SCORING = RequestOptions(skip_pod_level_resources=True, missing_requests=NON_ZERO)
 
 
 class AccountedRequests(NamedTuple):
@@ -99,7 +91,7 @@ def fit_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
     Resizes are not looked at (the pod has not run yet). Negative sums count as 0. A scalar resource that is asked for
     with 0 stays in: upstream then goes through the comparison instead of only counting pods.
     """
-    simple = _SIMPLE_SUMS.of(pod)
+    simple = SIMPLE_SUMS.of(pod)
     if simple is not None and simple.on_nodes is not None:
         return simple.on_nodes.copy()
     requests = pod_amounts(pod, _fitting(gates))
@@ -126,29 +118,20 @@ def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums
 
 def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> AccountedRequests:
     """Return what a pod takes from the node it runs on (or is assumed or nominated to run on)."""
-    simple = _SIMPLE_SUMS.of(pod)
+    simple = SIMPLE_SUMS.of(pod)
     if simple is not None and simple.on_nodes is not None and simple.counted is not None:
         counted = simple.counted
         return AccountedRequests(simple.on_nodes.copy(), counted.get(CPU, 0), counted.get(MEMORY, 0))
     options = replace(_accounting(gates), earlier_sums=earlier_sums) if earlier_sums else _accounting(gates)
     amounts = pod_amounts(pod, options)
     if gates.pod_level_resources and has_pod_level_requests(pod):
-        missing = {name: quantity for name, quantity in _NON_ZERO.items() if name not in amounts}
+        missing = {name: quantity for name, quantity in NON_ZERO.items() if name not in amounts}
         non_zero = amounts
         if missing:
             non_zero = pod_amounts(pod, replace(options, missing_requests=missing, earlier_sums=earlier_sums + 1))
     else:
         non_zero = pod_amounts(pod, _accounting_non_zero(gates))
-    return AccountedRequests(_on_nodes(amounts), non_zero.get(CPU, 0), non_zero.get(MEMORY, 0))
-
-
-def _on_nodes(amounts: Amounts) -> Amounts:
-    """Return the amounts of what nodes count, `pods` aside."""
-    return {
-        name: amount
-        for name, amount in amounts.items()
-        if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or (name != PODS and is_scalar(name))
-    }
+    return AccountedRequests(on_nodes(amounts), non_zero.get(CPU, 0), non_zero.get(MEMORY, 0))
 
 
 @cache
@@ -173,7 +156,7 @@ def _accounting(gates: RequestGates) -> RequestOptions:
 
 @cache
 def _accounting_non_zero(gates: RequestGates) -> RequestOptions:
-    return replace(_accounting(gates), missing_requests=_NON_ZERO)
+    return replace(_accounting(gates), missing_requests=NON_ZERO)
 
 
 def node_amounts(resources: Quantities) -> Amounts:
@@ -194,102 +177,16 @@ def pod_amounts(pod: Pod, options: RequestOptions) -> Amounts:
     The sums are made in whole nanos, which is exact. Where an amount is negative or leaves int64, upstream's answer
     depends on how it keeps numbers, and the sums are made again with quantities that do the same.
     """
-    simple = None if options.skip_container_level_resources else _SIMPLE_SUMS.of(pod)
+    simple = None if options.skip_container_level_resources else SIMPLE_SUMS.of(pod)
     amounts = simple.amounts(options.missing_requests) if simple else None
     if amounts is None:
-        amounts = _rounded_up(_sum_requests(pod, options, nano_value))
+        amounts = rounded_up(_sum_requests(pod, options, nano_value))
     if amounts is not None:
         return amounts
     return {
         name: quantity.milli_value() if name == CPU else quantity.value()
         for name, quantity in pod_requests(pod, options).items()
     }
-
-
-def _rounded_up(sums: Mapping[str, int]) -> Amounts | None:
-    """Return sums of nanos as int64 (CPU in milli), None where one is negative or leaves int64."""
-    amounts: Amounts = {}
-    for name, nanos in sums.items():
-        amount = -(-nanos // (1_000_000 if name == CPU else 1_000_000_000))
-        if nanos < 0 or amount > _MAX_INT64:
-            return None
-        amounts[name] = amount
-    return amounts
-
-
-class _SimpleSum(NamedTuple):
-    """What the containers of a pod request together, where nothing but its containers says anything about it.
-
-    Attributes:
-        nanos: by resource the sum. silent: how many containers say nothing about CPU, and about memory.
-        whole: the sums as int64, None where that is not so simple. counted: the same with the defaults of `_NON_ZERO`.
-        on_nodes: those of `whole` that nodes count.
-    """
-
-    nanos: dict[str, int]
-    silent: dict[str, int]
-    whole: Amounts | None
-    counted: Amounts | None
-    on_nodes: Amounts | None
-
-    def amounts(self, missing: Quantities | None) -> Amounts | None:
-        """Return the sums as int64, in a dict of the caller's own; None where that is not so simple."""
-        if missing is None or missing is _NON_ZERO:
-            known = self.whole if missing is None else self.counted
-            return None if known is None else known.copy()
-        return _rounded_up(_with_missing(self.nanos, self.silent, missing))
-
-
-def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quantities) -> dict[str, int]:
-    """Return sums with what silent containers count with (of CPU and memory)."""
-    sums = dict(nanos)
-    for name, quantity in missing.items():
-        if silent[name]:
-            sums[name] = sums.get(name, 0) + silent[name] * nano_value(quantity)
-    return sums
-
-
-class _SimpleSums:
-    """Remembers the sum of the pod that was asked about last: several rules ask about the same pod, one after the other."""
-
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: tuple[object, object, _SimpleSum | None] = (None, None, None)
-
-    def of(self, pod: Pod) -> _SimpleSum | None:
-        """Return the sum of a pod, None where it is not as simple as that."""
-        spec, known = pod.spec, self._known
-        if known[0] is not spec or known[1] is not pod.status:
-            known = self._known = (spec, pod.status, self._make(pod))
-        return known[2]
-
-    def _make(self, pod: Pod) -> _SimpleSum | None:
-        spec, status = pod.spec, pod.status
-        if spec.init_containers or spec.resources is not None or spec.overhead:
-            return None
-        if (
-            status.container_statuses
-            or status.init_container_statuses
-            or status.node_allocatable_resource_claim_statuses
-        ):
-            return None
-        nanos: dict[str, int] = {}
-        silent = {CPU: 0, MEMORY: 0}
-        for container in spec.containers:
-            requests = container.resources.requests
-            for name, quantity in requests.items():
-                nanos[name] = nanos.get(name, 0) + nano_value(quantity)
-            if CPU not in requests or MEMORY not in requests:
-                silent[CPU] += CPU not in requests
-                silent[MEMORY] += MEMORY not in requests
-        counted = whole = _rounded_up(nanos)
-        if silent[CPU] or silent[MEMORY]:
-            counted = _rounded_up(_with_missing(nanos, silent, _NON_ZERO))
-        return _SimpleSum(nanos, silent, whole, counted, None if whole is None else _on_nodes(whole))
-
-
-_SIMPLE_SUMS = _SimpleSums()
 
 
 def pod_requests(pod: Pod, options: RequestOptions) -> dict[str, Quantity]:

@@ -1,0 +1,120 @@
+"""What the containers of a pod request together, where nothing but its containers says anything about it: most pods are so simple.
+
+The sums in full are in `bayplan.objects.requests`; it asks here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from bayplan.objects.pod import Pod
+from bayplan.objects.quantity import QuantityLike, nano_value
+from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
+
+DEFAULT_CPU_MILLI = 100
+"""What a container without a CPU request counts as in scores."""
+DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
+"""What a container without a memory request counts as in scores."""
+
+Amounts = dict[str, int]
+Quantities = Mapping[str, QuantityLike]
+
+_MAX_INT64 = 2**63 - 1
+NON_ZERO: Quantities = {CPU: f"{DEFAULT_CPU_MILLI}m", MEMORY: DEFAULT_MEMORY_BYTES}
+"""What containers without requests for them count with, in scores."""
+
+
+def rounded_up(sums: Mapping[str, int]) -> Amounts | None:
+    """Return sums of nanos as int64 (CPU in milli), None where one is negative or leaves int64."""
+    amounts: Amounts = {}
+    for name, nanos in sums.items():
+        amount = -(-nanos // (1_000_000 if name == CPU else 1_000_000_000))
+        if nanos < 0 or amount > _MAX_INT64:
+            return None
+        amounts[name] = amount
+    return amounts
+
+
+def on_nodes(amounts: Amounts) -> Amounts:
+    """Return the amounts of what nodes count, `pods` aside."""
+    return {
+        name: amount
+        for name, amount in amounts.items()
+        if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or (name != PODS and is_scalar(name))
+    }
+
+
+class SimpleSum(NamedTuple):
+    """What the containers of a pod request together, where nothing but its containers says anything about it.
+
+    Attributes:
+        nanos: by resource the sum. silent: how many containers say nothing about CPU, and about memory.
+        whole: the sums as int64, None where that is not so simple. counted: the same with the defaults of `NON_ZERO`.
+        on_nodes: those of `whole` that nodes count.
+    """
+
+    nanos: dict[str, int]
+    silent: dict[str, int]
+    whole: Amounts | None
+    counted: Amounts | None
+    on_nodes: Amounts | None
+
+    def amounts(self, missing: Quantities | None) -> Amounts | None:
+        """Return the sums as int64, in a dict of the caller's own; None where that is not so simple."""
+        if missing is None or missing is NON_ZERO:
+            known = self.whole if missing is None else self.counted
+            return None if known is None else known.copy()
+        return rounded_up(_with_missing(self.nanos, self.silent, missing))
+
+
+def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quantities) -> dict[str, int]:
+    """Return sums with what silent containers count with (of CPU and memory)."""
+    sums = dict(nanos)
+    for name, quantity in missing.items():
+        if silent[name]:
+            sums[name] = sums.get(name, 0) + silent[name] * nano_value(quantity)
+    return sums
+
+
+class SimpleSums:
+    """Remembers the sum of the pod that was asked about last: several rules ask about the same pod, one after the other."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: tuple[object, object, SimpleSum | None] = (None, None, None)
+
+    def of(self, pod: Pod) -> SimpleSum | None:
+        """Return the sum of a pod, None where it is not as simple as that."""
+        spec, known = pod.spec, self._known
+        if known[0] is not spec or known[1] is not pod.status:
+            known = self._known = (spec, pod.status, self._make(pod))
+        return known[2]
+
+    def _make(self, pod: Pod) -> SimpleSum | None:
+        spec, status = pod.spec, pod.status
+        if spec.init_containers or spec.resources is not None or spec.overhead:
+            return None
+        if (
+            status.container_statuses
+            or status.init_container_statuses
+            or status.node_allocatable_resource_claim_statuses
+        ):
+            return None
+        nanos: dict[str, int] = {}
+        silent = {CPU: 0, MEMORY: 0}
+        for container in spec.containers:
+            requests = container.resources.requests
+            for name, quantity in requests.items():
+                nanos[name] = nanos.get(name, 0) + nano_value(quantity)
+            if CPU not in requests or MEMORY not in requests:
+                silent[CPU] += CPU not in requests
+                silent[MEMORY] += MEMORY not in requests
+        counted = whole = rounded_up(nanos)
+        if silent[CPU] or silent[MEMORY]:
+            counted = rounded_up(_with_missing(nanos, silent, NON_ZERO))
+        return SimpleSum(nanos, silent, whole, counted, None if whole is None else on_nodes(whole))
+
+
+SIMPLE_SUMS = SimpleSums()
