@@ -10,7 +10,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from bayplan.base.errors import EngineBusy
-from bayplan.engine.queue_tiers import QueueTiers
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.engine_host import EngineHost
@@ -32,26 +31,19 @@ class QueueFigures:
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
-        state = scheduler.state
+        queue, state = scheduler.queue, scheduler.state
         self.cache = {"nodes": len(state.nodes.row_of), "pods": len(state.pods), "assumed_pods": len(scheduler.assumed)}
         self.binding = len(scheduler.bindings.pending)
-        self.pending: Mapping[str, int] = dict(scheduler.queue.pending_counts())
+        self.pending: Mapping[str, int] = dict(queue.pending_counts())
         self.unschedulable: Counter[tuple[str, ...]] = Counter()
-        self.incoming: dict[tuple[str, ...], int] = {}
-        self.in_flight = Counter({POD_POPPED: 0})
-        queue: object = scheduler.queue
-        if isinstance(queue, QueueTiers):
-            # That of classic mode has no such tiers.
-            self._look_into(queue)
-
-    def _look_into(self, queue: QueueTiers) -> None:
         for queued in queue.unschedulable():
             plugins = {queued.gating_plugin} if queued.gating_plugin else queued.unschedulable_plugins
             for plugin in sorted(plugins):
                 self.unschedulable[plugin, queued.pod.spec.scheduler_name] += 1
-        self.incoming = {
+        self.incoming: dict[tuple[str, ...], int] = {
             (event, tier): count for tier, counts in queue.incoming.items() for event, count in counts.items()
         }
+        self.in_flight = Counter({POD_POPPED: 0})
         for each in queue.in_flight():
             self.in_flight[POD_POPPED if isinstance(each, QueuedPod) else each.event.label] += 1
 
