@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from bayplan.apiserver.rest.messages import Request, Stream, parse_query
+from bayplan.apiserver.rest.negotiation import PLAIN, negotiate
 from tests.apiserver.client import PODS, Client, Document, collect, names, pod
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -40,6 +41,22 @@ def client() -> Client:
 )
 def test_selectors(client: Client, query: str, want: list[str]) -> None:
     assert names(client.get(f"{PODS}?{query.replace('=', '%3D').replace('%3D', '=', 1)}")) == want
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        pytest.param("application/json, */*", id="as clients in Go ask"),
+        pytest.param("application/vnd.kubernetes.protobuf,application/json", id="as schedulers ask"),
+        pytest.param("application/yaml;q=0.5, application/json", id="rather than YAML"),
+        pytest.param("*/*", id="anything"),
+        pytest.param("", id="nothing said"),
+    ],
+)
+def test_json_is_what_is_stored_whatever_else_a_client_takes(client: Client, accept: str) -> None:
+    assert negotiate(accept) is PLAIN
+    for path in (PODS, f"{PODS}/p1"):
+        assert client.get(path, accept=accept) == client.get(path)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 from bayplan.apiserver.rest.errors import ApiError
@@ -60,6 +62,7 @@ def parse_accept(header: str) -> list[Clause]:
     return sorted(clauses, key=lambda clause: -clause.quality)
 
 
+@lru_cache(maxsize=256)
 def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, pretty: bool = False) -> Form:
     """Return the form that a client accepts.
 
@@ -93,7 +96,8 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
         return None
     kind = clause.parameters.get("as", "")
     if not kind:
-        return Form(media_type, pretty=pretty)
+        # Compared by identity: what is stored can be sent as it is.
+        return PLAIN if media_type == JSON and not pretty else Form(media_type, pretty=pretty)
     version = clause.parameters.get("v", "")
     if (kind, clause.parameters.get("g", ""), version) not in _CONVERSIONS:
         return None
