@@ -10,8 +10,6 @@ from bayplan.objects.kinds import convert
 from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from bayplan.objects.quantity import QuantityLike
 from bayplan.objects.requests import (
-    DEFAULT_CPU_MILLI,
-    DEFAULT_MEMORY_BYTES,
     Amounts,
     HostPort,
     RequestGates,
@@ -28,6 +26,7 @@ from bayplan.objects.requests import (
     repeats_overhead,
     sum_container_limits,
 )
+from bayplan.objects.simple_sums import DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES
 from tests.objects.golden.files import read_golden
 from tests.oracle.requests import needs
 
