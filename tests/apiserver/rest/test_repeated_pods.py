@@ -94,6 +94,7 @@ BODIES: tuple[object, ...] = (
     with_spec(nope=1), with_spec(restartPolicy="Perhaps"), with_spec(runtimeClassName="fast"), with_spec(nodeName="n"),
     raw('{"metadata":{"name":"p","name":"q"},"spec":{CONTAINERS}}'),
     raw('{"metadata":{"name":"p"},"spec":{"hostNetwork":false,"hostNetwork":false,CONTAINERS}}'),
+    raw('{"metadata":{"name":"p"},"spec":{CONTAINERS},"status":{"phase":"Failed","phase":"Failed"}}'),
     raw('{"metadata":{"name":"p","labels":{"a\\u003ab":"1"}},"spec":{CONTAINERS}}'),
     raw('{"metadata":{"name":"p"},"metadata":{"name":"q"},"spec":{CONTAINERS}}'),
     raw('{"metadata": {"name": "p"}, "spec": {CONTAINERS}}'), raw('{"metadata":{"name":"p"},"spec":{CONTAINERS}'),
@@ -159,6 +160,15 @@ def test_every_body_is_answered_alike_the_third_time(path: str) -> None:
     short, long = Server(short=True), Server(short=False)
     for number in range(4 * len(BODIES)):
         sent = post(renamed(BODIES[number // 4], number), path)
+        one, other = short.send(sent), long.send(sent)
+        assert (one.status, one.body, one.headers) == (other.status, other.body, other.headers)
+
+
+def test_a_template_that_one_writer_may_send_twice_over_is_refused_to_a_strict_one() -> None:
+    short, long = Server(short=True), Server(short=False)
+    twice = '{"metadata":{"name":"p"},"spec":{CONTAINERS},"status":{"phase":"Failed","phase":"Failed"}}'
+    for number, validation in enumerate(("Ignore", "Ignore", "Ignore", "Strict", "Warn")):
+        sent = post(renamed(raw(twice), number), f"{PODS}?fieldValidation={validation}")
         one, other = short.send(sent), long.send(sent)
         assert (one.status, one.body, one.headers) == (other.status, other.body, other.headers)
 

@@ -191,11 +191,11 @@ class RepeatedPods:
             return
         try:
             body = _read(request.body)
-            plain = _encode(msgspec.json.decode(body.spec))
+            plain = _encode(msgspec.json.decode(request.body))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return
         head = b'{"metadata":' + _encode(part(written.document, "metadata"))
-        if not item.raw.startswith(head) or not _says_all_once(plain, bytes(body.spec)):
+        if not item.raw.startswith(head) or not _says_all_once(plain, request.body):
             return
         if len(self._moulds) >= _MOST:
             for oldest in list(islice(self._moulds, _FORGOTTEN)):
