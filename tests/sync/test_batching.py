@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from bayplan.apiserver.kinds.pods import PodStrategy
+from bayplan.apiserver.rest.errors import Cause, forbidden_value
 from bayplan.base.plain_data import Document
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.sync import batching
@@ -114,6 +116,32 @@ def test_one_that_is_refused_has_its_own_problem_and_does_not_keep_the_others_ba
     status = run_once(sender, *some(), bad)
     assert [(each.ref.name, "restartPolicy" in each.message) for each in status.problems] == [("bad", True)]
     assert pods(sender.here) == ALL
+
+
+@pytest.mark.parametrize("takes_batches", [True, False])
+def test_pods_that_a_nomination_brought_to_their_nodes_run_here_too(takes_batches: bool) -> None:
+    sender = Sender(Here())
+    sender.here.takes_batches = takes_batches
+    preemptor = dumped(pod("preemptor", node_name="n"), "preemptor")
+    part(preemptor, "status")["nominatedNodeName"] = "n"
+    status = run_once(sender, *some(), preemptor)
+    assert status.problems == []
+    assert pods(sender.here) == {**ALL, "preemptor": ("n", "Running")}
+
+
+@pytest.mark.parametrize("takes_batches", [True, False])
+def test_an_object_whose_status_alone_is_refused_is_made_without_it(
+    takes_batches: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: PodStrategy, context: object, new: object, old: object) -> list[Cause]:
+        return [forbidden_value("status", "not today")]
+
+    monkeypatch.setattr(PodStrategy, "validate_status", refused)
+    sender = Sender(Here())
+    sender.here.takes_batches = takes_batches
+    status = run_once(sender, *some())
+    assert [each.message.endswith("not today") for each in status.problems] == [True] * 5
+    assert pods(sender.here) == dict.fromkeys(ALL, ("n", "Pending"))
 
 
 def test_large_batches_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,6 +84,8 @@ def translate(kind: FollowedKind, source: Document, here: Here, *, keeps_node: b
         document["spec"] = _pod_spec(part(source, "spec"), keeps_node=keeps_node)
         if not keeps_node:
             document.pop("status", None)
+        elif "status" in source:
+            document["status"] = _status_on_a_node(part(source, "status"))
     elif kind.kind == "PersistentVolume":
         released = part(source, "status").get("phase") in _RELEASED
         document["spec"] = part(source, "spec") if released else _volume_spec(part(source, "spec"), here)
@@ -123,6 +125,14 @@ def _pod_spec(spec: Document, *, keeps_node: bool) -> Document:
     if spec.get("priorityClassName"):
         left_out |= {"priority", "preemptionPolicy"}
     return _without_tokens({name: value for name, value in spec.items() if name not in left_out})
+
+
+def _status_on_a_node(status: Document) -> Document:
+    """Return the status of a pod that is bound, without a nomination.
+
+    Releases up to 1.34 leave it there; that of a pod that is bound can't be written.
+    """
+    return {name: value for name, value in status.items() if name != "nominatedNodeName"}
 
 
 def _without_tokens(spec: Document) -> Document:
