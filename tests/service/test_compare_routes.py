@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -56,13 +58,26 @@ def test_the_matrices_of_a_pod_in_two_runs_say_what_decided_otherwise() -> None:
     run(test, *NODES)
 
 
-def test_the_matrix_of_another_server_is_set_beside_ours() -> None:
-    told: dict[str, bytes] = {}
+async def another_server(told: Mapping[str, bytes]) -> asyncio.Server:
+    """Start another server, whose answers are those by path."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
         writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + told[asked.partition("?")[0]])
         writer.close()
+
+    return await asyncio.start_server(answer, "127.0.0.1", 0)
+
+
+def address_of(server: asyncio.Server) -> str:
+    return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+MATRIX = "/bayplan/v1/pods/default/p/attempts/latest/matrix"
+
+
+def test_the_matrix_of_another_server_is_set_beside_ours() -> None:
+    told: dict[str, bytes] = {}
 
     async def test(lab: Lab) -> None:
         ours = await lab.get("/pods/default/p/attempts/latest/matrix", form="columns")
@@ -70,12 +85,11 @@ def test_the_matrix_of_another_server_is_set_beside_ours() -> None:
         theirs["winner"] = next(name for name in theirs["rows"]["node"] if name != ours["winner"])
         at = theirs["rows"]["node"].index(theirs["winner"])
         theirs["rows"]["weighted"][at][0] += 100
-        told["/bayplan/v1/pods/default/p/attempts/latest/matrix"] = json.dumps(theirs).encode()
+        told[MATRIX] = json.dumps(theirs).encode()
         told["/bayplan/v1/placements"] = b'{"pods": ["default/p"], "nodes": ["elsewhere"], "instance": "i"}'
         told["/bayplan/v1/sources"] = b'{"items": [{"name": "prod", "state": "following", "lag_seconds": 2}]}'
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        async with server:
-            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with await another_server(told) as server:
+            url = address_of(server)
             found = await lab.get("/compare/pods/default/p", a="now", b=url)
             assert (found["a_node"], found["b_node"]) == (ours["winner"], theirs["winner"])
             assert found["b"]["matrix"] == theirs
@@ -83,6 +97,29 @@ def test_the_matrix_of_another_server_is_set_beside_ours() -> None:
             assert (first["name"], first["a"] - first["b"]) == (ours["scorers"][0]["name"], 100)
             whole = await lab.get("/compare", a="now", b=url)
             assert whole["b"]["sources"] == [{"name": "prod", "state": "following", "lag_seconds": 2.0}]
+
+    run(test, *NODES, pod("p"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "want"),
+    [
+        pytest.param(lambda rows: rows.pop("plugin"), "missing required field `plugin`", id="without a column"),
+        pytest.param(lambda rows: rows["gap"].pop(), "different lengths", id="a column that is too short"),
+        pytest.param(lambda rows: rows["weighted"][0].append(1), "points than scorers", id="points without a scorer"),
+        pytest.param(lambda rows: rows.update(node="n0"), "Expected `array`", id="no column at all"),
+    ],
+)
+def test_a_matrix_of_another_server_that_is_none_is_refused(spoil: Callable[[Any], object], want: str) -> None:
+    told: dict[str, bytes] = {}
+
+    async def test(lab: Lab) -> None:
+        theirs = await lab.get("/pods/default/p/attempts/latest/matrix", form="columns")
+        spoil(theirs["rows"])
+        told[MATRIX] = json.dumps(theirs).encode()
+        async with await another_server(told) as server:
+            refused = await lab.get("/compare/pods/default/p", want=502, a="now", b=address_of(server))
+        assert want in refused["error"]["got"]
 
     run(test, *NODES, pod("p"))
 
@@ -108,6 +145,8 @@ def test_answers_of_other_servers_are_bounded(pause: float, want: str, monkeypat
     monkeypatch.setattr(remote_server, "REMOTE_SECONDS", 0.5)
     monkeypatch.setattr(remote_server, "MOST_REMOTE_BYTES", 100_000)
 
+    ended = asyncio.Event()
+
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -120,6 +159,7 @@ def test_answers_of_other_servers_are_bounded(pause: float, want: str, monkeypat
             pass
         finally:
             writer.close()
+            ended.set()
 
     async def test(lab: Lab) -> None:
         server = await asyncio.start_server(endless, "127.0.0.1", 0)
@@ -127,6 +167,7 @@ def test_answers_of_other_servers_are_bounded(pause: float, want: str, monkeypat
             port = server.sockets[0].getsockname()[1]
             refused = await lab.get("/compare", want=502, a=f"http://127.0.0.1:{port}")
             assert refused["error"]["got"].startswith(want)
-            await asyncio.sleep(0.1)
+            await ended.wait()
+            await asyncio.sleep(0)
 
     run(test, *NODES)

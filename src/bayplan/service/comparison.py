@@ -62,6 +62,9 @@ class MatrixSaid:
 
     Args:
         matrix: as our API tells it.
+
+    Raises:
+        msgspec.ValidationError: it is none, or columns are of different lengths.
     """
 
     def __init__(self, matrix: Plain) -> None:
@@ -97,6 +100,13 @@ class _Rows(msgspec.Struct):
 class _Matrix(msgspec.Struct):
     rows: _Rows
     scorers: list[_Scorer]
+
+    def __post_init__(self) -> None:
+        rows = self.rows
+        if len({len(column) for column in (rows.node, rows.plugin, rows.gap, rows.weighted)}) > 1:
+            raise ValueError("columns of different lengths")
+        if any(len(points) != len(self.scorers) for points in rows.weighted):
+            raise ValueError("more or fewer points than scorers")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from bayplan.service.comparison import MatrixSaid
 from bayplan.service.refusal import Refusal
 
 REMOTE_SECONDS = 10.0
@@ -75,7 +76,13 @@ class RemoteServer:
             namespace, name: of the pod. query: that is sent along.
         """
         path = f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}/attempts/latest/matrix?{query}"
-        return await self._ask(path, dict[str, object])
+        found = await self._ask(path, dict[str, object])
+        if found.get("kept"):
+            try:
+                MatrixSaid(found)
+            except msgspec.ValidationError as problem:
+                raise self._odd(str(problem), "a matrix as this release tells it") from problem
+        return found
 
     async def _ask(self, path: str, kind: type[T]) -> T:
         try:
