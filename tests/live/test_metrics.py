@@ -159,6 +159,41 @@ def test_an_attempt_ends_with_the_binding() -> None:
     assert found['scheduler_cache_size{type="pods"}'] == 1
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_an_attempt_whose_binding_fails_is_an_error(leaves: bool) -> None:
+    scheduler = scheduler_with("a")
+    metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
+    pod = make_pod("p").req(cpu="100m").obj()
+    scheduler.handle(None, pod, 0)
+    report = scheduler.schedule_one(SECOND_NS)
+    assert report is not None
+    metrics.on_cycle(scheduler, report, 0.003)
+    metrics.on_actions(report.actions, SECOND_NS)
+    if leaves:
+        metrics.on_actions(scheduler.handle(pod, None, SECOND_NS), SECOND_NS)
+    metrics.on_actions(scheduler.binding_failed(pod.key, "it is not there", 2 * SECOND_NS), 2 * SECOND_NS)
+    found = samples(metrics)
+    assert {name: value for name, value in found.items() if name.startswith("scheduler_schedule_attempts_total")} == {
+        'scheduler_schedule_attempts_total{profile="default-scheduler",result="error"}': 1
+    }
+    assert found["scheduler_pod_scheduling_attempts_sum"] == 0
+
+
+def test_a_pod_that_is_preempted_while_it_is_being_bound_was_scheduled() -> None:
+    scheduler = scheduler_with("a")
+    metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
+    low = make_pod("p").req(cpu="100m").obj()
+    scheduler.handle(None, low, 0)
+    report = scheduler.schedule_one(SECOND_NS)
+    assert report is not None
+    metrics.on_cycle(scheduler, report, 0.003)
+    metrics.on_actions([Emit(low, "Normal", "Preempted", "Preempting", "for a greater one")], SECOND_NS)
+    bound = replace(low, spec=replace(low.spec, node_name="a"))
+    metrics.on_actions(scheduler.handle(low, bound, 2 * SECOND_NS), 2 * SECOND_NS)
+    found = samples(metrics)
+    assert found['scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"}'] == 1
+
+
 def test_pods_without_a_node_are_counted_by_what_keeps_them() -> None:
     scheduler = scheduler_with("a")
     metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from prometheus_client import CollectorRegistry, Gauge, disable_created_metrics, generate_latest
 
 from bayplan.base.durations import SECOND_NS
-from bayplan.engine.actions import Action, CycleReport, Emit, Evict
+from bayplan.engine.actions import Action, CycleReport, Emit, Evict, SetCondition
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
@@ -153,6 +153,7 @@ class SchedulerMetrics:
                 begun = time.monotonic() - seconds
                 self._begun[queued.key] = (begun, queued.attempts, entered_ns, profile, flushed)
             return
+        self._begun.pop(key_of(report.pod), None)
         if report.outcome is Outcome.SKIPPED:
             return
         result = "unschedulable" if report.outcome is Outcome.UNSCHEDULABLE else "error"
@@ -164,16 +165,22 @@ class SchedulerMetrics:
             self._victims.observe(victims)
 
     def on_actions(self, actions: Sequence[Action], now_ns: int) -> None:
-        """Take in what the scheduler wants done: the event that a pod is bound ends its attempt."""
+        """Take in what the scheduler wants done: the event that a pod is bound, or the condition that it isn't, ends an attempt."""
         for action in actions:
-            if not isinstance(action, Emit):
+            if isinstance(action, Emit) and action.reason == "Scheduled":
+                result = "scheduled"
+            elif isinstance(action, SetCondition):
+                result = "unschedulable" if action.reason == "Unschedulable" else "error"
+            else:
                 continue
             begun = self._begun.pop(key_of(action.pod), None)
-            if begun is None or action.reason != "Scheduled":
+            if begun is None:
                 continue
             since, attempts, entered_ns, profile, flushed = begun
-            self._attempts.add(profile, "scheduled")
-            self._attempt_seconds.observe(time.monotonic() - since, profile, "scheduled")
+            self._attempts.add(profile, result)
+            self._attempt_seconds.observe(time.monotonic() - since, profile, result)
+            if result != "scheduled":
+                continue
             self._pod_attempts.observe(attempts)
             told = str(attempts) if attempts <= _MOST_ATTEMPTS_TOLD else f"{_MOST_ATTEMPTS_TOLD}+"
             self._pod_seconds.observe(max(now_ns - entered_ns, 0) / SECOND_NS, told)

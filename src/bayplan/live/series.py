@@ -7,7 +7,7 @@ is written by one thread only. A scrape may find a value counted whose seconds a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, repeat
 from operator import mul
 
@@ -76,21 +76,11 @@ class Tally(Collector):
     Args:
         name: of the metric, without ``_total``. text: what it says. labels: names of its labels.
         registry: where it is told.
-        read: returns the counts at a scrape, where somebody else counts; None where `add` does.
     """
 
-    def __init__(
-        self,
-        name: str,
-        text: str,
-        labels: Sequence[str] = (),
-        *,
-        registry: CollectorRegistry,
-        read: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
-    ) -> None:
+    def __init__(self, name: str, text: str, labels: Sequence[str] = (), *, registry: CollectorRegistry) -> None:
         self._name, self._text, self._labels = name, text, tuple(labels)
         self._counts: dict[tuple[str, ...], float] = {} if labels else {(): 0}
-        self._read = read
         registry.register(self)
 
     def add(self, *labels: str) -> None:
@@ -104,6 +94,6 @@ class Tally(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return what was counted; see `Collector`."""
         family = CounterMetricFamily(self._name, self._text, labels=self._labels)
-        for labels, count in sorted((self._counts if self._read is None else self._read()).items()):
+        for labels, count in sorted(self._counts.items()):
             family.add_metric(labels, count)
         return (family,)
