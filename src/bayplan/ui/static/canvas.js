@@ -12,7 +12,7 @@ export function whenLooksChange(element, again, signal) {
 }
 
 /**
- * Give a canvas as many pixels as the screen has for it, and return the pen that draws in those of the page.
+ * Give a canvas as many pixels as the screen has for its size in those of the page.
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
  */
 export function sized(canvas, width, height) {
