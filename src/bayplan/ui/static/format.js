@@ -120,3 +120,11 @@ export function decidesOtherwise(first, a, b) {
   const [side, node, text] = first.a === null ? ["B", a, first.b] : ["A", b, first.a];
   return `${first.name} rejects ${node} in ${side}: ${text}`;
 }
+
+/** The name that Kubernetes gives an extension point: pre_filter is PreFilter. @param {string} point */
+export function pointName(point) {
+  return point
+    .split("_")
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join("");
+}

@@ -1,7 +1,7 @@
 // The other tabs of a pod: attempts over time, what would help, preemption, YAML; and what was said outside of Filter and Score.
 
 import { draw, h } from "./dom.js";
-import { count, counted, time } from "./format.js";
+import { count, counted, pointName, time } from "./format.js";
 import { to } from "./address.js";
 import { get, put } from "./service.js";
 import { failure, loading } from "./states.js";
@@ -359,12 +359,4 @@ export function pointsPart(data) {
       ),
     ),
   );
-}
-
-/** @param {string} point */
-function pointName(point) {
-  return point
-    .split("_")
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join("");
 }

@@ -147,7 +147,7 @@ function pickers(forks, a, b) {
         list: "runs",
         "aria-label": `Run ${side.toUpperCase()}`,
         "data-test": `run-${side}`,
-        placeholder: "now, a fork, or the address of another Bayplan",
+        placeholder: "a fork, or another Bayplan's address",
         value: chosen,
         onchange: (/** @type {Event} */ event) =>
           change({ [side]: /** @type {HTMLInputElement} */ (event.target).value }, { push: true }),

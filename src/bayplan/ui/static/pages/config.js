@@ -1,7 +1,7 @@
 // Configuration: what decides, and is it valid? The text left; problems, effective result and difference right. Applied whole or not.
 
 import { draw, h } from "../dom.js";
-import { count, counted } from "../format.js";
+import { count, counted, pointName } from "../format.js";
 import { change, go, to } from "../address.js";
 import { get, put, send, API } from "../service.js";
 import { ask, copyMenu, perform, tabs } from "../parts.js";
@@ -303,7 +303,7 @@ function effective(profiles, marked) {
           Object.entries(/** @type {Record<string, any[]>} */ (points))
             .filter(([, plugins]) => plugins.length)
             .flatMap(([point, plugins]) => [
-              h("dt", null, point),
+              h("dt", null, pointName(point)),
               h(
                 "dd",
                 null,

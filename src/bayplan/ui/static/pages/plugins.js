@@ -1,7 +1,7 @@
 // Plugins: which ones are there, where do they work, and what went wrong in them?
 
 import { h } from "../dom.js";
-import { count, counted, time } from "../format.js";
+import { count, counted, pointName, time } from "../format.js";
 import { to } from "../address.js";
 import { get } from "../service.js";
 import { onReturn } from "../stream.js";
@@ -97,7 +97,7 @@ function parts(plugins, refused) {
             "tr",
             { key: plugin.name },
             h("th", { scope: "row" }, plugin.name),
-            h("td", { class: "wrap" }, (plugin.points ?? []).join(", ")),
+            h("td", { class: "wrap" }, (plugin.points ?? []).map(pointName).join(", ")),
             plugin.file
               ? h("td", { class: "wrap name" }, plugin.file)
               : h("td", { class: "faint" }, plugin.built_in === false ? "installed" : "built in"),

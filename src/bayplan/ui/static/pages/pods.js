@@ -14,6 +14,15 @@ const FILTERS = ["q", "status", "reason", "namespace", "node", "priority", "work
 const STATUSES = ["placed", "waiting", "gated", "terminating", "finished"];
 const FEW = 5;
 
+/** What pods of a status do, of one and of several. @type {Record<string, [string, string]>} */
+const STANDING = {
+  placed: ["has a node", "have a node"],
+  waiting: ["waits for a node", "wait for a node"],
+  gated: ["is held back by gates", "are held back by gates"],
+  terminating: ["is terminating", "are terminating"],
+  finished: ["has finished", "have finished"],
+};
+
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
   title("Pods");
@@ -69,15 +78,17 @@ export function open({ place, root, signal }) {
   const typed = later(60, (/** @type {string} */ text) => change({ q: text }));
   const drawHead = () => {
     const all = counts?.pods ?? counts?.total;
-    const held = Object.entries(filter()).filter(([key, value]) => value && key !== "q");
+    // What the headline and the row of statuses say needs no chip.
+    const held = Object.entries(filter()).filter(([key, value]) => value && key !== "q" && key !== "status");
+    const how = STANDING[query.get("status") ?? ""]?.[total === 1 ? 0 : 1] ?? "";
     const words =
       total < 0
         ? "Pods"
         : total === 0 && !all
           ? "No pods yet"
-          : counts && !held.length && !query.get("q")
+          : counts && !held.length && !query.get("q") && !query.get("status")
             ? standing(counts)
-            : `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${total === 1 && (!all || all === 1) ? "pod" : "pods"}`;
+            : `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${total === 1 && (!all || all === 1) ? "pod" : "pods"}${how && ` ${how}`}`;
     draw(
       head,
       h(
@@ -190,9 +201,11 @@ export function open({ place, root, signal }) {
 /** All pods in a sentence: how many there are, and how many of them have no node. @param {any} counts */
 function standing(counts) {
   const without = [
-    counts.waiting ? `${count(counts.waiting)} ${counts.waiting === 1 ? "waits" : "wait"} for a node` : "",
-    counts.gated ? `${count(counts.gated)} ${counts.gated === 1 ? "is" : "are"} held back by gates` : "",
-  ].filter(Boolean);
+    ["waiting", counts.waiting],
+    ["gated", counts.gated],
+  ]
+    .filter(([, pods]) => pods)
+    .map(([status, pods]) => `${count(pods)} ${STANDING[status][pods === 1 ? 0 : 1]}`);
   return `${counted(counts.pods, "pod")}${without.length ? `: ${without.join(", ")}` : ", none waits for a node"}`;
 }
 
