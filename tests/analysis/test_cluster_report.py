@@ -32,7 +32,8 @@ def test_it_says_what_waits_and_why_and_how_full_the_nodes_are() -> None:
     cluster.run()
     text = report_of(cluster)
     assert (
-        "2 of 7 pods wait, all for cpu: no node has more than 1 free, of 2 in all; 1 more is held back by gates." in text
+        "2 of 7 pods wait, all for cpu: no schedulable node has more than 1 free, of 2 in all; 1 more is held back by gates."
+        in text
     )
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "nodes 2 in 2 zones" in lines
@@ -41,6 +42,17 @@ def test_it_says_what_waits_and_why_and_how_full_the_nodes_are() -> None:
     assert "default/p4 and default/p5" in lines
     assert "cpu 6 8 75 % 1" in lines
     assert "pods 4 20 20 % 8" in lines
+
+
+def test_what_is_free_on_cordoned_nodes_is_not_told_as_room() -> None:
+    cluster = Cluster()
+    cluster.add(make_node("n1").capacity(cpu="2", memory="8Gi", pods="10").obj())
+    cluster.add(make_node("n2").capacity(cpu="16", memory="8Gi", pods="10").unschedulable().obj())
+    cluster.add(*(make_pod(name).req(cpu="2").obj() for name in ("runs", "waits")))
+    cluster.run()
+    text = report_of(cluster)
+    assert "1 of 2 pods waits mainly for cpu: no schedulable node has any free." in text
+    assert "cpu 2 18 11 % 0" in [" ".join(line.split()) for line in text.splitlines()]
 
 
 def test_an_empty_cluster_is_told_as_one() -> None:

@@ -42,7 +42,7 @@ GI = 1 << 30
             0,
             5000,
             [ReasonCount("Insufficient cpu", 1400, 1012), ReasonCount("node(s) were unschedulable", 1469, 0)],
-            "1,469 of 50,000 pods wait, 1,012 mainly for cpu: no node has more than 3.2 free, of 88 in all",
+            "1,469 of 50,000 pods wait, 1,012 mainly for cpu: no schedulable node has more than 3.2 free, of 88 in all",
             id="most wait for CPU",
         ),
         pytest.param(
@@ -60,7 +60,7 @@ GI = 1 << 30
             0,
             5,
             [ReasonCount("Insufficient cpu", 1, 1)],
-            "1 of 9 pods waits for cpu: no node has more than 3.2 free, of 88 in all",
+            "1 of 9 pods waits for cpu: no schedulable node has more than 3.2 free, of 88 in all",
             id="one waits for CPU",
         ),
         pytest.param(

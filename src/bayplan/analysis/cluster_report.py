@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -14,6 +15,7 @@ from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
 from bayplan.analysis.reasons import pods_by_reason
 from bayplan.analysis.units import format_amount, format_count, format_list, format_share
 from bayplan.engine.scheduler import Scheduler
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 EXAMPLES = 3
@@ -24,11 +26,17 @@ NOT_TRIED = "not tried yet"
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """How much of a resource is requested of what nodes offer, in the amounts of the state, and the largest gap on a node."""
+    """How much of a resource is requested of what nodes offer, in the amounts of the state.
+
+    Attributes:
+        resource: its name. requested, allocatable: on all nodes.
+        free, largest_gap: what is free on nodes that are not cordoned: on all of them, and the most on one.
+    """
 
     resource: str
     requested: int
     allocatable: int
+    free: int
     largest_gap: int
 
 
@@ -78,26 +86,25 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
 
 def _resources(scheduler: Scheduler) -> list[ResourceUse]:
     nodes, usage = scheduler.state.nodes, scheduler.state.usage
-    found = [
-        ResourceUse(
-            "pods",
-            int(usage[POD_COUNT].sum()),
-            int(nodes.allowed_pods[: nodes.count].sum()),
-            int((nodes.allowed_pods - usage[POD_COUNT])[: nodes.count].max(initial=0)),
-        )
-    ]
+    found = [_use("pods", usage[POD_COUNT], nodes.allowed_pods, nodes.unschedulable)]
     for number, name in enumerate(nodes.resources.names):
         requested, allocatable = usage[FIRST_RESOURCE + number], nodes.allocatable[number]
         if name in ALWAYS_SHOWN or requested.any():
-            gap = int((allocatable - requested)[: nodes.count].max(initial=0))
-            found.append(ResourceUse(name, int(requested.sum()), int(allocatable.sum()), gap))
+            found.append(_use(name, requested, allocatable, nodes.unschedulable))
     return found
+
+
+def _use(resource: str, requested: Ints, allocatable: Ints, cordoned: Bools) -> ResourceUse:
+    free = np.where(cordoned, 0, np.maximum(allocatable - requested, 0))
+    return ResourceUse(
+        resource, int(requested.sum()), int(allocatable.sum()), int(free.sum()), int(free.max(initial=0))
+    )
 
 
 def render_cluster_report(facts: ClusterFacts) -> list[RenderableType]:
     """Return the report, part by part, for `bayplan.analysis.report.print_parts`."""
     reasons = pods_by_reason((message, len(pods)) for message, pods in facts.messages if message != NOT_TRIED)
-    gaps = [Gap(use.resource, use.largest_gap, use.allocatable - use.requested) for use in facts.resources]
+    gaps = [Gap(use.resource, use.largest_gap, use.free) for use in facts.resources]
     pods = facts.placed + facts.waiting + facts.gated
     sentence = cluster_sentence(
         pods=pods, waiting=facts.waiting, gated=facts.gated, nodes=facts.nodes, reasons=reasons, gaps=gaps

@@ -56,9 +56,9 @@ def _why(waiting: int, reasons: Sequence[ReasonCount], gaps: Sequence[Gap]) -> s
         gap = next((each for each in gaps if each.resource == resource), None)
         room = ""
         if gap is not None:
-            room = ": no node has any free"
+            room = ": no schedulable node has any free"
             if gap.largest > 0:
-                room = f": no node has more than {format_amount(resource, gap.largest)} free"
+                room = f": no schedulable node has more than {format_amount(resource, gap.largest)} free"
                 room += f", of {format_amount(resource, gap.free)} in all"
         text = f"for {resource}"
     else:
