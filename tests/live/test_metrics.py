@@ -15,11 +15,13 @@ from bayplan.engine.records import Outcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.live.metrics import SchedulerMetrics
 from bayplan.live.queue_metrics import QueueFigures
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing import make_node, make_pod
+from tests.engine.recorders import make_recorder, make_scheduler
 from tests.shared import shared_path
 
 SECOND_NS = 1_000_000_000
@@ -177,6 +179,26 @@ def test_an_attempt_whose_binding_fails_is_an_error(leaves: bool) -> None:
         'scheduler_schedule_attempts_total{profile="default-scheduler",result="error"}': 1
     }
     assert found["scheduler_pod_scheduling_attempts_sum"] == 0
+
+
+@pytest.mark.parametrize(("allowed", "want"), [(True, "scheduled"), (False, "unschedulable")])
+def test_an_attempt_of_a_pod_that_waits_for_a_permit_ends_with_the_wait_or_the_binding(
+    allowed: bool, want: str
+) -> None:
+    permit = make_recorder("A", [], {"permit": (Status(Code.WAIT), 10 * SECOND_NS)})
+    scheduler = make_scheduler(permit, nodes=("n",))
+    metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
+    pod = make_pod("p").obj()
+    run(scheduler, metrics, pod)
+    if allowed:
+        metrics.on_actions(scheduler.allow_waiting_pod(pod.key, "A", 2 * SECOND_NS), 2 * SECOND_NS)
+        bound = replace(pod, spec=replace(pod.spec, node_name="n"))
+        metrics.on_actions(scheduler.handle(pod, bound, 3 * SECOND_NS), 3 * SECOND_NS)
+    else:
+        metrics.on_actions(scheduler.reject_waiting_pod(pod.key, unschedulable("no"), SECOND_NS), SECOND_NS)
+    assert {
+        name: value for name, value in samples(metrics).items() if name.startswith("scheduler_schedule_attempts_total")
+    } == {f'scheduler_schedule_attempts_total{{profile="default-scheduler",result="{want}"}}': 1}
 
 
 def test_a_pod_that_is_preempted_while_it_is_being_bound_was_scheduled() -> None:

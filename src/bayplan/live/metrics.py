@@ -144,9 +144,11 @@ class SchedulerMetrics:
         self._algorithm_seconds.observe(seconds)
         profile = report.pod.spec.scheduler_name
         if report.outcome is Outcome.SCHEDULED:
-            pending = scheduler.bindings.pending.get(key_of(report.pod))
-            if pending is not None:
-                queued, queue = pending.queued, scheduler.queue
+            key = key_of(report.pod)
+            # It is being bound, or waits for a permit.
+            chosen = scheduler.bindings.pending.get(key) or scheduler.waiting_pods.get(key)
+            if chosen is not None:
+                queued, queue = chosen.queued, scheduler.queue
                 entered_ns = queued.initial_attempt_ns or queued.timestamp_ns
                 origin = queue.origin_of(queued.key) if isinstance(queue, NotingQueue) else None
                 flushed = origin is not None and origin.woken_by == UNSCHEDULABLE_TIMEOUT.label
