@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 import signal
 import socket
@@ -41,7 +40,6 @@ from bayplan.live.queue_metrics import QueueFigures, figures_of
 
 DRAIN_SECONDS = 5.0
 WATCHDOG_SECONDS = 0.5
-_log = logging.getLogger("bayplan.scheduler")
 
 
 class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,9 +37,7 @@ SILENCE_SECONDS = 60.0
 """A stream that goes on for so long after it should have ended is dead."""
 
 _UNAUTHORIZED = 401
-_TOO_MANY = 429
 _TOO_BUSY = (429, 503)
-_CHUNK = 1 << 16
 
 
 class ConnectionLost(Exception):
