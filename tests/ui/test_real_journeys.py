@@ -189,6 +189,22 @@ def test_a_page_stands_on_the_real_service(path: str, real: Running, visit: Visi
     visitor.shoot(f"real-{path.strip('/').replace('/', '-')}-10")
 
 
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        pytest.param("/pods/default/nobody", "There is no pod default/nobody, and none is remembered", id="a pod"),
+        pytest.param("/nodes/nowhere", "There is no node nowhere", id="a node"),
+        pytest.param("/compare/default/nobody", "default/nobody can't be compared", id="a pod in two runs"),
+    ],
+)
+def test_what_is_not_there_is_said_first_with_a_way_on(path: str, want: str, real: Running, visit: Visit) -> None:
+    visitor = visit(real.url, expected=("404",))
+    visitor.go(f"/ui{path}")
+    assert visitor.verdict == want
+    assert visitor.test("error").count() == 1
+    assert visitor.page.locator("main a").count() > 0
+
+
 def test_a_node_is_cordoned_drained_and_deleted(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/nodes/node-0")

@@ -8,6 +8,8 @@ import { count, counted } from "./format.js";
 const LARGEST = 22;
 const SMALLEST = 6;
 const LABEL = 112;
+/** Of labels, so that the frame of the focus does not touch them. */
+const INSET = 4;
 const GROUP_GAP = 10;
 const CORDONED = 1;
 const NOT_READY = 2;
@@ -169,9 +171,9 @@ export class Cells {
         pen.font = "12px system-ui, sans-serif";
         pen.fillStyle = colours.ink;
         const shown = name || "no value";
-        pen.fillText(shown.length > 14 ? `${shown.slice(0, 9)}…${shown.slice(-4)}` : shown, 0, y + 1);
+        pen.fillText(shown.length > 14 ? `${shown.slice(0, 9)}…${shown.slice(-4)}` : shown, INSET, y + 1);
         pen.fillStyle = colours.faint;
-        if (!this.how.small) pen.fillText(count(size), 0, y + 16);
+        if (!this.how.small) pen.fillText(count(size), INSET, y + 16);
       }
       for (const name of this.spots.keys()) this.paintCell(pen, name, colours);
     }

@@ -27,6 +27,11 @@ export function empty(why, ...next) {
   );
 }
 
+/** Whether what was asked for is not there. @param {unknown} problem */
+export function isMissing(problem) {
+  return problem instanceof Refusal && problem.status === 404;
+}
+
 /** Facts of any thrown value. @param {unknown} problem */
 export function factsOf(problem) {
   if (problem instanceof Refusal) return problem.facts;
@@ -92,7 +97,8 @@ function askToken() {
  * @param {Element} place where to draw
  * @param {() => Promise<T>} load
  * @param {(data: T) => (Node | string | false | null)[]} render
- * @param {{ signal: AbortSignal, lines?: number }} how
+ * @param {{ signal: AbortSignal, lines?: number, failed?: (problem: unknown) => (Node | string)[] }} how failed: what stands over a
+ *   failure where there is no old content, say a headline
  */
 export function filled(place, load, render, how) {
   let shown = "";
@@ -110,7 +116,7 @@ export function filled(place, load, render, how) {
     } catch (problem) {
       if (how.signal.aborted) return;
       shown = "";
-      if (first) draw(place, failure(problem, run));
+      if (first) draw(place, ...(how.failed?.(problem) ?? []), failure(problem, run));
       else if (!place.querySelector("[data-test=error]")) place.prepend(failure(problem, run));
     } finally {
       clearTimeout(slow);

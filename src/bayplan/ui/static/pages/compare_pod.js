@@ -70,7 +70,8 @@ export function open({ place, root, signal }) {
       if (signal.aborted) return;
       draw(
         head,
-        h("h1", { class: "verdict" }, `Compare ${cut(name, 60)}`),
+        h("p", { class: "crumbs" }, h("a", { href: to("compare", sides()) }, "Compare")),
+        h("h1", { class: "verdict" }, `${namespace}/${cut(name, 60)} can't be compared`),
         failure(problem, () => void load()),
       );
     }

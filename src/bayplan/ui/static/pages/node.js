@@ -5,7 +5,7 @@ import { age, amount, count, counted, cut, percent, resource, time } from "../fo
 import { go, podAddress, to } from "../address.js";
 import { get, path } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
-import { filled } from "../states.js";
+import { filled, isMissing } from "../states.js";
 import { badge, copyMenu, meter, podLink } from "../parts.js";
 import { bind } from "../keyboard.js";
 import { cordon, drain, removeNode } from "../node_actions.js";
@@ -27,7 +27,18 @@ export function open({ place, root, signal }) {
       node = data;
       return parts(data, load);
     },
-    { signal, lines: 10 },
+    {
+      signal,
+      lines: 10,
+      failed: (problem) => [
+        h("p", { class: "crumbs" }, h("a", { href: to("nodes") }, "Nodes"), ` / ${cut(name, 80)}`),
+        h(
+          "h1",
+          { class: "verdict", "data-test": "verdict" },
+          isMissing(problem) ? `There is no node ${cut(name, 60)}` : `${cut(name, 60)} can't be shown`,
+        ),
+      ],
+    },
   );
   void load();
   let waits = 0;

@@ -38,7 +38,11 @@ export function open({ root, signal }) {
     void showCluster(drawing, data);
     return parts(data, cluster);
   };
-  const load = filled(body, async () => newest ?? get("/overview", {}, signal), render, { signal, lines: 10 });
+  const load = filled(body, async () => newest ?? get("/overview", {}, signal), render, {
+    signal,
+    lines: 10,
+    failed: () => [h("h1", { class: "verdict" }, "The overview can't be shown")],
+  });
   const reload = () => {
     newest = null;
     void load();

@@ -20,7 +20,7 @@ export function open({ root, signal }) {
     body,
     async () => ({ items: (await get("/plugins", {}, signal)).items, refused: refusalSentence() }),
     (data) => parts(data.items, data.refused),
-    { signal, lines: 10 },
+    { signal, lines: 10, failed: () => [h("h1", { class: "verdict" }, "Plugins can't be shown")] },
   );
   void load();
   onReturn(load, signal);

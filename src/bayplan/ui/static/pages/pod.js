@@ -6,7 +6,7 @@ import { count, cut, time } from "../format.js";
 import { change, here, to } from "../address.js";
 import { get, objectPath, path, send, single } from "../service.js";
 import { onReturn, subscribe } from "../stream.js";
-import { failure, loading } from "../states.js";
+import { failure, isMissing, loading } from "../states.js";
 import { ask, perform, tabs } from "../parts.js";
 import { say } from "../notices.js";
 import { bind } from "../keyboard.js";
@@ -126,7 +126,13 @@ class PodView {
       if (this.signal.aborted) return;
       draw(
         this.head,
-        h("h1", { class: "verdict" }, `${this.namespace}/${cut(this.name, 60)}`),
+        h(
+          "h1",
+          { class: "verdict", "data-test": "verdict" },
+          isMissing(problem)
+            ? `There is no pod ${this.namespace}/${cut(this.name, 60)}, and none is remembered`
+            : `${this.namespace}/${cut(this.name, 60)} can't be shown`,
+        ),
         failure(problem, () => void this.load()),
         h(
           "div",
