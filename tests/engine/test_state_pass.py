@@ -134,10 +134,16 @@ def test_totals_of_states_that_have_changed_are_refused() -> None:
         _ = plan.total
 
 
-def test_a_pass_over_states_holds_until_something_changes() -> None:
+@pytest.mark.parametrize("change", ["a pod comes", "states are numbered anew"])
+def test_a_pass_over_states_holds_until_something_changes(change: str) -> None:
     scheduler = make()
     states = StatePass.begin(scheduler.state)
     assert states is not None
     assert states.holds()
-    scheduler.handle(None, make_pod("bound").node("n03").obj(), 0)
+    if change == "a pod comes":
+        scheduler.handle(None, make_pod("bound").node("n03").obj(), 0)
+    else:
+        # Somebody asks for a resource that nobody has heard of: the matrices get another row, and logs tell nothing.
+        scheduler.state.register_resource("example.com/new")
+        assert StatePass.begin(scheduler.state) is not None
     assert not states.holds()

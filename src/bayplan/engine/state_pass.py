@@ -22,7 +22,7 @@ from bayplan.state.state_rows import StateRows
 class StatePass:
     """What the rules of one plan say of the states that rows are in now.
 
-    Made by `begin`. It holds until pods or nodes come or go.
+    Made by `begin`. It holds until pods or nodes come or go, or states get other numbers.
 
     Attributes:
         passing: bool[states], those that all filters let pass that were asked; None: all. failing: whether one said Error.
@@ -35,7 +35,7 @@ class StatePass:
         self._state = state
         self._states = state.usage_states
         self._rows = StateRows(state)
-        self._position = (state.usage_log.end, state.node_log.end)
+        self._position = self._now()
         self._total: Ints | None = None
         self.passing: Bools | None = None
         self.failing = False
@@ -48,7 +48,10 @@ class StatePass:
 
     def holds(self) -> bool:
         """Return whether nothing has changed since."""
-        return self._position == (self._state.usage_log.end, self._state.node_log.end)
+        return self._position == self._now()
+
+    def _now(self) -> tuple[int, int, int]:
+        return self._state.usage_log.end, self._state.node_log.end, self._states.era
 
     def filter(self, part: FilterPart) -> None:
         """Ask a filter that follows from states."""
