@@ -70,6 +70,20 @@ def test_which_pods_share_a_plan(left: Pod, right: Pod, want: bool) -> None:
     assert (plan_of(cache, left) is plan_of(cache, right)) is want
 
 
+def test_a_pod_is_compared_with_the_one_before() -> None:
+    cache = make()
+    first, second = pod("p").obj(), pod("q").obj()
+    plans = [plan_of(cache, first) for _ in range(2)]
+    assert plan_of(cache, second) is plans[-1]
+    others = (pod(cpu="2").obj(), pod().label(app="b").obj(), make_pod("p", "other").req(cpu="1").label(app="a").obj())
+    for other in (*others, pod().priority(5).obj(), owned(pod().obj(), SET)):
+        for _ in range(2):
+            found = plan_of(cache, other)
+            assert found is not plans[-1]
+        assert plan_of(cache, other) is found
+        assert plan_of(cache, second) is plans[-1]
+
+
 def test_identity_and_bytes_lead_to_the_same_plan() -> None:
     cache = make()
     template = pod().obj()
