@@ -73,17 +73,21 @@ async def compare_pod(observation: Observation, request: Request, query: Query) 
     namespace, name = request.path_params["namespace"], request.path_params["name"]
     sides = _sides(request, query)
     a, b = await asyncio.gather(*(_matrix(observation, side, namespace, name) for side in sides))
-    a_node, b_node = (str(matrix.get("winner") or "") for matrix in (a, b))
-    said = [MatrixSaid(matrix) if matrix.get("kept") else None for matrix in (a, b)]
-    answer = {
-        "pod": f"{namespace}/{name}",
-        "a_node": a_node,
-        "b_node": b_node,
-        "first_plugin": first_plugin(said[0], said[1], a_node, b_node),
-        "a": {"name": sides[0], "matrix": a},
-        "b": {"name": sides[1], "matrix": b},
-    }
-    return await observation.off_loop(lambda: json_answer(request, answer))
+
+    def make() -> Response:
+        a_node, b_node = (str(matrix.get("winner") or "") for matrix in (a, b))
+        said = [MatrixSaid(matrix) if matrix.get("kept") else None for matrix in (a, b)]
+        answer = {
+            "pod": f"{namespace}/{name}",
+            "a_node": a_node,
+            "b_node": b_node,
+            "first_plugin": first_plugin(said[0], said[1], a_node, b_node),
+            "a": {"name": sides[0], "matrix": a},
+            "b": {"name": sides[1], "matrix": b},
+        }
+        return json_answer(request, answer)
+
+    return await observation.off_loop(make)
 
 
 def _sides(request: Request, query: Query) -> list[str]:
