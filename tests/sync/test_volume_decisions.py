@@ -175,6 +175,33 @@ def test_a_volume_that_was_there_before_can_be_chosen_here_while_it_is_chosen_th
     assert part(found, "status").get("phase") in (None, "Pending", "Available")
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["while it follows", "and sync is begun anew"])
+def test_what_controllers_here_noted_of_a_binding_outlives_other_annotations_of_the_source(again: bool) -> None:
+    world = started()
+    world.put("persistentvolumeclaims", claim())
+    world.put("persistentvolumes", volume("disk", made=False))
+    world.follow()
+    bind_here(world, "disk")
+    found = world.here.get("persistentvolumes", "disk")
+    assert found is not None
+    metadata = part(found, "metadata")
+    noted = {**part(metadata, "annotations"), **BY_CONTROLLER}
+    bound = {**found, "metadata": {**metadata, "annotations": noted}}
+    world.here.ask("PUT", "/api/v1/persistentvolumes/disk", bound)
+    if again:
+        world.start()
+    told: Document = {"team": "shop"}
+    world.put("persistentvolumeclaims", claim(volume="pvc-there", annotations={**BY_CONTROLLER, **told}))
+    changed = volume("disk", made=False)
+    part(changed, "metadata")["annotations"] = told
+    world.put("persistentvolumes", changed)
+    world.follow()
+    for plural, name in (("persistentvolumeclaims", "data"), ("persistentvolumes", "disk")):
+        annotations = part(part(world.here.get(plural, name) or {}, "metadata"), "annotations")
+        assert {**BY_CONTROLLER, **told}.items() <= annotations.items()
+    assert outcome(world)[:2] == ("disk", "Bound")
+
+
 def test_a_volume_that_somebody_meant_for_a_claim_stays_meant_for_it() -> None:
     world = started()
     meant = volume("disk", made=False)

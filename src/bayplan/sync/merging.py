@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bayplan.base.plain_data import Document
+from bayplan.plugins.pod_claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from bayplan.sync.document import items, part, text
 from bayplan.sync.followed_kinds import FollowedKind
 
@@ -12,6 +13,15 @@ FINISHED = ("Succeeded", "Failed")
 _POD_FIELDS = ("schedulingGates", "nodeSelector", "affinity", "activeDeadlineSeconds")
 FOLLOWING_POD_FIELDS = (*_POD_FIELDS, "containers", "tolerations")
 """What of a waiting pod's spec may change."""
+
+OF_THE_BINDING = (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    "volume.kubernetes.io/storage-provisioner",
+    "volume.beta.kubernetes.io/storage-provisioner",
+)
+"""Annotations of claims and volumes by which scheduler, controllers and provisioners tell one another how far they are."""
 
 _GATED_FIELDS = ("schedulingGates", "nodeSelector", "affinity")
 _OWN_METADATA = ("labels", "annotations", "ownerReferences")
@@ -26,7 +36,13 @@ def merge_object(kind: FollowedKind, here: Document, wanted: Document) -> Docume
         wanted: as `translate` makes it.
     """
     merged: Document = {name: value for name, value in wanted.items() if name not in ("metadata", "status")}
-    merged["metadata"] = _metadata(here, wanted)
+    merged["metadata"] = metadata = _metadata(here, wanted)
+    if kind.kind in ("PersistentVolumeClaim", "PersistentVolume"):
+        # Who binds here has nothing else to go by, whatever else is annotated in the source.
+        own = {
+            name: each for name, each in part(part(here, "metadata"), "annotations").items() if name in OF_THE_BINDING
+        }
+        metadata["annotations"] = {**own, **part(metadata, "annotations")}
     if "status" in here:
         merged["status"] = here["status"]
     spec, spec_here = part(wanted, "spec"), part(here, "spec")

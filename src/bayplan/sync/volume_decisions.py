@@ -18,26 +18,17 @@ from bayplan.cluster.controllers.persistent_volumes import BOUND_BY_SOURCE
 from bayplan.cluster.volume_controller import PROVISIONED_BY
 from bayplan.plugins.pod_claims import (
     BETA_STORAGE_CLASS,
-    BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
 )
 from bayplan.sync.document import part, text
 from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.known_objects import SourceObject
 from bayplan.sync.memory import Known, Memory
+from bayplan.sync.merging import OF_THE_BINDING
 from bayplan.sync.policy import SyncPolicy
 
 CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
-_OF_THE_BINDING = (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-    "volume.kubernetes.io/storage-provisioner",
-    "volume.beta.kubernetes.io/storage-provisioner",
-)
-"""Annotations by which scheduler, controllers and provisioners tell one another how far they are."""
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
@@ -140,7 +131,7 @@ def _available(volume: Document) -> Document:
 def _without(document: Document, field: str) -> Document:
     """Return a claim or volume without a field of its spec, its status, and what annotations say of its binding."""
     metadata = part(document, "metadata")
-    annotations = {k: v for k, v in part(metadata, "annotations").items() if k not in _OF_THE_BINDING}
+    annotations = {k: v for k, v in part(metadata, "annotations").items() if k not in OF_THE_BINDING}
     spec = {name: value for name, value in part(document, "spec").items() if name != field}
     kept = {name: value for name, value in document.items() if name != "status"}
     return {**kept, "metadata": {**metadata, "annotations": annotations}, "spec": spec}
