@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.engine.actions import Action, Bind, Evict, Nominate
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -23,7 +24,6 @@ from bayplan.objects.pod import Pod
 from benchmarks import Figure
 from benchmarks.bench_engine import default_scheduler, make_nodes
 
-SECOND_NS = 1_000_000_000
 LOW_PODS_PER_NODE = 4
 
 

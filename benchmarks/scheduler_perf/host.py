@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from bayplan.base.durations import MILLISECOND_NS, SECOND_NS
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.engine.actions import Action, Bind, CycleReport, Evict, Nominate, Update
 from bayplan.engine.assemble import assemble_scheduler
@@ -40,8 +41,6 @@ from benchmarks.scheduler_perf.templates import (
     make_volume,
 )
 
-MS_NS = 1_000_000
-SECOND_NS = 1_000 * MS_NS
 DELETED = "2026-01-01T00:00:00Z"
 
 
@@ -223,7 +222,7 @@ class Churning:
     def happen(self) -> None:
         """Do it once."""
         churn, host = self._churn, self._host
-        host.wait(churn.interval_ms * MS_NS)
+        host.wait(churn.interval_ms * MILLISECOND_NS)
         number, self._count = self._count, self._count + 1
         if churn.recreates:
             for item in self._comings:

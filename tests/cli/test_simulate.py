@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.base.durations import DAY_NS
 from bayplan.base.errors import InputError
 from bayplan.cli.main import main
-from bayplan.cli.simulation_options import DAY_NS, parse_duration
+from bayplan.cli.simulation_options import parse_duration
 from bayplan.examples import example_path
 
 SECOND = 1_000_000_000

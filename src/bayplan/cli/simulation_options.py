@@ -14,13 +14,13 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from bayplan.analysis.units import format_duration
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions, prepare_simulation
+from bayplan.base.durations import DAY_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.go_duration import parse_go_duration
 from bayplan.formats import manifests
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Progress as SimulatorProgress
 
-DAY_NS = 24 * 3600 * 1_000_000_000
 _DAYS = re.compile(r"(?:([0-9]{1,6})d)?(.*)", re.DOTALL)
 
 INPUT_HELP = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from bayplan.base.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, SECOND_NS
 from bayplan.base.errors import InputError
 
 _UNITS_NS = {
@@ -11,10 +12,10 @@ _UNITS_NS = {
     "us": 1_000,
     "µs": 1_000,  # U+00B5, the micro sign
     "μs": 1_000,
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "h": 3_600_000_000_000,
+    "ms": MILLISECOND_NS,
+    "s": SECOND_NS,
+    "m": MINUTE_NS,
+    "h": HOUR_NS,
 }
 _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _LARGEST_NS = 2**63 - 1

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
+from bayplan.base.durations import MINUTE_NS
 from bayplan.base.errors import PluginFailure
 from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, Update
 from bayplan.engine.extenders import bind_by_extenders
@@ -28,7 +29,7 @@ from bayplan.objects.pod import Pod
 if TYPE_CHECKING:
     from bayplan.engine.scheduler import Scheduler
 
-MAX_PERMIT_TIMEOUT_NS = 15 * 60 * 1_000_000_000
+MAX_PERMIT_TIMEOUT_NS = 15 * MINUTE_NS
 """No pod waits longer for a permit, whatever the plugin says."""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from bayplan.base.durations import SECOND_NS
+from bayplan.base.durations import DAY_NS
 from bayplan.base.errors import InputError
 from bayplan.cluster.binding_refusal import binding_refusal, update_refusal
 from bayplan.cluster.cluster import VirtualCluster
@@ -35,7 +35,7 @@ from bayplan.sim.timelines import Timelines
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.usage import UsageMeter
 
-PERPETUAL_HORIZON_NS = 24 * 3600 * SECOND_NS
+PERPETUAL_HORIZON_NS = DAY_NS
 """How long a run without an end of its own goes on after the last operation from outside, where some workload never ends."""
 
 PROGRESS_STEP = 500

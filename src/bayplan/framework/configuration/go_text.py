@@ -8,17 +8,17 @@ import struct
 from contextlib import suppress
 from decimal import Decimal
 
-from bayplan.base.durations import SECOND_NS
+from bayplan.base.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, SECOND_NS
 
 _UNIT_NS = {
     "ns": 1,
     "us": 1_000,
     "\u00b5s": 1_000,
     "\u03bcs": 1_000,
-    "ms": 1_000_000,
+    "ms": MILLISECOND_NS,
     "s": SECOND_NS,
-    "m": 60 * SECOND_NS,
-    "h": 3600 * SECOND_NS,
+    "m": MINUTE_NS,
+    "h": HOUR_NS,
 }
 _JSON_ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _JSON_HEX = frozenset("<>&\u2028\u2029")
