@@ -127,7 +127,7 @@ def test_a_matrix_of_another_server_that_is_none_is_refused(spoil: Callable[[Any
 def test_another_server_is_not_asked_for_a_page_of_another_site() -> None:
     async def test(lab: Lab) -> None:
         query = {"a": "now", "b": "http://127.0.0.1:1"}
-        for site, want in (("cross-site", 403), ("same-origin", 502)):
+        for site, want in (("cross-site", 403), ("same-site", 403), ("same-origin", 502), ("none", 502)):
             answer = await lab.client.get("/bayplan/v1/compare", params=query, headers={"sec-fetch-site": site})
             assert answer.status_code == want, answer.text
 

@@ -92,8 +92,9 @@ async def compare_pod(observation: Observation, request: Request, query: Query) 
 
 def _sides(request: Request, query: Query) -> list[str]:
     names = [query.text(name, NOW) for name in ("a", "b")]
-    if any(_is_remote(name) for name in names) and request.headers.get("sec-fetch-site") == "cross-site":
-        # An image in somebody else's page could make this server ask any address that it reaches.
+    site = request.headers.get("sec-fetch-site", "none")
+    if any(_is_remote(name) for name in names) and site not in ("none", "same-origin"):
+        # An image in somebody else's page could make this server ask any address that it reaches; another port is another site.
         raise Refusal(HTTPStatus.FORBIDDEN, "compare", got="a request from another site's page", wanted="one from ours")
     return names
 
