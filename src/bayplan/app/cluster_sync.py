@@ -161,7 +161,7 @@ async def _sync(options: SyncOptions, tell: Callable[[SyncStatus], None], *, onc
         here = await _connect(options.here, stack)
         source: Feed
         if options.source is not None:
-            source = ReflectedFeed(await _connect(options.source, stack), options.policy, once=once)
+            source = ReflectedFeed(await _connect(options.source, stack), options.policy, once=once, parts=True)
         else:
             source = DocumentFeed(_documents(options.paths))
         return await _follow(source, here, options.policy, options.name, tell, once=once)

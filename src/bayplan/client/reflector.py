@@ -121,6 +121,8 @@ class Reflector(Generic[W]):
         selector: label and field selectors, as they stand in a query.
         jitter: a random number in [0, 1).
         on_listed: is called with the version of a list when all of it was told: in the beginning, and whenever it was listed anew.
+        on_part: is called with objects of the first list as they come. All that is there is told by `on_changes` when the list is
+            complete; where it has to be begun again, parts are told again, too.
 
     Attributes:
         items: the copy, by key.
@@ -140,6 +142,7 @@ class Reflector(Generic[W]):
         selector: str = "",
         jitter: Callable[[], float] = random.random,
         on_listed: Callable[[str], None] | None = None,
+        on_part: Callable[[Sequence[W]], None] | None = None,
     ) -> None:
         self.items: dict[str, W] = {}
         self.version = ""
@@ -153,6 +156,7 @@ class Reflector(Generic[W]):
         self._selector = selector
         self._jitter = jitter
         self._on_listed = on_listed
+        self._on_part = on_part
         self._can_stream = True
         self._event = msgspec.json.Decoder(_WatchEvent).decode
         self._bare = msgspec.json.Decoder(_BareObject).decode
@@ -213,6 +217,7 @@ class Reflector(Generic[W]):
         async with aclosing(self._events(query)) as stream:
             async for events in stream:
                 changes: list[Change[W]] = []
+                part: list[W] = []
                 for event in events:
                     if not listing:
                         self._take(event, changes)
@@ -220,12 +225,15 @@ class Reflector(Generic[W]):
                         bare = self._bare(event.object).metadata
                         if bare.annotations.get(_INITIAL_END) == "true":
                             listing = False
+                            self._tell_part(part)
                             self._replace(found)
                             self._are_synced(bare.resource_version)
                     elif event.type == "ERROR":
                         self._fail(event)
                     else:
-                        self._collect(bytes(event.object), found, deleted=event.type == "DELETED")
+                        part += self._collect(bytes(event.object), found, deleted=event.type == "DELETED")
+                if listing:
+                    self._tell_part(part)
                 self._tell(changes)
         if listing:
             raise ConnectionLost("the list ended before it was complete")
@@ -243,18 +251,23 @@ class Reflector(Generic[W]):
             if not response.ok:
                 raise ListFailed(response.message)
             page = msgspec.json.decode(response.body, type=_List)
-            for raw in page.items or ():
-                self._collect(bytes(raw), found)
+            self._tell_part([item for raw in page.items or () for item in self._collect(bytes(raw), found)])
             if not page.metadata.continue_:
                 return page.metadata.resource_version, found
             query["continue"] = page.metadata.continue_
 
-    def _collect(self, raw: bytes, found: dict[str, W], *, deleted: bool = False) -> None:
+    def _collect(self, raw: bytes, found: dict[str, W], *, deleted: bool = False) -> tuple[W, ...]:
+        """Take an object into a list, or out of it; return it where it is there now."""
         item = self._decoded(raw)
         if deleted or isinstance(item, _NamedMeta):
             found.pop(item.key, None)
-        else:
-            found[item.key] = item
+            return ()
+        found[item.key] = item
+        return (item,)
+
+    def _tell_part(self, part: list[W]) -> None:
+        if part and self._on_part is not None and not self.synced.is_set():
+            self._on_part(part)
 
     def _replace(self, found: dict[str, W]) -> None:
         """Tell what is different from what was known: what has gone first, so that names are free."""

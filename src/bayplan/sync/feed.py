@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from bayplan.base.plain_data import Document
+from bayplan.sync.followed_kinds import ObjectRef
 
 
 class RawDocuments(Collection[Document]):
@@ -30,11 +31,23 @@ class RawDocuments(Collection[Document]):
 
 
 class Listed(NamedTuple):
-    """All objects of a kind, as they are at a revision (0 where the feed has none)."""
+    """All objects of a kind, as they are at a revision (0 where the feed has none).
+
+    Attributes:
+        told: those that parts of the list have told as they are; `documents` are the others.
+    """
 
     plural: str
     documents: Collection[Document]
     revision: int = 0
+    told: Collection[ObjectRef] = ()
+
+
+class PartListed(NamedTuple):
+    """Objects of a kind of which the first list is coming. Some may have gone until it is complete."""
+
+    plural: str
+    documents: Collection[Document]
 
 
 class Changed(NamedTuple):
@@ -52,7 +65,7 @@ class Reached(NamedTuple):
     revision: int
 
 
-FeedChange: TypeAlias = Listed | Changed | Reached
+FeedChange: TypeAlias = Listed | PartListed | Changed | Reached
 Take: TypeAlias = Callable[[FeedChange], None]
 
 

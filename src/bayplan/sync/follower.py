@@ -24,7 +24,7 @@ from bayplan.base.plain_data import Document
 from bayplan.sync.applied_fields import from_annotation, noted, unless_changed_here
 from bayplan.sync.document import part, text
 from bayplan.sync.expectations import Expectations
-from bayplan.sync.followed_kinds import BY_PLURAL, FollowedKind, ObjectRef
+from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind, ObjectRef
 from bayplan.sync.known_objects import LocalObject, Problem, SourceObject, ref_of, source_object, stand_in_uid
 from bayplan.sync.memory import MEMORY_NAMESPACE, Known, Memory
 from bayplan.sync.merging import (
@@ -62,7 +62,8 @@ class Follower:
     Args:
         policy: what is wanted.
         memory: of earlier runs, or empty.
-        kinds: plural names of the kinds that the source tells about; nothing is written until each of them was listed.
+        kinds: plural names of the kinds that the source tells about. Nothing is written until each of them was listed here, nor
+            of a rank until those of lower ranks were listed there; nothing is deleted until all were.
     """
 
     def __init__(self, policy: SyncPolicy, memory: Memory, kinds: Iterable[str]) -> None:
@@ -86,11 +87,20 @@ class Follower:
 
     # --- what the source tells ----------------------------------------------------------------------------------------
 
-    def source_listed(self, plural: str, documents: Iterable[Document]) -> None:
-        """Take all objects of a kind as they are now: in the beginning, and whenever events may have been lost."""
+    def source_part_listed(self, plural: str, documents: Iterable[Document]) -> None:
+        """Take objects of a kind of which the first list is coming."""
+        for document in documents:
+            self._take(ref_of(plural, document), document, initial=plural in self._unlisted and not self.memory.began)
+
+    def source_listed(self, plural: str, documents: Iterable[Document], told: Iterable[ObjectRef] = ()) -> None:
+        """Take all objects of a kind as they are now: in the beginning, and whenever events may have been lost.
+
+        Args:
+            plural: of the kind. documents: objects. told: those that `source_part_listed` has told already.
+        """
         first = plural in self._unlisted
         self._unlisted.discard(plural)
-        seen: dict[ObjectRef, None] = {}
+        seen: dict[ObjectRef, None] = dict.fromkeys(told)
         for document in documents:
             ref = ref_of(plural, document)
             seen[ref] = None
@@ -106,6 +116,8 @@ class Follower:
             for uid in self.memory.uids():
                 if uid not in there:
                     self.memory.forget(uid)
+            for ref in [ref for ref in self._local if ref not in self._source]:
+                self._look_at(ref)
 
     def source_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
         """Take an object that was added or changed, or is gone; that a predecessor of that name is gone, says nothing new."""
@@ -129,6 +141,8 @@ class Follower:
                 self._drop(ref)
             self._inhabitants[ref.namespace] = self._inhabitants.get(ref.namespace, 0) + 1
         self._source[ref] = taken
+        if initial:
+            self._remember_to_keep(ref, taken)
         self.problems.pop(ref, None)
         self._look_at(ref)
 
@@ -144,11 +158,16 @@ class Follower:
         self._look_at(ref)
 
     def _remember_the_beginning(self) -> None:
-        """Note what keeps its place before anything is made, so that a run that ends half-way is gone on with."""
+        """Note that all is known that keeps its place, so that a run that ends half-way is gone on with."""
         for ref, known in self._source.items():
-            if known.initial and self._keeps(ref, known):
-                self.memory.set(known.uid, Known.KEEPS)
+            if known.initial:
+                self._remember_to_keep(ref, known)
         self.memory.begin()
+
+    def _remember_to_keep(self, ref: ObjectRef, known: SourceObject) -> None:
+        # What a run before the beginning was complete has made, or has seen deleted, stays that.
+        if self.memory.get(known.uid) is None and self._keeps(ref, known):
+            self.memory.set(known.uid, Known.KEEPS)
 
     def _keeps(self, ref: ObjectRef, known: SourceObject) -> bool:
         """Return whether an object that was there when following began is made here as it was then."""
@@ -259,7 +278,7 @@ class Follower:
         Objects of a rank wait until those of lower ranks are written.
         """
         writes: list[SyncWrite] = []
-        if not self.is_ready:
+        if self._unlisted_here:
             return writes
         for rank, dirty in enumerate(self._dirty):
             while refs := [ref for ref in islice(dirty, len(self._in_flight) + most) if ref not in self._in_flight]:
@@ -271,7 +290,8 @@ class Follower:
                         writes.append(write)
                         if len(writes) >= most:
                             return writes
-            if any(BY_PLURAL[ref.plural].rank <= rank for ref in self._in_flight):
+            coming = FOLLOWED_KINDS[rank].plural in self._unlisted
+            if coming or any(BY_PLURAL[ref.plural].rank <= rank for ref in self._in_flight):
                 break
         return writes
 
@@ -283,7 +303,7 @@ class Follower:
         if ref in self._expected:
             return None
         if source is None:
-            if local is None or not local.source_uid or ref in self.problems:
+            if local is None or not local.source_uid or ref in self.problems or self._unlisted:
                 return None
             # A namespace that has objects in the source is there again, and will be told of.
             inhabited = ref.plural == "namespaces" and self._inhabitants.get(ref.name)

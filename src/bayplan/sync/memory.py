@@ -43,10 +43,12 @@ class Memory:
 
     Attributes:
         began: whether the state of the source when following began is known.
+        is_urgent: whether something was noted that nobody could find out again: that an object was deleted here.
     """
 
     def __init__(self) -> None:
         self.began = False
+        self.is_urgent = False
         self._known: dict[str, Known] = {}
         self._buckets: dict[str, dict[str, None]] = {}
         self._changed: dict[str, None] = {}
@@ -63,6 +65,7 @@ class Memory:
         if self._known.get(uid) is known:
             return
         self._known[uid] = known
+        self.is_urgent |= known is Known.DELETED
         bucket = bucket_of(uid)
         self._buckets.setdefault(bucket, {})[uid] = None
         self._changed[bucket] = None
@@ -85,9 +88,14 @@ class Memory:
         """Return the uids of all entries."""
         return list(self._known)
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether something has to be written."""
+        return bool(self._changed)
+
     def take_changes(self) -> list[Document]:
         """Return the ConfigMaps that have to be written, the one that says that following has begun last."""
-        changed, self._changed = self._changed, {}
+        changed, self._changed, self.is_urgent = self._changed, {}, False
         return [self._config_map(bucket) for bucket in changed]
 
     def put_back(self, documents: Iterable[Document]) -> None:

@@ -25,7 +25,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 from bayplan.base.version import __version__
 from bayplan.cluster.timestamps import format_time
-from bayplan.sync.feed import Changed, FeedChange, Listed, Reached
+from bayplan.sync.feed import Changed, FeedChange, Listed, PartListed, Reached
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.redaction import redacted
 from bayplan.sync.timed_change import RecordingHeader, TimedChange
@@ -97,8 +97,8 @@ class RecordingWriter:
 
     def write(self, now_ns: int, change: FeedChange) -> None:
         """Write a change that came at a time, nanoseconds since 1970."""
-        if isinstance(change, Reached):
-            return
+        if isinstance(change, Reached | PartListed):
+            return  # Nothing new, and what only a feed tells that was asked for parts of lists.
         offset_ns = max(now_ns - self._header.started_ns, 0)
         self.changes += 1
         if isinstance(change, Listed):

@@ -14,8 +14,8 @@ from bayplan.client.connection import ApiConnection
 from bayplan.client.reflector import Change, Reflector
 from bayplan.client.requests import NO_ANSWER, ApiRequest
 from bayplan.objects.meta import ObjectMeta
-from bayplan.sync.feed import Changed, Listed, RawDocuments, Reached, Take
-from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind
+from bayplan.sync.feed import Changed, Listed, PartListed, RawDocuments, Reached, Take
+from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind, ObjectRef
 from bayplan.sync.policy import SyncPolicy
 
 _UNKNOWN, _FORBIDDEN = 404, 403
@@ -72,6 +72,7 @@ class ReflectedFeed:
         name: of the cluster, for messages.
         once: end when everything was listed.
         read: makes a document of an object's JSON, with what of it is wanted.
+        parts: tell lists in parts, too, while they come.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class ReflectedFeed:
         name: str = "source",
         once: bool = False,
         read: Callable[[bytes], Document] = _document,
+        parts: bool = False,
     ) -> None:
         self.kinds: tuple[str, ...] = ()
         self.left_out: dict[str, str] = {}
@@ -92,6 +94,7 @@ class ReflectedFeed:
         self._name = name
         self._once = once
         self._read = read
+        self._parts = parts
         self._reflectors: dict[str, Reflector[_Followed]] = {}
 
     @property
@@ -128,6 +131,7 @@ class ReflectedFeed:
                     followed.changed,
                     selector=_selector(BY_PLURAL[plural], self._policy),
                     on_listed=followed.listed,
+                    on_part=followed.part if self._parts else None,
                 )
                 self._reflectors[plural] = reflector
                 running.append(group.create_task(reflector.run()))
@@ -146,6 +150,16 @@ class _FollowedCollection:
         self._take = take
         self._namespaces = frozenset(policy.namespaces) if BY_PLURAL[plural].namespaced else frozenset[str]()
         self._initial: list[bytes] | None = []
+        self._told: list[ObjectRef] = []
+
+    def part(self, items: Sequence[_Followed]) -> None:
+        """Take objects of the first list before it is complete."""
+        raws: list[bytes] = []
+        for item in items:
+            if not self._namespaces or item.metadata.namespace in self._namespaces:
+                raws.append(item.raw)
+                item.raw = b""
+        self._take(PartListed(self._plural, RawDocuments(raws, self._read)))
 
     def changed(self, changes: Sequence[Change[_Followed]]) -> None:
         """Take changes of the reflector."""
@@ -160,7 +174,9 @@ class _FollowedCollection:
                 self._take(Changed(self._plural, {"metadata": names}, deleted=True))
                 continue
             raw, new.raw = new.raw, b""
-            if self._initial is not None:
+            if self._initial is not None and not raw:
+                self._told.append(ObjectRef(self._plural, new.metadata.namespace, new.metadata.name))
+            elif self._initial is not None:
                 self._initial.append(raw)
             else:
                 self._take(Changed(self._plural, self._read(raw)))
@@ -171,8 +187,9 @@ class _FollowedCollection:
         if self._initial is None:
             self._take(Reached(self._plural, revision))
             return
-        raws, self._initial = self._initial, None
-        self._take(Listed(self._plural, RawDocuments(raws, self._read), revision))
+        raws, told = self._initial, self._told
+        self._initial, self._told = None, []
+        self._take(Listed(self._plural, RawDocuments(raws, self._read), revision, told))
 
 
 def _selector(kind: FollowedKind, policy: SyncPolicy) -> str:

@@ -14,7 +14,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, carry_out_batch, finish, fits_batch, takes_batches
-from bayplan.sync.feed import Feed, FeedChange, Listed, Reached
+from bayplan.sync.feed import Feed, FeedChange, Listed, PartListed, Reached
 from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
@@ -28,11 +28,14 @@ T = TypeVar("T")
 AT_ONCE = 32
 """So many writes are under way at once without batches. The server works them off one by one; this hides the way to it."""
 
-SAVE_SECONDS = 0.5
-"""Memory is written at most so often. What is not yet written is seen from the copies themselves after a restart."""
+SAVE_SECONDS = 0.1
+"""Memory is written at most so often, but for deletions. What is not yet written is seen from the copies after a restart."""
 
-SAVE_SHARE = 10
-"""After a save so many times as long as it took goes by before the next one: an import changes all of memory all the time."""
+PAUSE_SECONDS = 0.5
+"""So often it is looked whether there is something to be saved where nothing else happens."""
+
+SAVE_SECONDS_EACH = 0.02
+"""Nor more often than this for each ConfigMap that was written: an import changes all of memory all the time."""
 
 LAST_SAVE_SECONDS = 5.0
 """So long the end waits for a cluster here that does not answer."""
@@ -95,6 +98,7 @@ class SyncSession:
         self._takes_batches = False
         self._under_way = 0
         self._saving: asyncio.Task[None] | None = None
+        self._remembers = False
         self._next_save = float("-inf")
         self._counts = dict.fromkeys(Verb, 0)
         self._behind_since: float | None = None
@@ -148,7 +152,9 @@ class SyncSession:
         follower = self._follower
         assert follower is not None
         if isinstance(change, Listed):
-            follower.source_listed(change.plural, change.documents)
+            follower.source_listed(change.plural, change.documents, change.told)
+        elif isinstance(change, PartListed):
+            follower.source_part_listed(change.plural, change.documents)
         elif isinstance(change, Reached):
             return  # What came and went there while nobody watched was never here.
         else:
@@ -162,6 +168,8 @@ class SyncSession:
             return
         if isinstance(change, Listed):
             follower.local_listed(change.plural, change.documents, change.revision)
+        elif isinstance(change, PartListed):
+            return  # Of the cluster here the whole list counts.
         elif isinstance(change, Reached):
             follower.local_reached(change.plural, change.revision)
         else:
@@ -182,18 +190,24 @@ class SyncSession:
         while True:
             self._woken.clear()
             if follower.is_ready:
-                if not self._counts[Verb.CREATE]:
-                    # What keeps its place is remembered before anything is made.
+                if not self._remembers:
+                    # What keeps its place is remembered before anything more is made.
                     await self._save(follower)
-                elif self._saving is None and asyncio.get_running_loop().time() >= self._next_save:
+                    self._remembers = True
+                elif self._saving is None and self._is_save_due(follower):
                     self._saving = group.create_task(self._save(follower))
-                self._begin_writes(follower, group)
-                if follower.is_idle:
-                    self._behind_since = None
-                    if until is not None and until.done() and not self._woken.is_set():
-                        return
+            self._begin_writes(follower, group)
+            if follower.is_ready and follower.memory.is_urgent and self._saving is None:
+                self._woken.set()
+            if follower.is_idle:
+                self._behind_since = None
+                if until is not None and until.done() and not self._woken.is_set():
+                    return
             if not self._woken.is_set():
-                await self._pause()
+                await self._pause(follower)
+
+    def _is_save_due(self, follower: Follower) -> bool:
+        return follower.memory.is_urgent or asyncio.get_running_loop().time() >= self._next_save
 
     def _begin_writes(self, follower: Follower, group: asyncio.TaskGroup) -> None:
         room = (BATCH * BATCHES_AT_ONCE if self._takes_batches else self._at_once) - self._under_way
@@ -224,22 +238,21 @@ class SyncSession:
         group.create_task(carry_out_and_count())
 
     async def _carry_out(self, follower: Follower, write: SyncWrite) -> None:
-        await self._drive(carry_out(follower, write))
+        await self._drive(carry_out(follower, write), waits_for_memory=True)
 
     async def _carry_out_batch(self, follower: Follower, writes: Sequence[SyncWrite]) -> None:
-        unfinished = await self._drive(carry_out_batch(follower, writes))
-        await asyncio.gather(*(self._drive(finish(follower, each)) for each in unfinished))
+        unfinished = await self._drive(carry_out_batch(follower, writes), waits_for_memory=True)
+        await asyncio.gather(*(self._drive(finish(follower, each), waits_for_memory=True) for each in unfinished))
 
-    async def _pause(self) -> None:
+    async def _pause(self, follower: Follower) -> None:
         """Wait until something comes, or memory may be saved again."""
         # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where what it waits for comes at the same time.
         with suppress(TimeoutError):
-            async with asyncio.timeout(SAVE_SECONDS):
+            async with asyncio.timeout(SAVE_SECONDS if follower.memory.has_changes else PAUSE_SECONDS):
                 await self._woken.wait()
 
     async def _save(self, follower: Follower) -> None:
         """Save what memory has to be saved, and tell how far it is."""
-        began = asyncio.get_running_loop().time()
         status = self.status()
         if self._told != (shown := status_document(self._name, status)):
             self._told = shown
@@ -253,11 +266,16 @@ class SyncSession:
             if not saved:
                 follower.memory.put_back(changes)
             self._saving = None
-        ended = asyncio.get_running_loop().time()
-        self._next_save = ended + max(SAVE_SECONDS, SAVE_SHARE * (ended - began))
+        pause = max(SAVE_SECONDS, SAVE_SECONDS_EACH * len(changes))
+        self._next_save = asyncio.get_running_loop().time() + pause
 
-    async def _drive(self, exchange: Exchange[T]) -> T:
-        """Carry out an exchange: send its requests, sleep its pauses."""
+    async def _drive(self, exchange: Exchange[T], *, waits_for_memory: bool = False) -> T:
+        """Carry out an exchange: send its requests, sleep its pauses.
+
+        Args:
+            exchange: what is done. waits_for_memory: where the cluster here has to be asked again, let memory be saved first: what
+                was known before it went away must not be lost when this program ends soon after it has come back.
+        """
         try:
             step = next(exchange)
             while True:
@@ -265,6 +283,8 @@ class SyncSession:
                     step = exchange.send(await self._send(step))
                 else:
                     await asyncio.sleep(step)
+                    if waits_for_memory and self._saving is not None:
+                        await asyncio.shield(self._saving)
                     step = next(exchange)
         except StopIteration as end:
             result: T = end.value

@@ -1,0 +1,221 @@
+"""Lists that are told in parts: what can be written is, while the rest is still coming, and in the end nothing is otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.base.plain_data import Document
+from bayplan.client import reflector
+from bayplan.client.connection import ApiConnection, ConnectionLost
+from bayplan.sync.document import part
+from bayplan.sync.feed import FeedChange, Listed, PartListed
+from bayplan.sync.followed_kinds import ObjectRef
+from bayplan.sync.follower import Follower
+from bayplan.sync.memory import Memory
+from bayplan.sync.policy import SyncPolicy
+from bayplan.sync.reflected_feed import ReflectedFeed
+from bayplan.sync.writing import read_memory, save_memory
+from tests.sync.test_reflected_feed import Script, end_of_list, event, service
+from tests.sync.world import NS, World, node, pod
+
+
+class Beginning(World):
+    """A world whose source is listed by hand."""
+
+    def __init__(self) -> None:
+        super().__init__(("nodes", "pods"))
+        self.put("nodes", node("n"))
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin, or begin again: what there is here is known, and nothing of the source."""
+        memory = Memory()
+        memory.load(self.here.drive(read_memory()))
+        self.follower = Follower(self.policy, memory, self.kinds)
+        self.list_here()
+
+    def tell_part(self, plural: str, *names: str) -> None:
+        """Tell of some objects before the list is complete."""
+        self.follower.source_part_listed(plural, [self.source[self.ref(plural, name)] for name in names])
+
+    def list_all(self, plural: str, *told: str) -> None:
+        """Tell the whole list, but for what parts of it have told."""
+        refs = [self.ref(plural, name) for name in told]
+        rest = [each for ref, each in self.source.items() if ref.plural == plural and ref not in refs]
+        self.follower.source_listed(plural, rest, refs)
+
+    def ref(self, plural: str, name: str) -> ObjectRef:
+        """Return the name of an object."""
+        return ObjectRef(plural, NS if plural == "pods" else "", name)
+
+    def do(self) -> None:
+        """Write what can be written now."""
+        for _ in range(20):
+            self.tell_here()
+            self._carry_out(self.follower.next_writes(5))
+
+    def pods(self) -> dict[str, str]:
+        """Return the nodes of the pods here."""
+        found = self.here.list("pods")[0]
+        return {str(part(each, "metadata")["name"]): str(part(each, "spec").get("nodeName", "")) for each in found}
+
+
+def test_pods_are_made_while_the_list_of_them_comes_and_after_lower_kinds() -> None:
+    world = Beginning()
+    world.put("pods", pod("a", node_name="n"))
+    world.put("pods", pod("b", node_name="n"))
+    world.tell_part("pods", "a")
+    world.do()
+    assert world.pods() == {}, "nodes are not listed yet"
+    world.list_all("nodes")
+    world.do()
+    assert world.here.get("nodes", "n") is not None
+    assert world.pods() == {"a": "n"}
+    assert not world.follower.is_idle
+    world.list_all("pods", "a")
+    world.work()
+    assert world.pods() == {"a": "n", "b": "n"}
+
+
+def test_what_has_gone_when_the_list_is_complete_goes_here_too() -> None:
+    world = Beginning()
+    world.list_all("nodes")
+    for name in "ab":
+        world.put("pods", pod(name, node_name="n"))
+    world.tell_part("pods", "a", "b")
+    world.do()
+    world.remove("pods", "a")
+    world.list_all("pods", "b")
+    world.work()
+    assert world.pods() == {"b": "n"}
+
+
+def test_copies_are_not_deleted_before_everything_is_listed() -> None:
+    world = Beginning()
+    for name in "abc":
+        world.put("pods", pod(name, node_name="n"))
+    world.start()
+    world.work()
+    world.remove("pods", "c")
+    world.begin()
+    world.list_all("nodes")
+    world.tell_part("pods", "a")
+    world.do()
+    assert set(world.pods()) == {"a", "b", "c"}
+    world.list_all("pods", "a")
+    world.work()
+    assert set(world.pods()) == {"a", "b"}
+
+
+def test_a_beginning_that_was_cut_off_is_gone_on_with() -> None:
+    world = Beginning()
+    world.list_all("nodes")
+    for name in "abcd":
+        world.put("pods", pod(name, node_name="n" if name != "d" else ""))
+    world.tell_part("pods", "a", "b", "d")
+    world.do()
+    assert world.pods() == {"a": "n", "b": "n", "d": ""}
+    assert world.here.drive(save_memory(world.follower.memory.take_changes()))
+    world.here.delete_pod("b")
+    world.put("pods", pod("d", node_name="n"))
+    world.begin()
+    assert not world.follower.memory.began
+    world.list_all("nodes")
+    world.list_all("pods")
+    world.work()
+    # What was deleted here stays deleted; what came without a node is for the scheduler here.
+    assert world.pods() == {"a": "n", "c": "n", "d": ""}
+
+
+NAMES = "abcd"
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "bind", "remove", "part", "do", "delete here", "again"]), st.sampled_from(NAMES)),
+    max_size=25,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_whatever_happens_before_the_list_is_complete_all_comes_to_what_the_source_has(
+    steps: list[tuple[str, str]],
+) -> None:
+    world = Beginning()
+    world.list_all("nodes")
+    deleted: dict[str, object] = {}
+    for what, name in steps:
+        known = world.source.get(world.ref("pods", name))
+        if what == "put" and known is None:
+            world.put("pods", pod(name))
+        elif what == "bind" and known is not None:
+            world.put("pods", pod(name, node_name="n"))
+        elif what == "remove" and known is not None:
+            world.remove("pods", name)
+        elif what == "part" and known is not None:
+            world.tell_part("pods", name)
+        elif what == "do":
+            world.do()
+        elif what == "delete here" and name in world.pods():
+            world.do()
+            if name in world.pods():
+                found = world.here.get("pods", name)
+                assert found is not None
+                deleted[name] = part(part(found, "metadata"), "annotations")["bayplan.io/source-uid"]
+                world.here.delete_pod(name)
+                world.do()
+        elif what == "again":
+            assert world.here.drive(save_memory(world.follower.memory.take_changes()))
+            world.begin()
+            world.list_all("nodes")
+    world.list_all("pods")
+    world.work()
+    there = {ref.name: part(each, "metadata")["uid"] for ref, each in world.source.items() if ref.plural == "pods"}
+    here = {}
+    for each in world.here.list("pods")[0]:
+        metadata = part(each, "metadata")
+        here[str(metadata["name"])] = part(metadata, "annotations")["bayplan.io/source-uid"]
+    want = {name: uid for name, uid in there.items() if deleted.get(name) != uid}
+    assert {name: uid for name, uid in here.items() if deleted.get(name) != uid} == want
+    assert not world.follower.problems
+
+
+def short(change: FeedChange) -> str:
+    """Return lists and parts of them in short."""
+    assert isinstance(change, Listed | PartListed)
+    names = ",".join(str(part(each, "metadata")["name"]) for each in change.documents)
+    told = ",".join(each.name for each in change.told) if isinstance(change, Listed) else "part"
+    return f"{names} ({told})"
+
+
+@pytest.mark.parametrize(
+    ("parts", "want"),
+    [
+        pytest.param(
+            True, ["x (part)", "x (part)", "y (part)", " (x,y)"], id="parts as they come, anew where it is cut off"
+        ),
+        pytest.param(False, ["x,y ()"], id="the whole list"),
+    ],
+)
+def test_a_feed_tells_parts_where_they_are_wanted(
+    parts: bool, want: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
+    first: list[Document | Exception] = [event("ADDED", service("x", 3)), ConnectionLost("away")]
+    second: list[Document | Exception] = [
+        event("ADDED", service("x", 3)),
+        event("ADDED", service("y", 4)),
+        end_of_list(5),
+    ]
+
+    async def run() -> list[str]:
+        script, found = Script([first, second]), list[str]()
+        feed = ReflectedFeed(cast("ApiConnection", script), SyncPolicy(), kinds=("services",), once=True, parts=parts)
+        await feed.open()
+        await asyncio.wait_for(feed.run(lambda change: found.append(short(change))), 10)
+        return found
+
+    assert asyncio.run(run()) == want
