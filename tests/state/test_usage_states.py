@@ -180,4 +180,7 @@ def test_contradictions_are_told(harm: str, want: str) -> None:
     else:
         states._rows[0].append(7)
     with pytest.raises(InvariantError, match=want):
-        states.check_invariants()
+        state.check_invariants()
+    state.add_node(make_node("another").obj())
+    # Whoever inquires next finds the states of all rows anew.
+    state.check_invariants()

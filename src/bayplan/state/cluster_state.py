@@ -402,6 +402,7 @@ class ClusterState:
         if not np.array_equal(counts, self.usage[POD_COUNT]):
             raise InvariantError("the pods of all classes are not the pods on rows")
         self.counters.check_invariants(self.pods.values())
+        self.usage_states.check_invariants()
 
 
 def _schedulable_part(node: Node) -> tuple[object, ...]:
