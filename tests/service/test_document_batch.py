@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,10 @@ from bayplan.service.document_batch import MOST_BATCH_BYTES, SLICE_NS, Batch, Ba
 from tests.service.lab import Document, Lab, lab, node, pod, run
 
 RUNNING = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+BINDING = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+TOKEN_REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "t"}}
 
 
 def lines(*entries: object) -> str:
@@ -63,12 +68,21 @@ def namespace(name: str) -> Document:
             ["created a", "refused ", "refused ", "refused ", "refused ", "created b"],
             id="entries that can't be read",
         ),
+        pytest.param(
+            lines(pod("a")).encode() + b'\n{"kind": "\xff"}\n' + lines(pod("b")).encode(),
+            ["created a", "refused ", "created b"],
+            id="one that is no text",
+        ),
+        pytest.param('{"x":' * 5000 + "1" + "}" * 5000, ["refused "], id="one that is too deep"),
+        pytest.param(lines(BINDING, TOKEN_REVIEW, pod("b")), ["refused ", "refused ", "created b"], id="what is not kept"),
         pytest.param(lines(pod("a", cpu="two"), pod("b")), ["refused a", "created b"], id="one that is refused"),
     ],
 )  # fmt: skip
-def test_each_entry_has_an_outcome_of_its_own_in_order(body: str, want: list[str]) -> None:
+def test_each_entry_has_an_outcome_of_its_own_in_order(body: str | bytes, want: list[str]) -> None:
     async def test(lab: Lab) -> None:
-        answer = await lab.send("POST", "/objects", body)
+        sent = await lab.client.post("/bayplan/v1/objects", content=body)
+        assert sent.status_code == 200, sent.text
+        answer = sent.json()
         assert [f"{each['outcome']} {each.get('name', '')}" for each in answer["items"]] == want
         for outcome in ("created", "exists", "deleted", "absent", "refused"):
             assert answer[outcome] == sum(each.startswith(f"{outcome} ") for each in want)
@@ -180,9 +194,9 @@ def test_what_is_acknowledged_is_on_disk_and_a_slice_is_one_transaction(tmp_path
         backend = Backend(store)
         bootstrap(backend)
         recorder.flush()
-        commits: list[str] = []
+        statements: list[str] = []
         connection = recorder._connection
-        connection.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+        connection.set_trace_callback(lambda text: statements.append(text.split()[0]))
         body = lines(*(running(f"p-{number}") for number in range(300))).encode()
         batch = await BatchWriter(backend).write(body, "test")
         waiting = store.settled(int(batch.items[-1].resource_version))
@@ -195,11 +209,13 @@ def test_what_is_acknowledged_is_on_disk_and_a_slice_is_one_transaction(tmp_path
         again = Store()
         found = DurableRecorder(tmp_path / "store", again, on_failure=lambda problem: None)
         found.close()
-        return len(again.table("pods")), len(commits)
+        # A statement outside of a transaction is one of its own.
+        transactions = re.findall("BEGIN .*?COMMIT|INSERT", " ".join(statements))
+        return len(again.table("pods")), len(transactions)
 
-    stored, commits = asyncio.run(within())
+    stored, transactions = asyncio.run(within())
     assert stored == 300
-    assert 1 <= commits < 100
+    assert 1 <= transactions < 100
 
 
 def test_a_service_waits_for_the_disk_before_it_answers() -> None:

@@ -80,6 +80,7 @@ class _TypeOfItems(msgspec.Struct):
 
 
 _UNTOLD = _TypeOfItems("", "")
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class BatchWriter:
@@ -120,7 +121,7 @@ def _entries(body: bytes) -> tuple[Iterator[bytes | msgspec.Raw], _TypeOfItems]:
     """Return the entries of a body, and what those are that don't say so: items of a PodList are Pods."""
     try:
         found = msgspec.json.decode(body, type=_List)
-    except msgspec.DecodeError:
+    except _UNREADABLE:
         return iter([body] if _is_one(body) else [line for line in body.split(b"\n") if line.strip()]), _UNTOLD
     kind = found.kind.removesuffix("List")
     return iter(found.items), _TypeOfItems(kind, found.api_version if kind else "")
@@ -130,7 +131,7 @@ def _is_one(body: bytes) -> bool:
     """Say whether a body is one value of JSON, be it on many lines."""
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
-    except msgspec.DecodeError:
+    except _UNREADABLE:
         return False
     return True
 
@@ -147,7 +148,7 @@ def _carry_out(
             _delete(backend, msgspec.convert(value, _Deletion), told)
         else:
             _create(backend, {"apiVersion": types.api_version, "kind": types.kind, **value}, told, options, objects)
-    except (msgspec.MsgspecError, RecursionError) as problem:
+    except _UNREADABLE as problem:
         told.message = f"unreadable: {problem}"
     except ApiError as problem:
         told.code, told.message = problem.code, problem.message
@@ -192,12 +193,14 @@ def _place(backend: Backend, value: Plain, told: Outcome) -> tuple[Resource, str
     """Return the resource of an object and its name, and tell where it belongs.
 
     Raises:
-        ApiError: it is of no kind that is served.
+        ApiError: it is of no kind that is served, or of one whose objects are questions, such as a Binding.
     """
     version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
     resource = backend.registry.by_kind(version, kind)
     if resource is None:
         raise bad_request(f"{version or 'no apiVersion'} {kind or 'no kind'} is no kind that is served")
+    if "get" not in resource.facts.verbs:
+        raise bad_request(f"{version} {kind} is not kept, so it can't come in a batch")
     metadata = part(value, "metadata")
     told.kind, told.name = resource.kind, str(metadata.get("name") or "")
     told.namespace = str(metadata.get("namespace") or "default") if resource.namespaced else ""
