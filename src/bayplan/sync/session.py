@@ -34,7 +34,7 @@ SAVE_SECONDS = 0.1
 PAUSE_SECONDS = 0.5
 """So often it is looked whether there is something to be saved where nothing else happens."""
 
-SAVE_SECONDS_EACH = 0.02
+SAVE_SECONDS_EACH = 0.04
 """Nor more often than this for each ConfigMap that was written: an import changes all of memory all the time."""
 
 LAST_SAVE_SECONDS = 5.0
