@@ -124,6 +124,33 @@ def test_a_matrix_of_another_server_that_is_none_is_refused(spoil: Callable[[Any
     run(test, *NODES, pod("p"))
 
 
+@pytest.mark.parametrize(
+    ("told", "want"),
+    [
+        pytest.param(b"<html>", "DecodeError", id="no JSON"),
+        pytest.param(b'{"pods": ["\xff"], "nodes": []}', "UnicodeDecodeError", id="no text"),
+        pytest.param(b'{"more": %b%b}' % (b"[" * 5000, b"]" * 5000), "RecursionError", id="too deep"),
+        pytest.param(b'{"pods": ["default/p"], "nodes": []}', "1 pods and 0 nodes", id="a pod without a node"),
+    ],
+)
+def test_an_answer_of_another_server_that_is_none_is_refused(told: bytes, want: str) -> None:
+    async def test(lab: Lab) -> None:
+        answers = {"/bayplan/v1/placements": told, "/bayplan/v1/sources": b"{}"}
+        async with await another_server(answers) as server:
+            refused = await lab.get("/compare", want=502, a="now", b=address_of(server))
+        assert refused["error"]["got"].startswith(want)
+
+    run(test, *NODES)
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    async def test(lab: Lab) -> None:
+        for address in ("http://", "http://[::1", "http://xn--a"):
+            await lab.get("/compare", want=502, a="now", b=address)
+
+    run(test, *NODES)
+
+
 def test_another_server_is_not_asked_for_a_page_of_another_site() -> None:
     async def test(lab: Lab) -> None:
         query = {"a": "now", "b": "http://127.0.0.1:1"}

@@ -19,6 +19,15 @@ REMOTE_SECONDS = 10.0
 MOST_REMOTE_BYTES = 64 << 20
 """So long its answer may be: that of 100,000 pods takes some megabytes."""
 
+_NO_ANSWER = (
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    msgspec.DecodeError,
+    UnicodeError,  # In the answer, or in a host name that is none.
+    RecursionError,
+    TimeoutError,
+)
+
 T = TypeVar("T")
 
 
@@ -88,7 +97,7 @@ class RemoteServer:
         try:
             async with asyncio.timeout(REMOTE_SECONDS), httpx.AsyncClient(timeout=REMOTE_SECONDS) as client:
                 return msgspec.json.decode(await self._read(client, path), type=kind)
-        except (httpx.HTTPError, httpx.InvalidURL, msgspec.DecodeError, TimeoutError) as problem:
+        except _NO_ANSWER as problem:
             got = f"{type(problem).__name__}: {problem}"
             raise self._odd(got, "a server of this kind that answers") from problem
 
