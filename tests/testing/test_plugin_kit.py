@@ -335,6 +335,21 @@ class WrongFilterColumns(Right):
         return ("disk",)
 
 
+class OnlyAmounts(Right):
+    amounts_only: ClassVar[bool] = True
+
+
+def test_a_plugin_that_reads_amounts_alone_may_say_so() -> None:
+    check_plugin(OnlyAmounts)
+
+
+class MoreThanAmounts(OnlyAmounts):
+    """Scores what nodes are called, and says that it reads amounts alone."""
+
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        return rows.where(rows.has_label("disk"), 10, 0)
+
+
 class Breaks(PerNodePlugin):
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
         return node.labels["disk"]
@@ -389,6 +404,7 @@ BROKEN = [
     (ArrayAsParams, "the params of observe() is not hashable"),
     (WrongColumns, "which agree in the columns that score_columns() names: disk"),
     (WrongFilterColumns, "which agree in the columns that filter_columns() names: disk"),
+    (MoreThanAmounts, "amounts_only promises that nothing is read"),
     (Breaks, "KeyError in filter_node()"),
     (ForgetsFreedRows, "AttributeError in "),
     (NodeNoText, "expected None, a text or a Status, got False"),

@@ -9,6 +9,7 @@ import numpy as np
 from bayplan.framework.plugin import FilterPlugin, Plugin, Reads, ScorePlugin
 from bayplan.objects.pod import Pod
 from bayplan.state.hypothetical import HypotheticalRows
+from bayplan.state.state_rows import StateRows
 from bayplan.state.supposed_pods import PodKinds, SupposedPods
 from bayplan.state.views import GatheredRows, Rows
 from bayplan.testing.plugin_subject import Make, PluginFault, Subject
@@ -61,6 +62,31 @@ def score_answers_alike_in_every_form(make: Make, world: World) -> None:
             if got != every[row]:
                 text = f"score() of {subject.name(row)}: all rows at once say {every[row]}, {form} says {got}"
                 raise PluginFault(text)
+
+
+def states_are_answered_as_the_rows_in_them(make: Make, world: World) -> None:
+    """A plugin that declares `amounts_only`, asked about states instead of rows, gives the verdicts and raw scores of these."""
+    subject = make(world)
+    if not subject.plugin.amounts_only or not subject.state.small:
+        return
+    states = subject.state.usage_states
+    for point, params, ask in (
+        ("filter()", subject.filter_params() if subject.filters else None, subject.verdicts),
+        ("score()", subject.score_params() if subject.scores else None, subject.raw),
+    ):
+        if params != ():
+            continue
+        # Not earlier: what a pod asks for may be a resource that nobody has heard of.
+        states.follow()
+        every, by_state = ask(params), ask(params, StateRows(subject.state))
+        for row in subject.rows:
+            place = states.codes.item(row)
+            got = by_state[place] if place < len(by_state) else "nothing"
+            if got != every[row]:
+                raise PluginFault(
+                    f"{point} of {subject.name(row)} is {every[row]}, and {got} of the state that the node is in: "
+                    "amounts_only promises that nothing is read but what nodes offer and what pods request there"
+                )
 
 
 def supposed_usage_is_read_through_the_view(make: Make, world: World) -> None:

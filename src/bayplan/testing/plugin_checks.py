@@ -24,6 +24,7 @@ from bayplan.testing.form_checks import (
     filter_answers_alike_in_every_form,
     score_answers_alike_in_every_form,
     several_specs_at_once_are_answered_alike,
+    states_are_answered_as_the_rows_in_them,
     supposed_pods_are_counted_as_if_gone,
     supposed_usage_is_read_through_the_view,
 )
@@ -378,6 +379,7 @@ CHECKS: tuple[Check, ...] = (
     filter_answers_alike_in_every_form,
     score_answers_alike_in_every_form,
     several_specs_at_once_are_answered_alike,
+    states_are_answered_as_the_rows_in_them,
     verdicts_have_reasons,
     scores_are_normalized,
     rows_that_agree_in_the_columns_are_answered_alike,
