@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,10 +18,16 @@ from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.status import Code
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from bayplan.framework.plugin import PROCEED, FilterPlugin, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.status import SKIP, Code, Status
 from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Codes
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
 from tests.engine.clusters import random_node, random_pod
 from tests.engine.preemption_worlds import node, preemptor, running, scheduler_of
+from tests.engine.recorders import make_scheduler
 
 
 def cycle(
@@ -134,3 +143,55 @@ def test_what_rows_say_is_counted_row_by_row() -> None:
             continue
         assert result.board is not None
         assert sum(result.board.counts.values()) == np.count_nonzero(result.board.first >= 0) == 100
+
+
+@dataclass(frozen=True)
+class NoSpec:
+    key: str = ""
+
+
+class Day(PreFilterPlugin[NoSpec], FilterPlugin[NoSpec]):
+    """Rejects every node by day; at night it takes its Filter out of the cycle."""
+
+    name: ClassVar[str] = "Day"
+    reads: ClassVar[Reads] = Reads.NODES
+    skips_at_night: ClassVar[bool] = True
+    night: ClassVar[bool] = False
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> NoSpec:
+        return NoSpec()
+
+    def pre_filter(self, spec: NoSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        return SKIP if Day.night is self.skips_at_night else PROCEED
+
+    def filter(self, spec: NoSpec, params: Params | None, rows: Rows) -> Codes:
+        return rows.verdicts((rows.everywhere(True), 1))
+
+    def reasons(self, spec: NoSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        return (f"not by {self.name.lower()}",)
+
+    def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
+        return [(ClusterEvent(EventResource.NODE, ActionType.ADD), None)]
+
+
+class Night(Day):
+    """Does so at night."""
+
+    name: ClassVar[str] = "Night"
+    skips_at_night: ClassVar[bool] = False
+
+
+def test_filters_that_take_turns_are_told_apart_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = make_scheduler(Day, Night, nodes=["n1"])
+    boards, pod, found = FailureBoards(scheduler.nominated_pods.log), preemptor("1").obj(), []
+    for night in (False, True, False):
+        monkeypatch.setattr(Day, "night", night)
+        result = cycle(scheduler, pod, boards, None)
+        assert result.diagnosis is not None
+        assert result.board is not None
+        found.append((result.diagnosis.message(), result.diagnosis.unschedulable_plugins))
+    by_day, by_night = (
+        ("0/1 nodes are available: 1 not by day.", ("Day",)),
+        ("0/1 nodes are available: 1 not by night.", ("Night",)),
+    )
+    assert found == [by_day, by_night, by_day]

@@ -97,8 +97,8 @@ class FailureBoard:
             # Where verdicts depend on pods of other rows, no log tells which of them move.
             if supposed is None or supposed.counts_pods:
                 return False
-        # Filters have just been brought up to date, with the params of this cycle.
-        params = tuple([part.params for part in parts])
+        # Filters have just been brought up to date, with the params of this cycle. PreFilter may have left out others than before.
+        params = tuple([(part.name, part.params) for part in parts])
         stamp = (params, state.node_log.end, state.usage.shape)
         rows = self._missed() if stamp == self._stamp else None
         self._positions = [log.end for log in self._logs]

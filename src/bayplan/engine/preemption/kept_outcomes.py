@@ -57,7 +57,7 @@ class KeptOutcomes:
     def follow(self, lockstep: Lockstep, budgets: DisruptionBudgets, own_row: int) -> None:
         """Forget what has changed; `own_row` is where the preemptor itself is nominated (-1: nowhere), and never kept."""
         plan = self._plan
-        params = tuple([part.params for part in plan.filter_parts])
+        params = tuple([(part.name, part.params) for part in plan.filter_parts])
         shape = (self._table.priorities.shape, plan.state.usage.shape)
         stamp = (params, shape, budgets.version, plan.state.node_log.end, plan.pre.node_names)
         missed = [log.since(position) for log, position in zip(self._logs, self._positions, strict=True)]
