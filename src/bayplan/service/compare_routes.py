@@ -21,6 +21,7 @@ from bayplan.service.comparison import (
     comparison_document,
     first_plugin,
 )
+from bayplan.service.forks import NOW
 from bayplan.service.instants import format_instant
 from bayplan.service.matrix import MatrixQuery
 from bayplan.service.observation import Observation
@@ -32,8 +33,6 @@ from bayplan.service.remote_server import Placements, RemoteServer
 from bayplan.service.sources import sources_of
 from bayplan.service.subject import Decisions
 from bayplan.sim.result import PodFate, SimulationResult
-
-NOW = "now"
 
 
 async def placements(observation: Observation, request: Request, query: Query) -> Response:

@@ -12,7 +12,6 @@ from collections.abc import Generator, Iterable, Sequence
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.loading import Loaded, Source, load_one_by_one
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.item import Write
 from bayplan.apiserver.store.store import Snapshot
 
@@ -70,9 +69,7 @@ def _load_noting(
 
 def _take_back(backend: Backend, written: Sequence[Write]) -> None:
     """Undo writes, the last one first, by other writes: who watches can follow, and who wrote elsewhere loses nothing."""
-    resources: dict[str, Resource] = {}
-    for resource in backend.registry.all():
-        resources.setdefault(resource.table, resource)
+    resources = backend.registry.by_table()
     for write in reversed(written):
         found = backend.store.get(write.table, write.new.key)
         if found is None or found.uid != write.new.uid:

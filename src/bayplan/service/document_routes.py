@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.store.store import Snapshot
 from bayplan.objects.pod import Pod
 from bayplan.service.answers import JSON, json_answer
@@ -61,9 +60,7 @@ async def export(observation: Observation, request: Request, query: Query) -> Re
 
 async def _exported(backend: Backend, contents: Snapshot, configuration: str) -> AsyncIterator[bytes]:
     """Yield the documents of a moment, some at a time."""
-    resources: dict[str, Resource] = {}
-    for resource in backend.registry.all():
-        resources.setdefault(resource.table, resource)
+    resources = backend.registry.by_table()
     yield b'{"apiVersion":"v1","kind":"List","configuration":' + msgspec.json.encode(configuration) + b',"items":['
     comma = b""
     for table, (items, keys) in contents.tables.items():

@@ -12,13 +12,11 @@ from bayplan.base.plain_data import Plain
 from bayplan.service.answers import json_answer, whole_list
 from bayplan.service.bodies import read_struct
 from bayplan.service.configuration_facts import check
-from bayplan.service.forks import Fork, ForkRequest, ForkSetup, changed_objects, objects_now, objects_of
+from bayplan.service.forks import NOW, Fork, ForkRequest, ForkSetup, changed_objects, objects_now, objects_of
 from bayplan.service.instants import format_instant
 from bayplan.service.observation import Observation
 from bayplan.service.query import Query
 from bayplan.service.refusal import Refusal
-
-NOW = "now"
 
 
 def fork_document(fork: Fork) -> Plain:

@@ -47,6 +47,8 @@ from bayplan.sim.simulator import Progress, Simulator
 MOST_FORKS = 16
 """So many forks are kept: each holds a cluster and the records of its run."""
 
+NOW = "now"
+"""The run that the cluster itself is, beside its forks."""
 
 Objects = dict[tuple[Kind, str], KubernetesObject]
 
@@ -72,7 +74,7 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
         name: what it is called, for people.
     """
 
-    origin: str = "now"
+    origin: str = NOW
     config: str | None = None
     objects: list[dict[str, object]] = []
     delete: list[Reference] = []

@@ -107,6 +107,13 @@ class ResourceRegistry:
         """Return all resources, in the order of discovery."""
         return list(self._by_path.values())
 
+    def by_table(self) -> dict[str, Resource]:
+        """Return a resource for each table; where several versions share one, the first in the order of discovery."""
+        found: dict[str, Resource] = {}
+        for resource in self._by_path.values():
+            found.setdefault(resource.table, resource)
+        return found
+
     def versions_of(self, group: str) -> list[str]:
         """Return the versions of a group, the preferred one first."""
         found = [version for each, version in self.versions if each == group]
