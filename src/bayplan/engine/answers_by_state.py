@@ -105,9 +105,10 @@ class AnswersByState:
         """Return which rows in use no filter rejects, as bools; None where all pass. `follow` must have said that this is known."""
         codes = self._states.codes[: self._state.nodes.count]
         standing = self._standing.take(codes)
-        if not np.count_nonzero(standing.view(np.bool_)):
+        worst = standing.item(standing.argmax()) if len(standing) else PASSES
+        if worst == PASSES:
             return None
-        if standing.item(standing.argmax()) == NOT_KNOWN:
+        if worst == NOT_KNOWN:
             unknown = (standing == NOT_KNOWN).nonzero()[0]
             if len(unknown) > FEW_STATES:
                 # Of each state any row will do.

@@ -164,7 +164,8 @@ class PlanFilters(PlanScores):
             feasible = self.static_feasible.copy()
             feasible[: len(passing)] &= passing
         self._all_pass = passing is None
-        if not np.count_nonzero(feasible != self.feasible):
+        # Their bytes are compared in a fraction of the time that it takes to compare elements and count differences.
+        if feasible.tobytes() == self.feasible.tobytes():
             return
         self.feasible, self._visits = feasible, None
         self.feasible_count = int(np.count_nonzero(feasible))
