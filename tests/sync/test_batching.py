@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from bayplan.apiserver.kinds.pods import PodStrategy
@@ -13,6 +14,7 @@ from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.sync import batching
 from bayplan.sync.document import part
 from bayplan.sync.document_feed import DocumentFeed
+from bayplan.sync.feed import Changed, Listed, Take
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.session import SyncSession, SyncStatus
 from tests.sync.test_session import LiveFeed, dumped
@@ -159,6 +161,31 @@ def test_what_a_batch_leaves_open_is_written_after_it() -> None:
     status = run_once(sender, dumped(node("n"), "n"))
     assert (status.created, status.problems) == (1, [])
     assert (sender.batches, sender.others[-1]) == ([1], "PUT status")
+
+
+@pytest.mark.parametrize("takes_batches", [True, False])
+def test_what_somebody_else_has_made_is_waited_for_until_it_is_told(takes_batches: bool) -> None:
+    sender = Sender(Here())
+    sender.here.takes_batches = takes_batches
+
+    class LateFeed(LiveFeed):
+        async def run(self, take: Take) -> None:
+            for plural in self.kinds:
+                take(Listed(plural, [], 1))
+            made = await sender.here.answer(ApiRequest("POST", "/api/v1/nodes", msgspec.json.encode(node("n"))))
+            await asyncio.sleep(0.2)
+            take(Changed("nodes", msgspec.json.decode(made.body)))
+
+    async def run() -> SyncStatus:
+        source = DocumentFeed([dumped(node("n", unschedulable=True), "n")])
+        session = SyncSession(source, LateFeed(sender.here), sender.send, SyncPolicy())
+        async with asyncio.timeout(20):
+            await session.run(once=True)
+        return session.status()
+
+    assert asyncio.run(run()).problems == []
+    assert len(sender.batches) + sender.others.count("POST nodes") == 1
+    assert part(sender.here.get("nodes", "n") or {}, "spec")["unschedulable"] is True
 
 
 def test_deletions_go_in_batches() -> None:

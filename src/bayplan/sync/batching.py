@@ -124,11 +124,13 @@ def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinish
     """Tell the follower what became of a write; return it where something is left to be done."""
     if outcome.outcome in ("deleted", "absent"):
         follower.done(write)
+    elif outcome.outcome == "exists":
+        # Somebody else has made it, or this is the second try.
+        follower.found(write, outcome.uid, int(outcome.resource_version))
     elif outcome.outcome == "refused" and "status" in (write.document or {}):
         # It may be the status alone that is refused: by itself the object would be made nevertheless.
         return Unfinished(write, None)
     elif outcome.outcome != "created":
-        # Where somebody else has made it, or this is the second try, the cluster here tells soon what is there.
         follower.failed(write, outcome.message, retry=outcome.code == _CONFLICT)
     elif _is_as_wanted(follower, write, outcome.object):
         follower.done(write, outcome.uid, int(outcome.resource_version))

@@ -52,7 +52,6 @@ _MEMORY_PLACE = ObjectRef("namespaces", "", MEMORY_NAMESPACE)
 _NEEDED_BY_OTHERS = ("namespaces", "priorityclasses", "runtimeclasses")
 """Kinds without whose objects the API refuses others, which may be told first: watches of two kinds know no common order."""
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.decode
 
 
@@ -431,12 +430,25 @@ class Follower:
             source = self._source.get(ref)
             if source is not None and source.uid == write.uid:
                 self._note_made(ref, write.uid)
-            local = self._local.get(ref)
-            if local is None or local.uid != uid:
-                self._expected.made(ref, uid, revision)
+            self._expect(ref, uid, revision)
         elif write.verb is Verb.DELETE and ref in self._local and self._local[ref].uid == write.uid:
             self._expected.deleted(ref, write.uid)
         self._landed(ref)
+
+    def found(self, write: SyncWrite, uid: str, revision: int) -> None:
+        """Take that what was to be made is here already: what to do about it is decided when the cluster here has told of it.
+
+        Args:
+            write: from `next_writes`, a creation.
+            uid, revision: of the object of that name.
+        """
+        self._expect(write.ref, uid, revision)
+        self._landed(write.ref)
+
+    def _expect(self, ref: ObjectRef, uid: str, revision: int) -> None:
+        local = self._local.get(ref)
+        if local is None or local.uid != uid:
+            self._expected.made(ref, uid, revision)
 
     def failed(self, write: SyncWrite, message: str, *, retry: bool) -> None:
         """Take that a write was refused.

@@ -73,10 +73,16 @@ def read_memory() -> Exchange[list[Document]]:
 def _create(follower: Follower, write: SyncWrite) -> Exchange[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     response = yield from send_patiently(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
-    if not response.ok:
-        follower.failed(write, response.message, retry=response.status == _CONFLICT)
+    if response.ok:
+        yield from finish_creation(follower, write, _decode(response.body))
         return
-    yield from finish_creation(follower, write, _decode(response.body))
+    if response.status == _CONFLICT:
+        there = yield from send_patiently(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
+        if there.ok:
+            metadata = part(_decode(there.body), "metadata")
+            follower.found(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
+            return
+    follower.failed(write, response.message, retry=response.status == _CONFLICT)
 
 
 def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exchange[None]:
