@@ -39,9 +39,7 @@ def test_a_fork_tries_something_and_leaves_the_cluster_alone() -> None:
         assert [(each["pod"], each["a_node"], each["b_node"]) for each in difference["items"]] == [
             ("default/huge", "", "big")
         ]
-        assert difference["sentence"].startswith(
-            "1 of 3 pods differs: 1 placed only by one more node"
-        )
+        assert difference["sentence"].startswith("1 of 3 pods differs: 1 placed only by one more node")
         less = await begin_fork(
             lab, delete=[{"kind": "Node", "name": "n0"}, {"kind": "Pod", "namespace": "default", "name": "a"}]
         )
