@@ -80,6 +80,9 @@ def test_the_matrix_of_another_server_is_set_beside_ours() -> None:
     told: dict[str, bytes] = {}
 
     async def test(lab: Lab) -> None:
+        # All nodes are ready by now, so that more than one is scored.
+        await lab.create(pod("p"))
+        await lab.settle()
         ours = await lab.get("/pods/default/p/attempts/latest/matrix", form="columns")
         theirs = json.loads(json.dumps(ours))
         theirs["winner"] = next(name for name in theirs["rows"]["node"] if name != ours["winner"])
@@ -98,7 +101,7 @@ def test_the_matrix_of_another_server_is_set_beside_ours() -> None:
             whole = await lab.get("/compare", a="now", b=url)
             assert whole["b"]["sources"] == [{"name": "prod", "state": "following", "lag_seconds": 2.0}]
 
-    run(test, *NODES, pod("p"))
+    run(test, *NODES)
 
 
 @pytest.mark.parametrize(
