@@ -55,8 +55,18 @@ class Elsewhere(Counting):
     amounts_only: ClassVar[bool] = False
 
 
+class Heir(Counting):
+    """Has a rule of its own, and promises nothing about it."""
+
+    def filter(self, spec: Counting, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes of a name."""
+        return rows.codes(rows.where(rows.named(["n00"]), 1, 0))
+
+
 class Failing(Counting):
     """Fails on every node."""
+
+    amounts_only: ClassVar[bool] = True
 
     def filter(self, spec: Counting, params: Params | None, rows: Rows) -> Codes:
         """Say Error."""
@@ -74,6 +84,23 @@ def asking(kind: type[Counting], nodes: int) -> tuple[ClusterState, Counting, An
     answers.choose_filters([filters])
     answers.choose_scores([(scores, 3)], alone=True)
     return state, plugin, answers
+
+
+@pytest.mark.parametrize(
+    ("kind", "want"),
+    [
+        pytest.param(Counting, True, id="a plugin that promises to look at amounts alone"),
+        pytest.param(Elsewhere, False, id="one that says that it does not"),
+        pytest.param(Heir, False, id="one that inherits the promise, but not the rule"),
+        pytest.param(Failing, True, id="one that promises it of its own rule"),
+    ],
+)
+def test_only_who_promises_it_is_asked_by_state(kind: type[Counting], want: bool) -> None:
+    state = ClusterState()
+    plugin = kind(None, Handle(state, FeatureGates()))
+    part = FilterPart(plugin, plugin, state)
+    part.params = ()
+    assert part.follows_from_state is want
 
 
 def place(state: ClusterState, name: str, row: int) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
 import pytest
 
 from bayplan.base.errors import InvariantError
+from bayplan.objects.requests import HostPort
 from bayplan.state import usage_states
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.state_rows import StateRows
@@ -153,11 +155,24 @@ def test_nothing_is_said_of_numbers_that_may_leave_int64() -> None:
     assert not state.usage_states.inquire()
 
 
-def test_states_have_no_row_numbers() -> None:
+@pytest.mark.parametrize(
+    ("ask", "want"),
+    [
+        pytest.param(lambda rows: rows.row_numbers(), "row numbers", id="which rows they are"),
+        pytest.param(lambda rows: rows.unschedulable(), "cordons", id="whether they are cordoned"),
+        pytest.param(lambda rows: rows.taints(), "taints", id="their taints"),
+        pytest.param(lambda rows: rows.label("zone"), "the label zone", id="a label"),
+        pytest.param(lambda rows: rows.has_label("zone"), "the label zone", id="whether there is a label"),
+        pytest.param(lambda rows: rows.named(["n0"]), "names of nodes", id="their names"),
+        pytest.param(lambda rows: rows.has_image("web"), "the image web", id="an image"),
+        pytest.param(lambda rows: rows.host_port_conflicts(HostPort("", "TCP", 80)), "host ports", id="ports in use"),
+    ],
+)
+def test_states_know_amounts_alone(ask: Callable[[StateRows], object], want: str) -> None:
     state = make_state(3)
     state.usage_states.follow()
-    with pytest.raises(TypeError, match="amounts alone"):
-        StateRows(state).row_numbers()
+    with pytest.raises(TypeError, match=f"amounts alone, and asks for {want}"):
+        ask(StateRows(state))
 
 
 @pytest.mark.parametrize(

@@ -343,11 +343,25 @@ def test_a_plugin_that_reads_amounts_alone_may_say_so() -> None:
     check_plugin(OnlyAmounts)
 
 
-class MoreThanAmounts(OnlyAmounts):
-    """Scores what nodes are called, and says that it reads amounts alone."""
+class MoreThanAmounts(Right):
+    """Scores a label, and says that it reads amounts alone."""
+
+    amounts_only: ClassVar[bool] = True
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
         return rows.where(rows.has_label("disk"), 10, 0)
+
+
+class PastTheView(Right):
+    """Scores labels that it finds behind its view's back, and says that it reads amounts alone."""
+
+    amounts_only: ClassVar[bool] = True
+    scalar: ClassVar[bool] = False
+
+    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
+        codes = rows.state.nodes.label_column("disk").codes
+        chosen = codes[: len(rows)] if rows.index is None else codes[rows.index]
+        return np.where(chosen >= 0, 10, 0)
 
 
 class Breaks(PerNodePlugin):
@@ -404,7 +418,8 @@ BROKEN = [
     (ArrayAsParams, "the params of observe() is not hashable"),
     (WrongColumns, "which agree in the columns that score_columns() names: disk"),
     (WrongFilterColumns, "which agree in the columns that filter_columns() names: disk"),
-    (MoreThanAmounts, "amounts_only promises that nothing is read"),
+    (MoreThanAmounts, "promises to look at amounts alone, and asks for the label disk"),
+    (PastTheView, "amounts_only promises that nothing is read"),
     (Breaks, "KeyError in filter_node()"),
     (ForgetsFreedRows, "AttributeError in "),
     (NodeNoText, "expected None, a text or a Status, got False"),

@@ -132,7 +132,8 @@ class Part:
     @property
     def follows_from_state(self) -> bool:
         """Return whether the rule says the same of rows that agree in what their nodes offer and in what pods take there."""
-        return self.loose and self.plugin.amounts_only and self.params == ()
+        kind: type[object] = type(self.plugin)
+        return self.loose and self.params == () and _amounts_only(kind)
 
     def evaluate(self, rows: Rows) -> Any:
         """Return what the rule says of rows as they are now, and keep nothing."""
@@ -296,6 +297,18 @@ class ScorePart(Part):
     def evaluate(self, rows: Rows) -> Any:
         """Return int64 raw scores."""
         return self.plugin.score(self.spec, self.params, rows)
+
+
+@cache
+def _amounts_only(kind: type[object]) -> bool:
+    """Return whether a plugin promises to look at amounts alone; a class that has rules of its own must promise it itself."""
+    for each in kind.__mro__:
+        own = vars(each)
+        if "amounts_only" in own:
+            return bool(own["amounts_only"])
+        if "filter" in own or "score" in own:
+            return False
+    return False
 
 
 @cache

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from bayplan.objects.requests import HostPort
+from bayplan.objects.selectors import Requirement
 from bayplan.state.amount_columns import AmountColumns
-from bayplan.state.arrays import Floats, Index, Ints
+from bayplan.state.arrays import Bools, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.counters import Counter
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT
 from bayplan.state.views import Rows
 
@@ -36,7 +41,39 @@ class StateRows(Rows):
         Raises:
             TypeError: always.
         """
-        raise TypeError("a rule that promises to look at amounts alone asks for row numbers")
+        raise _refusal("row numbers")
+
+    def unschedulable(self) -> Bools:
+        """Refuse, as `row_numbers` does."""
+        raise _refusal("cordons")
+
+    def taints(self) -> Index:
+        """Refuse, as `row_numbers` does."""
+        raise _refusal("taints")
+
+    def label(self, key: str) -> Index:
+        """Refuse, as `row_numbers` does; so does what is asked by way of labels."""
+        raise _refusal(f"the label {key}")
+
+    def counts(self, counter: Counter) -> Ints:
+        """Refuse, as `row_numbers` does."""
+        raise _refusal("counts of pods")
+
+    def matches(self, requirement: Requirement) -> Bools:
+        """Refuse, as `row_numbers` does."""
+        raise _refusal(f"the label {requirement.key}")
+
+    def named(self, names: Sequence[str]) -> Bools:
+        """Refuse, as `row_numbers` does."""
+        raise _refusal("names of nodes")
+
+    def has_image(self, name: str) -> Bools:
+        """Refuse, as `row_numbers` does."""
+        raise _refusal(f"the image {name}")
+
+    def host_port_conflicts(self, wanted: HostPort) -> Bools:
+        """Refuse, as `row_numbers` does."""
+        raise _refusal("host ports")
 
     def columns(self) -> AmountColumns:
         """Return what is kept of cpu and memory as floats, of all states."""
@@ -70,3 +107,7 @@ class StateRows(Rows):
     def allowed_pods(self) -> Ints:
         """Return how many pods nodes in each state allow."""
         return self.state.usage_states.allowed_pods[self._all]
+
+
+def _refusal(asked: str) -> TypeError:
+    return TypeError(f"a plugin with amounts_only promises to look at amounts alone, and asks for {asked}")

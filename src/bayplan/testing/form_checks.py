@@ -78,7 +78,11 @@ def states_are_answered_as_the_rows_in_them(make: Make, world: World) -> None:
             continue
         # Not earlier: what a pod asks for may be a resource that nobody has heard of.
         states.follow()
-        every, by_state = ask(params), ask(params, StateRows(subject.state))
+        every = ask(params)
+        try:
+            by_state = ask(params, StateRows(subject.state))
+        except TypeError as refusal:
+            raise PluginFault(f"{point} about states of nodes: {refusal}") from refusal
         for row in subject.rows:
             place = states.codes.item(row)
             got = by_state[place] if place < len(by_state) else "nothing"
