@@ -16,7 +16,7 @@ from bayplan.sync.document import part
 from bayplan.sync.document_feed import DocumentFeed
 from bayplan.sync.feed import Changed, Listed, Take
 from bayplan.sync.policy import SyncPolicy
-from bayplan.sync.session import SyncSession, SyncStatus
+from bayplan.sync.session import AT_ONCE, SyncSession, SyncStatus
 from tests.sync.test_session import LiveFeed, dumped
 from tests.sync.world import Here, node, pod
 
@@ -204,3 +204,28 @@ def test_a_cluster_that_takes_no_batches_is_not_sent_any() -> None:
     run_once(sender, *some())
     assert pods(sender.here) == ALL
     assert sender.batches == []
+
+
+def test_single_requests_beside_batches_are_not_more_at_once_than_without() -> None:
+    class CrowdedSender(Sender):
+        under_way = most = 0
+
+        async def send(self, request: ApiRequest) -> ApiResponse:
+            if not request.path.startswith("/api/v1/nodes/"):
+                return await super().send(request)
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+            await asyncio.sleep(0.001)
+            answer = await super().send(request)
+            self.under_way -= 1
+            return answer
+
+    sender = CrowdedSender(Here())
+    names = [f"n{number}" for number in range(3 * AT_ONCE)]
+    run_once(sender, *(dumped(node(name), name) for name in names))
+    # What the batch left open (their status), then what no batch can do (changes).
+    assert sender.most == AT_ONCE
+    sender.most = 0
+    status = run_once(sender, *(dumped(node(name, unschedulable=True), name) for name in names))
+    assert (status.updated, sender.most) == (len(names), AT_ONCE)
+    assert all(part(each, "spec")["unschedulable"] is True for each in sender.here.list("nodes")[0])

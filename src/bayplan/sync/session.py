@@ -26,7 +26,7 @@ Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""So many writes are under way at once without batches. The server works them off one by one; this hides the way to it."""
+"""So many writes are under way at once that are no batches. The server works them off one by one; this hides the way to it."""
 
 SAVE_SECONDS = 0.1
 """Memory is written at most so often, but for deletions. What is not yet written is seen from the copies after a restart."""
@@ -81,7 +81,7 @@ class SyncSession:
         send: sends requests to the cluster here.
         policy: how.
         name: of the source, for those who look at the cluster here.
-        at_once: so many writes at once.
+        at_once: so many writes at once, but for those in batches.
     """
 
     def __init__(
@@ -97,6 +97,8 @@ class SyncSession:
         self._woken = asyncio.Event()
         self._takes_batches = False
         self._under_way = 0
+        # Beside batches there is room for more writes than may ask at once: saves of memory would queue behind them.
+        self._singles = asyncio.Semaphore(at_once)
         self._saving: asyncio.Task[None] | None = None
         self._remembers = False
         self._next_save = float("-inf")
@@ -238,11 +240,16 @@ class SyncSession:
         group.create_task(carry_out_and_count())
 
     async def _carry_out(self, follower: Follower, write: SyncWrite) -> None:
-        await self._drive(carry_out(follower, write), waits_for_memory=True)
+        await self._drive_single(carry_out(follower, write))
 
     async def _carry_out_batch(self, follower: Follower, writes: Sequence[SyncWrite]) -> None:
         unfinished = await self._drive(carry_out_batch(follower, writes), waits_for_memory=True)
-        await asyncio.gather(*(self._drive(finish(follower, each), waits_for_memory=True) for each in unfinished))
+        await asyncio.gather(*(self._drive_single(finish(follower, each)) for each in unfinished))
+
+    async def _drive_single(self, exchange: Exchange[None]) -> None:
+        """Carry out the exchange of one write, when it is its turn."""
+        async with self._singles:
+            await self._drive(exchange, waits_for_memory=True)
 
     async def _pause(self, follower: Follower) -> None:
         """Wait until something comes, or memory may be saved again."""
