@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import msgspec
 import pytest
@@ -229,3 +230,50 @@ def test_single_requests_beside_batches_are_not_more_at_once_than_without() -> N
     status = run_once(sender, *(dumped(node(name, unschedulable=True), name) for name in names))
     assert (status.updated, sender.most) == (len(names), AT_ONCE)
     assert all(part(each, "spec")["unschedulable"] is True for each in sender.here.list("nodes")[0])
+
+
+@pytest.mark.parametrize("status", [500, 503, 504])
+def test_a_cluster_that_never_answers_batches_gets_single_requests_and_that_is_said_once(
+    status: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class ProxySender(Sender):
+        async def send(self, request: ApiRequest) -> ApiResponse:
+            if request.path == PATH:
+                return ApiResponse(status, b"no such upstream")
+            return await super().send(request)
+
+    monkeypatch.setattr(batching, "PROBES", 2)
+    sender = ProxySender(Here())
+    with caplog.at_level(logging.WARNING, "bayplan.sync"):
+        outcome = run_once(sender, *some())
+    assert (outcome.created, outcome.problems, pods(sender.here)) == (6, [], ALL)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the cluster here refuses batches: the server answered with status {status}; all goes in single requests"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "want"),
+    [
+        pytest.param([(503, 1)], True, id="it is busy once"),
+        pytest.param([(503, batching.PROBES - 1)], True, id="it is busy nearly too often"),
+        pytest.param([(503, batching.PROBES)], False, id="it is busy always"),
+        pytest.param([(NO_ANSWER, 3 * batching.PROBES)], True, id="it is away for long"),
+        pytest.param([(429, 3 * batching.PROBES)], True, id="too much is asked of it for long"),
+        pytest.param([(404, 1)], False, id="it is no Bayplan"),
+    ],
+)
+def test_whether_batches_are_taken_is_asked_with_patience_but_not_for_ever(
+    answers: list[tuple[int, int]], want: bool
+) -> None:
+    exchange = batching.takes_batches()
+    told = [ApiResponse(status, b"") for status, times in answers for _ in range(times)]
+    told.append(ApiResponse(200, b'{"items": []}'))
+    step: ApiRequest | float = next(exchange)
+    found: bool | None = None
+    while found is None:
+        try:
+            step = exchange.send(told.pop(0)) if isinstance(step, ApiRequest) else next(exchange)
+        except StopIteration as end:
+            found = end.value
+    assert found is want

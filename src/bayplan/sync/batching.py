@@ -6,6 +6,7 @@ batch that is refused as a whole, is left to the requests of `bayplan.sync.writi
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -27,10 +28,15 @@ BATCHES_AT_ONCE = 2
 MOST_BYTES = 8 << 20
 """A batch is sent in parts where it is larger; a part has at least one write."""
 
+PROBES = 8
+"""So often it is asked whether batches are taken where the answer is that it can't be told now. That is for 6 s."""
+
 _PATH = "/bayplan/v1/objects"
 _LINES = "application/jsonl"
 _CONFLICT = 409
+_SERVER_ERRORS = 500
 _encode = msgspec.json.encode
+_log = logging.getLogger("bayplan.sync")
 
 
 class _Outcome(msgspec.Struct):
@@ -59,8 +65,13 @@ _outcomes = msgspec.json.Decoder(_Outcomes).decode
 
 
 def takes_batches() -> Exchange[bool]:
-    """Find out whether the cluster here takes batches."""
-    response = yield from send_patiently(ApiRequest("POST", _PATH, b"\n", _LINES))
+    """Find out whether the cluster here takes batches.
+
+    A proxy may have an error of its own for what it does not know, and have it always: after `PROBES` of them the answer is no.
+    """
+    response = yield from send_patiently(ApiRequest("POST", _PATH, b"\n", _LINES), most_errors=PROBES)
+    if response.status >= _SERVER_ERRORS:
+        _log.warning("the cluster here refuses batches: %s; all goes in single requests", response.message)
     return response.ok and _read(response.body, 0) is not None
 
 

@@ -22,7 +22,8 @@ Exchange: TypeAlias = Generator[ApiRequest | float, ApiResponse, T]
 """Yields requests, which want their responses, and seconds to wait; returns what came of it."""
 
 _CONFLICT, _NOT_FOUND = 409, 404
-_BUSY = (429, 500, 503, 504, NO_ANSWER)
+_ERRORS = (500, 503, 504)
+_BUSY = (429, *_ERRORS, NO_ANSWER)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _CONFIG_MAPS = f"/api/v1/namespaces/{MEMORY_NAMESPACE}/configmaps"
 _encode = msgspec.json.encode
@@ -161,12 +162,19 @@ def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
         follower.failed(write, response.message, retry=False)
 
 
-def send_patiently(request: ApiRequest) -> Exchange[ApiResponse]:
-    """Send a request until the server is there to answer it."""
-    pause = _FIRST_PAUSE
+def send_patiently(request: ApiRequest, *, most_errors: int | None = None) -> Exchange[ApiResponse]:
+    """Send a request until the server is there to answer it.
+
+    Args:
+        request: what is asked.
+        most_errors: after so many errors of the server the last one is the answer; None asks on. One that is away, or asks for
+            patience, is waited for.
+    """
+    pause, errors = _FIRST_PAUSE, 0
     while True:
         response = yield request
-        if response.status not in _BUSY:
+        errors += response.status in _ERRORS
+        if response.status not in _BUSY or errors == most_errors:
             return response
         yield pause
         pause = min(2 * pause, _LONGEST_PAUSE)
