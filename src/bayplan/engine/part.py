@@ -132,8 +132,7 @@ class Part:
     @property
     def follows_from_state(self) -> bool:
         """Return whether the rule says the same of rows that agree in what their nodes offer and in what pods take there."""
-        kind: type[object] = type(self.plugin)
-        return self.loose and self.params == () and _amounts_only(kind)
+        return self.loose and self.params == () and _amounts_only(type(self.plugin).__mro__)
 
     def evaluate(self, rows: Rows) -> Any:
         """Return what the rule says of rows as they are now, and keep nothing."""
@@ -300,9 +299,9 @@ class ScorePart(Part):
 
 
 @cache
-def _amounts_only(kind: type[object]) -> bool:
+def _amounts_only(classes: tuple[type, ...]) -> bool:
     """Return whether a plugin promises to look at amounts alone; a class that has rules of its own must promise it itself."""
-    for each in kind.__mro__:
+    for each in classes:
         own = vars(each)
         if "amounts_only" in own:
             return bool(own["amounts_only"])
