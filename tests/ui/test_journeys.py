@@ -381,3 +381,33 @@ def test_what_is_asked_before_the_modules_are_here_is_what_the_page_asks_for(
         address = address.format(pod=pod)
         assert asked.count(address) == 1, asked
     assert visitor.page.evaluate("earlyAnswers.size") == 0
+
+
+def test_an_early_answer_that_nobody_took_is_not_shown_on_another_page(fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes("10")
+    visitor = visit(url)
+    visitor.go("/ui/")
+    # So few nodes are not drawn as cells there.
+    assert visitor.page.evaluate("[...earlyAnswers.keys()]") == ["/bayplan/v1/nodes/cells?metric=cpu&by=zone"]
+    visitor.test("nav-pods").click()
+    visitor.still()
+    assert visitor.page.evaluate("earlyAnswers.size") == 0
+
+
+@pytest.mark.parametrize(
+    ("run", "want"),
+    [
+        pytest.param("now", "", id="this server"),
+        pytest.param("packed", "", id="a fork"),
+        pytest.param("http://other.example:8080", "http://other.example:8080", id="another server"),
+        pytest.param("http://other.example/packed/", "http://other.example/packed", id="another server behind a path"),
+    ],
+)
+def test_a_pod_is_opened_in_the_run_that_it_is_compared_with(run: str, want: str, fakes: Fakes, visit: Visit) -> None:
+    service, url = fakes("10")
+    pod = next(each for each in service.cluster.pods if each.status == "placed")
+    visitor = visit(url)
+    visitor.go(f"/ui/compare/{pod.namespace}/{pod.name}?b={run}")
+    query = "?run=packed" if run == "packed" else ""
+    link = visitor.page.get_by_role("link", name="Open in B")
+    expect(link).to_have_attribute("href", f"{want}/ui/pods/{pod.namespace}/{pod.name}{query}")

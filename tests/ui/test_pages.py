@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.ui.browsing import Visitor
 from tests.ui.fake_cluster import FakeCluster
@@ -149,3 +150,27 @@ def test_the_theme_follows_the_system_until_one_is_chosen(fakes: Fakes, visit: V
     page.wait_for_function(f"() => {ground} === 'rgb(15, 19, 24)'")
     page.keyboard.press("t")
     page.wait_for_function(f"() => {ground} === 'rgb(251, 251, 250)'")
+
+
+def test_a_browser_that_keeps_nothing_for_us_shows_everything_nevertheless(fakes: Fakes, visit: Visit) -> None:
+    visitor = visit(fakes("10")[1])
+    page = visitor.page
+    page.add_init_script("""for (const name of ["localStorage", "sessionStorage"])
+        Object.defineProperty(window, name, {
+            configurable: true,
+            get() { throw new DOMException("Access is denied for this document", "SecurityError"); },
+        });""")
+    visitor.go("/ui/settings")
+    page.click("[aria-label=Theme] [data-value=dark]")
+    page.click("[aria-label=Rows] [data-value=dense]")
+    chosen = page.locator("[aria-label=Theme] [aria-pressed=true], [aria-label=Rows] [aria-pressed=true]")
+    expect(chosen).to_have_text(["dark", "dense"])
+    assert (
+        page.evaluate("({ ...document.documentElement.dataset })").items() >= {"theme": "dark", "rows": "dense"}.items()
+    )
+    # As long as the page is open it holds on other pages, too.
+    visitor.test("nav-pods").click()
+    visitor.still()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    visitor.go("/ui/new")
+    expect(visitor.test("error")).to_have_count(0)

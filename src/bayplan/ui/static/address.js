@@ -90,7 +90,11 @@ export const isServer = (run) => /^https?:\/\//.test(run);
 
 /** Address of a pod's page in a run: now, a fork, or another server. @param {{ namespace: string, name: string }} pod @param {string} run */
 export function runPodAddress(pod, run) {
-  if (isServer(run)) return new URL(run).origin + podAddress(pod);
+  if (isServer(run)) {
+    // It may be behind a path of a proxy.
+    const { origin, pathname } = new URL(run);
+    return origin + pathname.replace(/\/+$/, "") + podAddress(pod);
+  }
   return podAddress(pod, run === "now" ? {} : { run });
 }
 

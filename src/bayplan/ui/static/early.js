@@ -1,16 +1,26 @@
 // What can't wait for the modules. A classic script: it runs before anything is painted, so that no page flashes in the wrong
 // colours, and it asks the server for what the page will show first, while the modules are on their way (service.js takes the answers).
+// All later code may use the browser's storage without a thought for browsers that refuse it.
 (function () {
-  /** @type {string | null} */
-  var chosen = null;
-  var token = null;
-  try {
-    chosen = localStorage.getItem("bayplan.theme");
-    document.documentElement.dataset.rows = localStorage.getItem("bayplan.rows") || "normal";
-    token = sessionStorage.getItem("bayplan.token");
-  } catch (refused) {
-    // A browser that keeps nothing for us gets the theme of the system.
-  }
+  // A browser may keep nothing for us. What is chosen or written then holds for as long as the page is open.
+  ["localStorage", "sessionStorage"].forEach(function (name) {
+    try {
+      /** @type {any} */ (window)[name].getItem("");
+    } catch (refused) {
+      /** @type {Map<string, string>} */
+      var kept = new Map();
+      Object.defineProperty(window, name, {
+        value: {
+          getItem: (/** @type {string} */ key) => kept.get(key) ?? null,
+          setItem: (/** @type {string} */ key, /** @type {string} */ value) => void kept.set(key, value),
+          removeItem: (/** @type {string} */ key) => void kept.delete(key),
+        },
+      });
+    }
+  });
+  var chosen = localStorage.getItem("bayplan.theme");
+  document.documentElement.dataset.rows = localStorage.getItem("bayplan.rows") || "normal";
+  var token = sessionStorage.getItem("bayplan.token");
   // Which theme holds: the one that was chosen, or that of the system, also when either changes.
   var dark = matchMedia("(prefers-color-scheme: dark)");
   function show() {

@@ -3,7 +3,7 @@
 import { draw, h, stamp } from "./dom.js";
 import { go, here, start as startAddresses, to } from "./address.js";
 import { copy } from "./parts.js";
-import { busy } from "./service.js";
+import { busy, dropEarlyAnswers } from "./service.js";
 import { failure, empty } from "./states.js";
 import * as keyboard from "./keyboard.js";
 import * as palette from "./palette.js";
@@ -35,7 +35,10 @@ async function open(place) {
     update(place);
     return;
   }
-  if (shownPath) scrolls.set(shownPath, window.scrollY);
+  if (shownPath) {
+    scrolls.set(shownPath, window.scrollY);
+    dropEarlyAnswers();
+  }
   shownPath = place.path;
   ending.abort();
   ending = new AbortController();

@@ -31,6 +31,11 @@ function earlyAnswer(address, method) {
   return answer;
 }
 
+/** Let nobody take early answers any more: another page is shown than the one that they were asked for. */
+export function dropEarlyAnswers() {
+  early.clear();
+}
+
 let inTheAir = 0;
 
 /** Tell tests (and nobody else) whether something is on its way: a request, a page. @param {number} step */
