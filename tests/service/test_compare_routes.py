@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.service import remote_server
+from bayplan.service import compare_routes, remote_server
 from bayplan.service.comparison import Side, differences
 from tests.service.lab import Lab, node, pod, run
 from tests.service.test_control_routes import MOST_ALLOCATED
@@ -54,6 +54,25 @@ def test_the_matrices_of_a_pod_in_two_runs_say_what_decided_otherwise() -> None:
         assert any(row["first_plugin"] for row in moved)
         missing = await lab.get("/compare/pods/default/nobody", want=404, a="now", b=fork["id"])
         assert missing["error"]["what"] == "pod"
+
+    run(test, *NODES)
+
+
+def test_what_decided_otherwise_is_told_also_where_the_matrix_is_cut_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare_routes, "MOST_ROWS", 1)
+
+    async def test(lab: Lab) -> None:
+        await lab.send("POST", "/snapshots", {"name": "empty"}, want=201)
+        pods = [pod(f"p{number}") for number in range(6)]
+        await lab.create(*pods)
+        await lab.settle()
+        fork = await begin_fork(lab, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods})
+        moved = (await lab.get("/compare", a="now", b=fork["id"], kind="moved"))["items"]
+        assert any(row["first_plugin"] for row in moved)
+        for row in moved:
+            found = await lab.get(f"/compare/pods/{row['pod']}", a="now", b=fork["id"])
+            assert found["first_plugin"] == row["first_plugin"]
+            assert [len(found[side]["matrix"]["rows"]["node"]) for side in "ab"] == [1, 1]
 
     run(test, *NODES)
 

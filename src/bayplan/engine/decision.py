@@ -195,6 +195,16 @@ class Decision:
         failing = self.codes[:, row].nonzero()[0]
         return self.statuses[int(failing[0]), int(self.codes[failing[0], row])] if len(failing) else None
 
+    def rejecting_plugin(self, row: int) -> str:
+        """Return the plugin that rejected a node first; "" where none did."""
+        status = self.first_failure(row)
+        if status is None or status.plugin:
+            return "" if status is None else status.plugin
+        # Several plugins may have narrowed the nodes together, so that the status names none: the first that left this one out.
+        name = self.names[row]
+        narrowed = ((said.plugin, said.node_names) for said in self.pre_filters if said.node_names is not None)
+        return next((plugin for plugin, names in narrowed if name not in names), "")
+
     def failures(self, row: int) -> tuple[Status, ...]:
         """Return the statuses with which a node was rejected: the first failure, with `check_all` those of all failing filters.
 

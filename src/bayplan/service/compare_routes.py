@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,7 +24,7 @@ from bayplan.service.comparison import (
 )
 from bayplan.service.forks import NOW
 from bayplan.service.instants import format_instant
-from bayplan.service.matrix import MatrixQuery
+from bayplan.service.matrix import MOST_ROWS, MatrixQuery
 from bayplan.service.observation import Observation
 from bayplan.service.pod_page import PodPage
 from bayplan.service.pod_table import PodColumns, PodStatus
@@ -74,15 +75,14 @@ async def compare_pod(observation: Observation, request: Request, query: Query) 
     a, b = await asyncio.gather(*(_matrix(observation, side, namespace, name) for side in sides))
 
     def make() -> Response:
-        a_node, b_node = (str(matrix.get("winner") or "") for matrix in (a, b))
-        said = [MatrixSaid(matrix) if matrix.get("kept") else None for matrix in (a, b)]
+        a_node, b_node = (str(side.matrix.get("winner") or "") for side in (a, b))
         answer = {
             "pod": f"{namespace}/{name}",
             "a_node": a_node,
             "b_node": b_node,
-            "first_plugin": first_plugin(said[0], said[1], a_node, b_node),
-            "a": {"name": sides[0], "matrix": a},
-            "b": {"name": sides[1], "matrix": b},
+            "first_plugin": first_plugin(a.said, b.said, a_node, b_node),
+            "a": {"name": sides[0], "matrix": a.matrix},
+            "b": {"name": sides[1], "matrix": b.matrix},
         }
         return json_answer(request, answer)
 
@@ -145,22 +145,37 @@ def _said(decisions: Decisions, pod: str) -> Said | None:
     return None
 
 
-async def _matrix(observation: Observation, side: str, namespace: str, name: str) -> Plain:
-    """Return the matrix of the last attempt of a pod in a run, in columns."""
+class _Told(NamedTuple):
+    """The matrix of a decision in columns, and what the plugins said in it; None where nothing is kept.
+
+    A matrix is cut in clusters that are very large, so that what was said comes from the full record where that is here.
+    """
+
+    matrix: Plain
+    said: Said | None
+
+
+async def _matrix(observation: Observation, side: str, namespace: str, name: str) -> _Told:
+    """Return what is told of the last attempt of a pod in a run."""
     if _is_remote(side):
-        return await RemoteServer(side).matrix(namespace, name, "form=columns&limit=10000")
+        matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MOST_ROWS}")
+        return _Told(matrix, MatrixSaid(matrix) if matrix.get("kept") else None)
     key, profiles = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
     source = await observation.source_of(key) if side == NOW else None
 
-    def wanted(decision: Decision) -> MatrixQuery:
-        return MatrixQuery(columns=True)
-
-    def make() -> Plain:
+    def make() -> _Told:
         if source is not None:
             page = PodPage(source, key, observation.summaries)
         else:
             fork = observation.forks.reading_of(side)
             page = PodPage(fork.source, key, fork.reading.summaries)
-        return attempt_matrix(page, "latest", wanted, profiles, None)
+        said: Said | None = None
+
+        def wanted(decision: Decision) -> MatrixQuery:
+            nonlocal said
+            said = DecisionSaid(decision)
+            return MatrixQuery(columns=True, limit=MOST_ROWS)
+
+        return _Told(attempt_matrix(page, "latest", wanted, profiles, None), said)
 
     return await observation.off_loop(make)

@@ -43,9 +43,11 @@ class DecisionSaid:
 
     def rejection(self, node: str) -> tuple[str, str] | None:
         """See `Said`."""
-        row = self._row(node)
-        status = None if row is None else self._decision.first_failure(row)
-        return None if status is None else (status.plugin, status.message or status.code.text)
+        row, decision = self._row(node), self._decision
+        status = None if row is None else decision.first_failure(row)
+        if row is None or status is None:
+            return None
+        return decision.rejecting_plugin(row), status.message or status.code.text
 
     def points(self, node: str) -> Mapping[str, int] | None:
         """See `Said`."""
@@ -58,7 +60,7 @@ class DecisionSaid:
 
 
 class MatrixSaid:
-    """What the plugins said, by a matrix in columns, which may be another server's.
+    """What the plugins said, by another server's matrix in columns. Of nodes beyond its last row nothing is known.
 
     Args:
         matrix: as our API tells it.

@@ -205,7 +205,7 @@ class Matrix:
             "node": [decision.names[row] for row in page.tolist()],
             "total": _nullable(decision.total[page], ~scored),
             "tie": [decision.names[row] in ties for row in page.tolist()],
-            "plugin": [self._plugin(row) for row in page.tolist()],
+            "plugin": [self.decision.rejecting_plugin(row) if self._fails[row] else "" for row in page.tolist()],
             "gap": [self._gap(row) for row in page.tolist()],
             "pre_filters": pre_index[:, page].T.tolist(),
             "filters": _nullable(verdicts, verdicts == NOT_RUN),
@@ -220,16 +220,6 @@ class Matrix:
         names = list(columns)
         values = [column for column in columns.values() if isinstance(column, list)]
         return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
-
-    def _plugin(self, row: int) -> str:
-        decision = self.decision
-        status = decision.first_failure(row) if self._fails[row] else None
-        if status is None or status.plugin:
-            return "" if status is None else status.plugin
-        # Several plugins may have narrowed the nodes together, so that the status names none: the first that left this one out.
-        name = decision.names[row]
-        narrowed = ((said.plugin, said.node_names) for said in decision.pre_filters if said.node_names is not None)
-        return next((plugin for plugin, names in narrowed if name not in names), "")
 
     def _gap(self, row: int) -> str:
         return "" if self.decision.feasible[row] else self._nearness.gap(row)
