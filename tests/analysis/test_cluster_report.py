@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from rich.console import Console
 
 from bayplan.analysis.cluster_report import cluster_facts, render_cluster_report
 from bayplan.engine.scheduler import Scheduler
 from bayplan.testing import make_node, make_pod
+from bayplan.testing.builders import NodeBuilder
 from tests.live.hosts import Cluster
 
 
@@ -44,10 +46,17 @@ def test_it_says_what_waits_and_why_and_how_full_the_nodes_are() -> None:
     assert "pods 4 20 20 % 8" in lines
 
 
-def test_what_is_free_on_cordoned_nodes_is_not_told_as_room() -> None:
+@pytest.mark.parametrize(
+    "shut",
+    [
+        pytest.param(make_node("n2").unschedulable(), id="cordoned"),
+        pytest.param(make_node("n2").taint("node.kubernetes.io/not-ready").condition("Ready", "False"), id="not ready"),
+    ],
+)
+def test_what_is_free_on_nodes_that_pods_may_not_go_to_is_not_told_as_room(shut: NodeBuilder) -> None:
     cluster = Cluster()
-    cluster.add(make_node("n1").capacity(cpu="2", memory="8Gi", pods="10").obj())
-    cluster.add(make_node("n2").capacity(cpu="16", memory="8Gi", pods="10").unschedulable().obj())
+    cluster.add(make_node("n1").capacity(cpu="2", memory="8Gi", pods="10").condition("Ready", "True").obj())
+    cluster.add(shut.capacity(cpu="16", memory="8Gi", pods="10").obj())
     cluster.add(*(make_pod(name).req(cpu="2").obj() for name in ("runs", "waits")))
     cluster.run()
     text = report_of(cluster)

@@ -137,6 +137,8 @@ def test_nodes_that_pre_filter_left_out_have_a_status_of_their_own() -> None:
     reasons = [status.reasons if (status := decision.first_failure(row)) else () for row in range(3)]
     left_out = ("node(s) didn't satisfy plugin(s) [NodeAffinity]",)
     assert reasons == [left_out, ("Insufficient cpu",), left_out]
+    plugins = [decision.rejecting_plugin(row) for row in range(3)]
+    assert plugins == ["NodeAffinity", "NodeResourcesFit", "NodeAffinity"]
 
 
 def test_without_nodes_there_is_nothing_to_say_about_them() -> None:

@@ -15,6 +15,7 @@ from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
 from bayplan.analysis.reasons import pods_by_reason
 from bayplan.analysis.units import format_amount, format_count, format_list, format_share
 from bayplan.engine.scheduler import Scheduler
+from bayplan.objects.node import is_ready
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
@@ -30,7 +31,7 @@ class ResourceUse:
 
     Attributes:
         resource: its name. requested, allocatable: on all nodes.
-        free, largest_gap: what is free on nodes that are not cordoned: on all of them, and the most on one.
+        free, largest_gap: what is free on nodes that are ready and not cordoned: on all of them, and the most on one.
     """
 
     resource: str
@@ -86,16 +87,18 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
 
 def _resources(scheduler: Scheduler) -> list[ResourceUse]:
     nodes, usage = scheduler.state.nodes, scheduler.state.usage
-    found = [_use("pods", usage[POD_COUNT], nodes.allowed_pods, nodes.unschedulable)]
+    shut = nodes.unschedulable.copy()
+    shut[[row for row, node in enumerate(nodes.nodes) if node is not None and not is_ready(node)]] = True
+    found = [_use("pods", usage[POD_COUNT], nodes.allowed_pods, shut)]
     for number, name in enumerate(nodes.resources.names):
         requested, allocatable = usage[FIRST_RESOURCE + number], nodes.allocatable[number]
         if name in ALWAYS_SHOWN or requested.any():
-            found.append(_use(name, requested, allocatable, nodes.unschedulable))
+            found.append(_use(name, requested, allocatable, shut))
     return found
 
 
-def _use(resource: str, requested: Ints, allocatable: Ints, cordoned: Bools) -> ResourceUse:
-    free = np.where(cordoned, 0, np.maximum(allocatable - requested, 0))
+def _use(resource: str, requested: Ints, allocatable: Ints, shut: Bools) -> ResourceUse:
+    free = np.where(shut, 0, np.maximum(allocatable - requested, 0))
     return ResourceUse(
         resource, int(requested.sum()), int(allocatable.sum()), int(free.sum()), int(free.max(initial=0))
     )

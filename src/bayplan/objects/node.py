@@ -89,3 +89,8 @@ class Node(KubernetesObject, frozen=True, kw_only=True):
 
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+
+def is_ready(node: Node) -> bool:
+    """Return whether a node is ready; one that says nothing about it is (a manifest need not have conditions)."""
+    return all(each.status == "True" for each in node.status.conditions if each.type == "Ready")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayplan.objects.node import Node
+from bayplan.objects.node import Node, is_ready
 from bayplan.objects.requests import Amounts, node_amounts
 from bayplan.service.instants import parse_instant
 from bayplan.service.interning import TextCodes
@@ -49,11 +49,6 @@ _FIRST_ROWS = 256
 def pool_of(labels: Mapping[str, str]) -> str:
     """Return the pool that a node says it is of, or ""."""
     return next((labels[name] for name in POOL_LABELS if labels.get(name)), "")
-
-
-def is_ready(node: Node) -> bool:
-    """Return whether a node is ready; one that says nothing about it is (a manifest need not have conditions)."""
-    return all(each.status == "True" for each in node.status.conditions if each.type == "Ready")
 
 
 @dataclass(frozen=True, eq=False)
