@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
 
 from bayplan.app import cluster_sync
-from bayplan.app.cluster_sync import ClusterOptions, ReplayOptions, replay_recording
+from bayplan.app.cluster_sync import ClusterOptions, ReplayOptions, SyncOptions, replay_recording, sync_cluster
 from bayplan.base.errors import InputError
 from bayplan.sync.pace import Pace
 from bayplan.sync.recording import RecordingWriter
+from bayplan.sync.session import SyncStatus
 from bayplan.sync.timed_change import RecordingHeader
 
 
@@ -63,3 +65,54 @@ def test_nobody_steers_what_can_not_be_reached(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         replay_recording(ReplayOptions(path=tmp_path / "recording.jsonl", here=here, steer=steer), print)
     assert not steered
+
+
+@pytest.mark.parametrize(
+    ("file", "context", "paths", "want"),
+    [
+        pytest.param("prod.yaml", None, (), "blue of prod.yaml", id="the current context of a file"),
+        pytest.param("prod.yaml", "green", (), "green of prod.yaml", id="another context of a file"),
+        pytest.param(None, None, (), "blue", id="the current context of kubectl"),
+        pytest.param(None, "green", (), "green", id="another context of kubectl"),
+        pytest.param(None, None, ("dump.json", "more.yaml"), "dump.json, more.yaml", id="files"),
+    ],
+)
+def test_sources_have_the_names_by_which_users_of_kubectl_know_them(
+    file: str | None,
+    context: str | None,
+    paths: tuple[str, ...],
+    want: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    contexts = [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("green", "blue")]
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    config = {"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "users": [{"name": "u", "user": {}}]}
+    text = json.dumps({**config, "contexts": contexts, "current-context": "blue"})
+    for name in ("prod.yaml", "kubectl.yaml", *paths):
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", "kubectl.yaml")
+    names: list[str] = []
+    nothing = SyncStatus(
+        ready=True,
+        idle=True,
+        created=0,
+        updated=0,
+        deleted=0,
+        waiting=0,
+        lag_seconds=0.0,
+        problems=[],
+        source={},
+        left_out={},
+    )
+
+    async def follow(source: object, here: object, policy: object, name: str, *rest: object, **more: object) -> object:
+        names.append(name)
+        return nothing
+
+    monkeypatch.setattr(cluster_sync, "_follow", follow)
+    source = None if paths else ClusterOptions(kubeconfig=Path(file) if file else None, context=context)
+    here = ClusterOptions(kubeconfig=Path("kubectl.yaml"))
+    sync_cluster(SyncOptions(source=source, paths=paths, here=here), print, once=True)
+    assert names == [want]

@@ -83,6 +83,7 @@ def test_a_token_a_plugin_and_a_password_show_who_one_is(tmp_path: Path) -> None
     assert (found["password"] or "").lower().startswith("basic ")
     access, current = opened(path)
     assert (access.url, access.tls, current) == ("http://127.0.0.1:1", None, "Bearer current")
+    assert (access.context, opened(path, "nobody")[0].context) == ("u", "nobody")
 
 
 def test_certificates_make_a_context_for_tls(tmp_path: Path) -> None:

@@ -63,14 +63,12 @@ class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
         paths: manifests and dumps.
         here: the Bayplan that follows.
         policy: see `SyncPolicy`.
-        name: of the source, for those who look at the cluster here.
     """
 
     source: ClusterOptions | None = None
     paths: Sequence[str] = ()
     here: ClusterOptions
     policy: SyncPolicy = msgspec.field(default_factory=SyncPolicy)
-    name: str = ""
 
 
 class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,10 +159,18 @@ async def _sync(options: SyncOptions, tell: Callable[[SyncStatus], None], *, onc
         here = await _connect(options.here, stack)
         source: Feed
         if options.source is not None:
-            source = ReflectedFeed(await _connect(options.source, stack), options.policy, once=once, parts=True)
+            connection = await _connect(options.source, stack)
+            source = ReflectedFeed(connection, options.policy, once=once, parts=True)
+            name = _cluster_name(options.source, connection)
         else:
-            source = DocumentFeed(_documents(options.paths))
-        return await _follow(source, here, options.policy, options.name, tell, once=once)
+            source, name = DocumentFeed(_documents(options.paths)), ", ".join(options.paths)
+        return await _follow(source, here, options.policy, name, tell, once=once)
+
+
+def _cluster_name(options: ClusterOptions, connection: ApiConnection) -> str:
+    """Return what users of kubectl call a cluster: its context, with the kubeconfig where one was named."""
+    context = connection.access.context or "the cluster around this pod"
+    return context if options.kubeconfig is None else f"{context} of {options.kubeconfig}"
 
 
 async def _follow(

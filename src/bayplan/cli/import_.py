@@ -49,8 +49,7 @@ def import_(
         raise InputError("source", got="files and a cluster", wanted="one of them")
     source = None if paths else source_options(from_, context, qps)
     policy = sync_policy(namespace, selector, anew=anew, follow=False)
-    name = ", ".join(paths) if paths else str(from_ or context or "current context")
-    options = SyncOptions(source=source, paths=paths or (), here=here_options(to), policy=policy, name=name)
+    options = SyncOptions(source=source, paths=paths or (), here=here_options(to), policy=policy)
     status = sync_cluster(options, show_status(), once=True)
     print_outcome(status)
     if strict and (status.problems or status.left_out):

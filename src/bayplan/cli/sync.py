@@ -41,6 +41,5 @@ def sync(
     policy = sync_policy(
         namespace, selector, anew=anew, update_scheduled=update_scheduled, source_volumes=source_volumes
     )
-    name = str(from_ or context or "current context")
-    options = SyncOptions(source=source_options(from_, context, qps), here=here_options(to), policy=policy, name=name)
+    options = SyncOptions(source=source_options(from_, context, qps), here=here_options(to), policy=policy)
     print_outcome(sync_cluster(options, show_status(), once=False))

@@ -36,6 +36,7 @@ class ClusterAccess:
         tls: for HTTPS; None for plain HTTP.
         server_name: whose certificate is expected, None: the host's.
         proxy: URL of a proxy, None for none.
+        context: the name of the context of the kubeconfig; "" within a pod of the cluster.
     """
 
     def __init__(self, kubeconfig: str | None, context: str | None) -> None:
@@ -43,6 +44,7 @@ class ClusterAccess:
         self.tls: ssl.SSLContext | None = None
         self.server_name: str | None = None
         self.proxy: str | None = None
+        self.context = ""
         self._kubeconfig = kubeconfig
         self._context = context
         self._configuration: Configuration | None = None
@@ -70,9 +72,10 @@ class ClusterAccess:
                 load_incluster_config(configuration)  # type: ignore[no-untyped-call]
             else:
                 _check_readable(self._kubeconfig)
-                await kube_config.load_kube_config(  # type: ignore[no-untyped-call]
+                loader = await kube_config.load_kube_config(  # type: ignore[no-untyped-call]
                     self._kubeconfig, self._context, configuration, persist_config=False
                 )
+                self.context = str(loader.current_context["name"])
         except (ConfigException, ValueError, TypeError, KeyError, OSError, yaml.YAMLError) as problem:
             raise InputError(
                 "kubeconfig",
