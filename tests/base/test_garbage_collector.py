@@ -42,3 +42,20 @@ def test_a_process_that_is_about_to_end_still_ends_in_order() -> None:
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert ended.stdout == "said at exit\n"
+
+
+def test_collections_that_were_ended_within_a_block_stay_so() -> None:
+    program = (
+        "import gc\n"
+        "from bayplan.base.garbage_collector import end_collections, rare_collections\n"
+        "told = []\n"
+        "with rare_collections():\n"
+        "    made = [[] for _ in range(100_000)]\n"
+        "    gc.callbacks.append(lambda phase, info: told.append(phase))\n"
+        "    end_collections()\n"
+        "print(told, gc.isenabled(), gc.get_freeze_count() > 100_000)\n"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ended.stdout == "[] False True\n"

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-RARE_THRESHOLD = 500_000
+RARE_THRESHOLD = 1_000_000
 """So many containers more than were freed since the last collection bring on one of the youngest generation."""
 
 
@@ -18,7 +18,8 @@ RARE_THRESHOLD = 500_000
 def rare_collections() -> Iterator[None]:
     """Collect seldom within the block, and don't look at what is alive when it begins.
 
-    For hosts around a run and for the command line. What is set here holds for the whole process, and is as before at the end.
+    For hosts around a run and for the command line. What is set here holds for the whole process, and is as before at the end: then what
+    the block left behind is collected. Where collections were ended within the block (`end_collections`), they stay so.
     """
     thresholds = gc.get_threshold()
     gc.freeze()
@@ -26,8 +27,9 @@ def rare_collections() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
+        if gc.isenabled():
+            gc.set_threshold(*thresholds)
+            gc.unfreeze()
 
 
 def end_collections() -> None:

@@ -63,13 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with rare_collections():
             code = _run(sys.argv[1:] if arguments is None else list(arguments))
+            if arguments is None:
+                end_collections()
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output (head, less) has gone; what is still buffered must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    if arguments is None:
-        end_collections()
     return code
 
 

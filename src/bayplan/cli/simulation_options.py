@@ -9,7 +9,6 @@ from typing import Annotated, TypeAlias
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bayplan.analysis.units import format_duration
 from bayplan.app.mode import Mode
@@ -106,6 +105,9 @@ def _progress_bar() -> Iterator[tuple[manifests.Progress | None, Callable[[Simul
     if not console.is_terminal:
         yield None, None
         return
+    # Only people who watch wait for these to be loaded.
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("reading", total=None)
