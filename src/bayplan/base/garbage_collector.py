@@ -18,8 +18,8 @@ RARE_THRESHOLD = 1_000_000
 def rare_collections() -> Iterator[None]:
     """Collect seldom within the block, and don't look at what is alive when it begins.
 
-    For hosts around a run and for the command line. What is set here holds for the whole process, and is as before at the end: then what
-    the block left behind is collected. Where collections were ended within the block (`end_collections`), they stay so.
+    For hosts around a run and for the command line. What is set here holds for the whole process, and is as before at the end: then
+    what the block left behind is collected. Where collections were ended within the block (`end_collections`), they stay so.
     """
     thresholds = gc.get_threshold()
     gc.freeze()
