@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,8 +64,6 @@ NOON = "2026-01-31T12:00:00Z"
     ],
 )
 def test_next_times(schedule: str, after: str, want: list[str]) -> None:
-    if "TZ=" in schedule:
-        needs_zone(schedule.partition("=")[2].partition(" ")[0])
     parsed = parse_cron_schedule(schedule)
     time_ns: int | None = parse_time_ns(after)
     got: list[str] = []
@@ -77,15 +73,7 @@ def test_next_times(schedule: str, after: str, want: list[str]) -> None:
     assert [text in found for text, found in zip(want, got, strict=True)] == [True] * len(want), got
 
 
-def needs_zone(name: str) -> None:
-    try:
-        ZoneInfo(name)
-    except ZoneInfoNotFoundError:
-        pytest.skip(f"this machine has no time zone data for {name}")
-
-
 def test_the_time_zone_of_a_cron_job_counts_unless_the_schedule_names_one() -> None:
-    needs_zone("Asia/Kathmandu")
     for schedule in (
         parse_cron_schedule("0 9 * * *", time_zone="Asia/Kathmandu"),
         parse_cron_schedule("TZ=Asia/Kathmandu 0 9 * * *", time_zone="UTC"),
@@ -94,7 +82,6 @@ def test_the_time_zone_of_a_cron_job_counts_unless_the_schedule_names_one() -> N
 
 
 def test_a_day_that_a_zone_left_out_ends_the_search() -> None:
-    needs_zone("Pacific/Apia")
     schedule = parse_cron_schedule("6 7/8 16 * *", time_zone="Pacific/Apia")
     time_ns = parse_time_ns("2011-12-20T00:00:00Z")
     following = schedule.next_after(time_ns)
