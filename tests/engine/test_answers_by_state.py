@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -41,7 +41,11 @@ class Counting(FilterPlugin["Counting"], ScorePlugin["Counting"]):
     def filter(self, spec: Counting, params: Params | None, rows: Rows) -> Codes:
         """Reject nodes with more than two pods."""
         self.asked += len(rows)
-        return rows.codes(rows.where(rows.pod_count() > 2, 1, 0))
+        return rows.codes(rows.where(rows.pod_count() > self.limit(rows), 1, 0))
+
+    def limit(self, rows: Rows) -> Any:
+        """Return how many pods nodes may have."""
+        return 2
 
     def score(self, spec: Counting, params: Params | None, rows: Rows) -> Ints:
         """Return the number of pods."""
@@ -61,6 +65,21 @@ class Heir(Counting):
     def filter(self, spec: Counting, params: Params | None, rows: Rows) -> Codes:
         """Reject nodes of a name."""
         return rows.codes(rows.where(rows.named(["n00"]), 1, 0))
+
+
+class HeirByAnotherName(Counting):
+    """Has the rule of its parent, and a piece of its own in it."""
+
+    def limit(self, rows: Rows) -> Any:
+        """Return how many pods a node of a name may have, and others."""
+        return rows.where(rows.named(["n00"]), 1, 2)
+
+
+class Namesake(Counting):
+    """Says the same under another name."""
+
+    name = "Namesake"
+    most: int = 3
 
 
 class Failing(Counting):
@@ -92,6 +111,8 @@ def asking(kind: type[Counting], nodes: int) -> tuple[ClusterState, Counting, An
         pytest.param(Counting, True, id="a plugin that promises to look at amounts alone"),
         pytest.param(Elsewhere, False, id="one that says that it does not"),
         pytest.param(Heir, False, id="one that inherits the promise, but not the rule"),
+        pytest.param(HeirByAnotherName, False, id="one that inherits it, and has a piece of the rule of its own"),
+        pytest.param(Namesake, True, id="one that inherits all and adds no code"),
         pytest.param(Failing, True, id="one that promises it of its own rule"),
     ],
 )

@@ -76,11 +76,13 @@ def test_what_can_not_be_used_is_taken_back_and_what_others_wrote_stays(there: l
     client.store.check_invariants()
 
 
-def test_what_somebody_has_deleted_meanwhile_stays_deleted() -> None:
+@pytest.mark.parametrize("replace", [False, True], ids=["beside what is there", "in place of what is there"])
+def test_what_somebody_has_deleted_meanwhile_stays_deleted(replace: bool) -> None:
     client = Client()
+    asyncio.run(load_into(client.backend, NODES[:1] if replace else [], replace=False))
 
     async def load() -> None:
-        loading = asyncio.create_task(load_into(client.backend, [*NODES, BROKEN], replace=False))
+        loading = asyncio.create_task(load_into(client.backend, [*NODES, BROKEN], replace=replace))
         await asyncio.sleep(0)
         resource = client.backend.registry.find("", "v1", "nodes")
         item = client.store.get("nodes", ("", "n0"))
@@ -94,10 +96,18 @@ def test_what_somebody_has_deleted_meanwhile_stays_deleted() -> None:
     assert len(client.store.table("nodes")) == 0
 
 
-def test_where_everything_else_goes_first_all_is_as_before() -> None:
+def test_where_everything_else_goes_first_all_is_as_before_but_for_what_others_wrote() -> None:
     client = Client()
-    asyncio.run(load_into(client.backend, [pod("a")], replace=False))
+    kept: Document = {**NODES[3], "metadata": {"name": "n3", "labels": {"a": "b"}}}
+    asyncio.run(load_into(client.backend, [DEFINITION, pod("a"), pod("b"), kept], replace=False))
     before = contents(client.backend)
+    others = [pod("other"), {**pod("b"), "spec": {"containers": [{"name": "c", "image": "another"}]}}]
     with pytest.raises(InputError):
-        asyncio.run(load_into(client.backend, [*NODES, BROKEN], replace=True))
-    assert contents(client.backend) == before
+        asyncio.run(load_beside(client, [*NODES, BROKEN], others, replace=True))
+    after = contents(client.backend)
+    assert after.pop(("pods", "default", "other"))
+    of_another = ("pods", "default", "b")
+    assert after.pop(of_another) != before.pop(of_another)
+    assert after == before
+    assert client.backend.registry.by_kind("example.com/v1", "Ship") is not None
+    client.store.check_invariants()

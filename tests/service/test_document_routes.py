@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -133,6 +134,23 @@ def test_an_import_that_can_not_be_used_changes_nothing() -> None:
         assert (await lab.send("POST", "/import", "{", want=400))["error"]["wanted"] == "JSON"
 
     run(test, node("n1"), pod("a"))
+
+
+def test_imports_that_come_together_are_carried_out_one_after_the_other() -> None:
+    async def test(lab: Lab) -> None:
+        refused = [
+            *(node(f"bad{number}") for number in range(30)),
+            {"apiVersion": "v1", "kind": "Node", "metadata": {}},
+        ]
+        good = [node(f"good{number}") for number in range(30)]
+        await asyncio.gather(
+            lab.send("POST", "/import?replace=1", {"items": refused}, want=422),
+            lab.send("POST", "/import?replace=1", {"items": good}),
+        )
+        names = {item.name for item in lab.server.backend.store.between("nodes")}
+        assert names == {each["metadata"]["name"] for each in good}
+
+    run(test, node("n1"))
 
 
 def test_a_node_is_drained() -> None:

@@ -1,4 +1,4 @@
-"""All tests run twice: with a request for each write, and with batches, as a Bayplan takes them."""
+"""What tests of following run twice with: a request for each write, and batches, as a Bayplan takes them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from tests.sync.world import Here
 
 
-@pytest.fixture(scope="package", autouse=True, params=[False, True], ids=["requests", "batches"])
+@pytest.fixture(scope="package", params=[False, True], ids=["requests", "batches"])
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Say whether the cluster here takes batches."""
+    """Say whether the cluster here takes batches. Modules that follow something without saying so themselves use it."""
     Here.takes_batches = request.param
     yield
     Here.takes_batches = False

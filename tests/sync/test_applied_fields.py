@@ -13,6 +13,8 @@ from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.policy import SOURCE_APPLIED, SOURCE_UID
 from tests.sync.world import NS, World, node, pod
 
+pytestmark = pytest.mark.usefixtures("way")
+
 NODES = BY_PLURAL["nodes"]
 TAINT = {"key": "k", "effect": "NoSchedule"}
 Change = Callable[[Document], Document]

@@ -11,6 +11,8 @@ from bayplan.sync.sync_write import SyncWrite, Verb
 from bayplan.sync.writing import carry_out
 from tests.sync.world import NS, Here, World, node, pod
 
+pytestmark = pytest.mark.usefixtures("way")
+
 VOLUME_KINDS = ("persistentvolumeclaims", "persistentvolumes", "pods")
 CLAIM_KINDS = ("nodes", "pods", "resourceclaims")
 

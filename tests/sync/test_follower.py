@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
+
 from bayplan.base.plain_data import Document
 from bayplan.sync.document import part
 from bayplan.sync.policy import SyncPolicy
 from tests.sync.world import World, node, pod
+
+pytestmark = pytest.mark.usefixtures("way")
 
 
 def node_of(world: World, name: str) -> object:

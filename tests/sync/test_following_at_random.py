@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.sync.document import part
 from bayplan.sync.followed_kinds import ObjectRef
 from tests.sync.world import NS, World, node, pod
+
+pytestmark = pytest.mark.usefixtures("way")
 
 NAMES = ("a", "b", "c")
 

@@ -23,6 +23,8 @@ from bayplan.sync.writing import read_memory, save_memory
 from tests.sync.test_reflected_feed import Script, end_of_list, event, service
 from tests.sync.world import NS, World, node, pod
 
+pytestmark = pytest.mark.usefixtures("way")
+
 
 class Beginning(World):
     """A world whose source is listed by hand."""

@@ -22,6 +22,8 @@ from tests.sync.test_replay import Clock
 from tests.sync.test_session import FlakySender, LiveFeed
 from tests.sync.world import Here, node, pod
 
+pytestmark = pytest.mark.usefixtures("way")
+
 ZONES = [pytest.param(TOKYO, id="east of Greenwich"), pytest.param(timezone.utc, id="in Greenwich")]  # noqa: UP017
 
 

@@ -20,6 +20,8 @@ from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.session import STATUS, SyncSession, SyncStatus
 from tests.sync.world import Here, node, plural_table, pod
 
+pytestmark = pytest.mark.usefixtures("way")
+
 KINDS: tuple[str, ...] = ("namespaces", "nodes", "pods")
 
 

@@ -11,6 +11,8 @@ from bayplan.sync.policy import SyncPolicy
 from tests.sync.test_crossing_events import unprotect
 from tests.sync.world import NS, World
 
+pytestmark = pytest.mark.usefixtures("way")
+
 KINDS = ("storageclasses", "persistentvolumeclaims", "persistentvolumes")
 CLAIM = f"/api/v1/namespaces/{NS}/persistentvolumeclaims/data"
 BY_CONTROLLER = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}

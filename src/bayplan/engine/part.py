@@ -300,14 +300,25 @@ class ScorePart(Part):
 
 @cache
 def _amounts_only(classes: tuple[type, ...]) -> bool:
-    """Return whether a plugin promises to look at amounts alone; a class that has rules of its own must promise it itself."""
+    """Return whether a plugin promises to look at amounts alone; a class that has code of its own must promise it itself.
+
+    Whatever it is called: a rule may be made of many methods.
+    """
     for each in classes:
         own = vars(each)
         if "amounts_only" in own:
             return bool(own["amounts_only"])
-        if "filter" in own or "score" in own:
+        if any(_is_code(name, member) for name, member in own.items()):
             return False
     return False
+
+
+def _is_code(name: str, member: object) -> bool:
+    """Return whether what a class has under a name may decide what a rule says: a method, a property, a function that is called."""
+    if name in ("__dict__", "__weakref__") or name.startswith("__annotate"):
+        # Python makes these for classes that say nothing.
+        return False
+    return callable(member) or hasattr(member, "__get__")
 
 
 @cache

@@ -88,11 +88,14 @@ class BatchWriter:
 
     Args:
         backend: of the API.
+
+    Attributes:
+        turn: to be held by whoever writes many objects at once.
     """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._turn = asyncio.Lock()
+        self.turn = asyncio.Lock()
 
     async def write(self, body: bytes, manager: str, *, objects: bool = False) -> Batch:
         """Carry out a batch.
@@ -105,7 +108,7 @@ class BatchWriter:
         entries, types = _entries(body)
         options = WriteOptions(manager=manager)
         batch = Batch([])
-        async with self._turn:
+        async with self.turn:
             end_ns = time.perf_counter_ns() + SLICE_NS
             for entry in entries:
                 outcome = _carry_out(self._backend, entry, types, options, objects=objects)

@@ -1,19 +1,21 @@
 """Load documents into a running server as files are loaded: all of them, or, where one can't be used, none.
 
-Others go on writing meanwhile. So what was loaded is taken back write by write, and what others wrote elsewhere stays; only where
-everything else was to go first, the cluster becomes what it was before.
+Others go on writing meanwhile. So what was loaded is taken back write by write, and what others wrote elsewhere stays; where
+everything else was to go first, what was there before comes back around it. Loads of one server go one after another, and batches
+with them (`bayplan.service.document_batch.BatchWriter.turn`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.loading import Loaded, Source, load_one_by_one
-from bayplan.apiserver.store.item import Write
-from bayplan.apiserver.store.store import Snapshot
+from bayplan.apiserver.store.item import Item, Write
+from bayplan.apiserver.store.store import Snapshot, Store
+from bayplan.apiserver.store.table import Key
 
 AT_ONCE = 10
 """So many documents are loaded before others get their turn on the loop."""
@@ -29,13 +31,15 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
 
     Raises:
         InputError: one can't be used. What had been loaded is as it was before: made objects are gone, replaced ones have their
-            former content, whoever has written them meanwhile. With `replace`, all is as it was before.
+            former content, whoever has written them meanwhile. With `replace`, what had gone is there again.
     """
     store, loaded = backend.store, Loaded()
     before, written = store.snapshot(), list[Write]()
     if replace:
         store.restore(EMPTY)
+        emptied = store.revision
         bootstrap(backend)
+        written += reversed(store.written_after(emptied))
     sources = (Source(document, f"items[{number}]") for number, document in enumerate(documents))
     try:
         for number, _ in enumerate(_load_noting(backend, sources, loaded, written)):
@@ -44,7 +48,7 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
     except BaseException:
         # Whatever it was, half of what was sent is of no use to anybody.
         if replace:
-            store.restore(before)
+            store.restore(_as_before(store, before, written))
         else:
             _take_back(backend, written)
         raise
@@ -81,3 +85,24 @@ def _take_back(backend: Backend, written: Sequence[Write]) -> None:
             backend.remove(resource, document)
         else:
             backend.put(resource, document)
+
+
+def _as_before(store: Store, before: Snapshot, written: Sequence[Write]) -> Snapshot:
+    """Return what there was, but for what others have made, changed or deleted since everything was taken away.
+
+    Args:
+        store: as it is now. before: what there was. written: by the load, after everything had been taken away.
+    """
+    tables: dict[str, tuple[Mapping[Key, Item], list[Key]]] = {}
+    own: dict[str, dict[Key, str]] = {}
+    for write in written:
+        own.setdefault(write.table, {})[write.new.key] = write.new.uid
+    for name in dict.fromkeys((*before.tables, *store.table_names())):
+        items = dict(before.tables[name][0]) if name in before.tables else {}
+        loaded = own.get(name, {})
+        for key in loaded:
+            if store.get(name, key) is None:
+                items.pop(key, None)  # Somebody has deleted it, which holds.
+        items.update((item.key, item) for item in store.between(name) if loaded.get(item.key) != item.uid)
+        tables[name] = (items, sorted(items))
+    return Snapshot(before.revision, tables)

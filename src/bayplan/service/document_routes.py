@@ -93,7 +93,8 @@ async def import_documents(observation: Observation, request: Request, query: Qu
     if wanted.configuration:
         settings = observation.subject.settings
         await observation.off_loop(lambda: check(settings, wanted.configuration))
-    loaded = await load_into(observation.subject.backend, wanted.items, replace=query.switch("replace"))
+    async with observation.batches.turn:
+        loaded = await load_into(observation.subject.backend, wanted.items, replace=query.switch("replace"))
     if wanted.configuration and wanted.configuration != observation.subject.settings.configuration_text:
         await observation.subject.configure(wanted.configuration)
     document = {

@@ -185,7 +185,8 @@ class PeerApi:
         configuration = given.get("schedulerConfig")
         if isinstance(configuration, dict):
             await self._take_configuration(configuration)
-        await load_into(self._observation.subject.backend, documents, replace=False)
+        async with self._observation.batches.turn:
+            await load_into(self._observation.subject.backend, documents, replace=False)
         return Response(status_code=200)
 
     # --- watch --------------------------------------------------------------------------------------------------------
