@@ -21,7 +21,7 @@ from bayplan.engine.classic.cycle import ClassicResult, priority_errors, schedul
 from bayplan.engine.classic.scheduler import ClassicScheduler
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
-from bayplan.engine.part_store import PartStore
+from bayplan.engine.rule_results import RuleResults
 from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import RecordLevel
@@ -106,7 +106,7 @@ class ClassicRun:
         """Write what every configured predicate says alone of every node, nominated pods left out."""
         if not self.state.nodes.row_of:
             return
-        other = Plan(self._never_asked, pod, self.state, PartStore(self.state))
+        other = Plan(self._never_asked, pod, self.state, RuleResults(self.state))
         told: dict[str, Json] = {}
         for each in (plan, other):
             each.run_pre_filter_plugins(CycleState())

@@ -34,7 +34,7 @@ from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import Pick, first_by_name
-from bayplan.engine.tie_set import BestRows
+from bayplan.engine.select_host import Ties
 from bayplan.framework.configuration.loading import load_configuration_mapping
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
@@ -86,9 +86,9 @@ def following(
             popped[0] = queued.key if queued is not None else ""
             return queued
 
-    def pick(state: ClusterState, ties: BestRows) -> int:
+    def pick(state: ClusterState, ties: Ties) -> int:
         row = state.nodes.row_of.get(bound.get(popped[0], ""), -1)
-        return row if row in np.asarray(ties).tolist() else first_by_name(state, ties)
+        return row if row in list(map(int, ties)) else first_by_name(state, ties)
 
     return pick, ToldQueue
 

@@ -17,7 +17,7 @@ from bayplan.engine.cycle import schedule_pod
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import Pick, first_by_name
-from bayplan.engine.tie_set import BestRows
+from bayplan.engine.select_host import Ties
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
@@ -52,7 +52,7 @@ def _schedule(scheduler: Scheduler, pod: Pod, host: Json) -> JsonObject:
         return told
     names = scheduler.state.nodes.names
     told["host"] = names[result.row]
-    told["hosts"] = list[Json](sorted(names[row] or "" for row in np.asarray(result.ties).tolist()))
+    told["hosts"] = list[Json](sorted(names[row] or "" for row in map(int, result.ties)))
     told["evaluated"], told["feasible"] = result.evaluated_nodes, result.feasible_nodes
     scheduler.assume(plan, pod, key, result.row)
     return told
@@ -61,8 +61,8 @@ def _schedule(scheduler: Scheduler, pod: Pod, host: Json) -> JsonObject:
 def take(host: Json) -> Pick:
     """Return what picks a node by its name, or the first by name where it is not among those to pick from."""
 
-    def pick(state: ClusterState, ties: BestRows) -> int:
+    def pick(state: ClusterState, ties: Ties) -> int:
         row = state.nodes.row_of.get(host, -1) if isinstance(host, str) else -1
-        return row if row in np.asarray(ties).tolist() else first_by_name(state, ties)
+        return row if row in list(map(int, ties)) else first_by_name(state, ties)
 
     return pick

@@ -8,16 +8,14 @@ from typing import Protocol
 import numpy as np
 
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
-from bayplan.engine.failure_board import FailureBoard, FailureBoards
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.node_sampling import NodeSampling, Visits
+from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.overrides import NO_OVERRIDES, Overrides
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
-from bayplan.engine.select_host import Pick, tie_set
-from bayplan.engine.supposing import filter_row_supposing, filter_with_nominated_pods
-from bayplan.engine.tie_set import BestRows
+from bayplan.engine.select_host import Pick, Ties, tie_set
+from bayplan.engine.what_if import filter_row_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
@@ -43,14 +41,12 @@ class ScheduleResult:
         sample: the feasible rows that a search came upon before it had enough, where that is not all of them; else None.
         sample_span: where that search began (see `NodeSampling.next_start`), and how many nodes it came by.
         overrides: rows whose first failing filter differs from the plan's, for nominated pods: row to (filter, verdict).
-        board: what rows say with nominated pods counted in, where it is kept and up to date; else None.
         table: the scores, where they are not the plan's own because the feasible nodes are not; else None.
         extended: what extenders said; None where there are none, or they were not reached.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
     """
 
     __slots__ = (
-        "board",
         "check_all",
         "diagnosis",
         "evaluated_nodes",
@@ -73,7 +69,7 @@ class ScheduleResult:
 
     def __init__(self) -> None:
         self.row = -1
-        self.ties: BestRows = []
+        self.ties: Ties = []
         self.total = 0
         self.feasible_nodes = 0
         self.evaluated_nodes = 0
@@ -88,7 +84,6 @@ class ScheduleResult:
         self.diagnosis: Diagnosis | None = None
         self.overrides: Overrides = NO_OVERRIDES
         self.table: ScoreTable | None = None
-        self.board: FailureBoard | None = None
         self.extended: ExtendedCycle | None = None
         self.check_all = False
 
@@ -109,11 +104,10 @@ def schedule_pod(
     pick: Pick,
     sampling: NodeSampling | None = None,
     extenders: Sequence[Extender] = (),
-    boards: FailureBoards | None = None,
 ) -> ScheduleResult:
-    """Find the node for a pod: filter, score, choose. Changes nothing but what plan and board keep and where `sampling` stands.
+    """Find the node for a pod: filter, score, choose. Changes nothing but what the plan caches and where `sampling` stands.
 
-    Without `sampling` all nodes are looked at; without `boards` nothing is kept of what nominated pods change.
+    Without `sampling` all nodes are looked at.
     """
     result = ScheduleResult()
     state = plan.state
@@ -135,9 +129,6 @@ def schedule_pod(
         and (not extenders or nominated_node_passes_extenders(plan, pod, extenders, result))
     ):
         return result
-    board = boards.of(plan) if boards is not None and (len(crowd) or not plan.feasible_count) else None
-    if board is not None and board.follow(crowd, crowd.own_row):
-        result.board = board
     feasible = find_nodes_that_fit_pod(plan, crowd, result, sampling)
     if extenders and result.failure is None:
         feasible = pass_extenders(plan, pod, extenders, feasible, result, sampling)
@@ -174,10 +165,7 @@ def find_nodes_that_fit_pod(
     count = int(np.count_nonzero(plan.examined())) if narrowed else len(state.nodes)
     feasible = plan.feasible
     if len(crowd):
-        if result.board is not None:
-            feasible, result.overrides = result.board.feasible(), result.board.overrides()
-        else:
-            feasible = _with_nominated_pods(plan, crowd, result)
+        feasible = _with_nominated_pods(plan, crowd, result)
     result.feasible_nodes = plan.feasible_count if feasible is plan.feasible else int(np.count_nonzero(feasible))
     result.evaluated_nodes = count
     if sampling is not None:
@@ -193,11 +181,13 @@ def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ScheduleResult) -> Bo
     rows = crowd.rows
     if plan.pre.node_names is not None:
         rows = rows[plan.examined()[rows]]
-    first, verdicts = filter_with_nominated_pods(plan, crowd, rows)
-    failing = np.flatnonzero(first >= 0)
-    if not len(failing):
+    found = [(row, *filter_row_with(plan, row, crowd.pods_at(row))) for row in rows.tolist()]
+    failing = [each for each in found if each[1] >= 0]
+    if not failing:
         return plan.feasible
-    rows, first, verdicts = rows[failing], first[failing], verdicts[failing]
+    rows = np.array([row for row, _, _ in failing], dtype=np.intp)
+    first = np.array([number for _, number, _ in failing], dtype=np.intp)
+    verdicts = np.array([verdict for _, _, verdict in failing], dtype=np.uint16)
     own_first, own_verdicts = plan.first_failures_of(rows)
     changed = np.flatnonzero((own_first != first) | (own_verdicts != verdicts))
     result.overrides = Overrides.of(rows[changed], first[changed], verdicts[changed])
@@ -243,7 +233,7 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
         order = state.nodes.tree.order(state.nodes.row_of)
         if plan.pre.node_names is not None:
             order = order[plan.examined()[order]]
-        sample = sampling.search(plan.visits(order) if feasible is plan.feasible else Visits(order, feasible), wanted)
+        sample = sampling.search(order, feasible, wanted)
         visited = sampling.visited(order, sample.evaluated) if failed or result.refused_row >= 0 else NO_ROWS
         result.failure = _first_error(plan, result, visited) if failed else None
         if len(sample.rows) < result.feasible_nodes:
@@ -262,7 +252,8 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: Schedule
     result.nominated_node = pod.status.nominated_node_name
     if row is None:
         return False
-    number, verdict = filter_row_supposing(plan, row, crowd) if len(crowd) else (-1, 0)
+    counting = crowd.pods_at(row)
+    number, verdict = filter_row_with(plan, row, counting) if counting else (-1, 0)
     if number < 0:
         number, verdict = plan.first_failure_at(row)
     if number >= 0:
@@ -352,9 +343,6 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
         if result.failure is None:
             result.total, result.ties = plan.best()
         return
-    if result.board is not None and result.extended is None and result.board.totals_serve(feasible):
-        result.total, result.ties = tie_set(np.where(feasible, plan.total, -1), count)
-        return
     table = result.table = score_over(plan, feasible, bare=_is_bare(result))
     result.failure = table.failure
     if result.failure is None:
@@ -362,36 +350,16 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
 
 
 def score_sample(plan: Plan, feasible: Bools, sample: Index, result: ScheduleResult) -> None:
-    """Score the feasible nodes of a sample and find the tie set among them.
-
-    The totals that the plan keeps hold for a sample where nothing depends on which other nodes are feasible.
-    """
-    if feasible is plan.feasible and result.extended is None:
-        worths = plan.worths_of(sample)
-        if worths is not None:
-            _take_best(sample, worths, result)
-            return
-    sampled: Bools | None = None
-    if (feasible is plan.feasible or result.board is not None) and not _is_bare(result):
+    """Score the feasible nodes of a sample and find the tie set among them."""
+    if feasible is plan.feasible and not _is_bare(result) and plan.scores_samples:
         plan.refresh_scores()
-        if plan.failure is None and not plan.totals_ignore_others:
-            sampled = mask_of(sample, len(feasible))
-        if plan.failure is None and (sampled is None or plan.totals_hold_for(sampled)):
-            _take_best(sample, plan.total.take(sample), result)
+        if plan.failure is None:
+            result.total, result.ties = plan.score_sample(sample)
             return
-    if sampled is None:
-        sampled = mask_of(sample, len(feasible))
-    table = result.table = score_over(plan, sampled, bare=_is_bare(result))
+    table = result.table = score_over(plan, mask_of(sample, len(feasible)), bare=_is_bare(result))
     result.failure = table.failure
     if result.failure is None:
         result.total, result.ties = tie_set(table.total, plan.state.nodes.count)
-
-
-def _take_best(rows: Index, totals: Ints, result: ScheduleResult) -> None:
-    result.total = totals.item(totals.argmax())
-    ties = rows.take((totals == result.total).nonzero()[0])
-    ties.sort()
-    result.ties = ties
 
 
 def mask_of(rows: Index, capacity: int) -> Bools:
@@ -419,8 +387,6 @@ def prioritize_with_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender
 
 def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
     """Return why a pod that passed PreFilter fits nowhere."""
-    if result.board is not None and result.extended is None:
-        return result.board.diagnosis()
     first, verdicts = plan.first_failures()
     result.overrides.apply(first, verdicts)
     examined = plan.examined()

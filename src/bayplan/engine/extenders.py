@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bayplan.engine.extender_record import ExtenderSaid
-from bayplan.engine.tie_set import BestRows
+from bayplan.engine.select_host import Ties
 from bayplan.framework.extender import Extender, ExtenderFailure, Filtered, unknown_node
 from bayplan.framework.status import SUCCESS, Code, Status, error
 from bayplan.objects.pod import Pod
@@ -116,7 +116,7 @@ def _refusal(code: Code, text: str, name: str) -> Status:
 
 def add_extender_scores(
     extenders: Sequence[Extender], cycle: ExtendedCycle, pod: Pod, state: ClusterState, rows: Index, totals: Ints
-) -> tuple[int, BestRows]:
+) -> tuple[int, Ties]:
     """Ask extenders what nodes (rows, intp) are worth; return the highest total with that, and the rows that have it.
 
     An extender that fails here gives no scores, and nothing else happens.

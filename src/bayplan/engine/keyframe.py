@@ -11,13 +11,16 @@ import numpy as np
 
 from bayplan.engine.cycle import absent_status
 from bayplan.engine.full_pass import ScoreTable
-from bayplan.engine.part import FEW_ROWS, Part
 from bayplan.engine.plan import Plan
+from bayplan.engine.rule_result import RuleResult
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
 from bayplan.framework.status import Status, verdict_code
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
+
+FEW_ROWS = 12
+"""Up to so many rows are copied one by one, which is faster than gathering them."""
 
 MOST_COPIES = 256
 """So many copies are held ready to be shared."""
@@ -36,7 +39,7 @@ class Said(NamedTuple):
     weight: int
     values: Any
     still: bool
-    part: Part | None
+    part: RuleResult | None
 
 
 def what_is_said(plan: Plan, *, scored: bool, table: ScoreTable | None) -> list[Said]:
@@ -217,7 +220,7 @@ class Copies:
     """Copies of what many plans share, as pods of several kinds tolerate the same taints: each is made once."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, tuple[Part, int, int, Any]] = OrderedDict()
+        self._known: OrderedDict[int, tuple[RuleResult, int, int, Any]] = OrderedDict()
 
     def of(self, said: Said, count: int, position: int) -> Any:
         """Return a copy of the first `count` values, narrowed; it may be shared. `position` is the end of the log of nodes."""

@@ -30,28 +30,6 @@ def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
     return max(count * percentage // 100, MIN_FEASIBLE_NODES)
 
 
-class Visits:
-    """The feasible rows in the order of visits: what searches go through, as long as neither changes.
-
-    Args:
-        order: intp, the rows in the order of visits.
-        feasible: bool[capacity].
-
-    Attributes:
-        order: as given.
-        places: intp, the places of feasible rows in the order.
-        rows: intp, those rows, twice over: a search that goes past the end of the order goes on at its beginning.
-    """
-
-    __slots__ = ("order", "places", "rows")
-
-    def __init__(self, order: Index, feasible: Bools) -> None:
-        self.order = order
-        self.places: Index = feasible.take(order).nonzero()[0]
-        rows = order.take(self.places)
-        self.rows: Index = np.concatenate((rows, rows))
-
-
 class Sample(NamedTuple):
     """What one search came upon.
 
@@ -91,17 +69,10 @@ class NodeSampling:
         """Return whether all nodes are looked at, however many there are."""
         return (self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage) >= 100
 
-    def search(self, visits: Visits, wanted: int) -> Sample:
-        """Visit rows from the rotating start until more than `wanted` of them are feasible."""
-        count, found = len(visits.order), len(visits.places)
-        if found == 0:
-            return Sample(visits.rows, count)
-        start = self.next_start % count
-        first = int(visits.places.searchsorted(start))
-        if found <= wanted:
-            return Sample(visits.rows[first : first + found], count)
-        end = visits.places.item((first + wanted) % found)
-        return Sample(visits.rows[first : first + wanted], (end - start) % count)
+    def search(self, order: Index, feasible: Bools, wanted: int) -> Sample:
+        """Visit rows in an order (intp) from the rotating start until more than `wanted` of them are feasible (bool[capacity])."""
+        start = self.next_start % len(order) if len(order) else 0
+        return Sample(*walk(order, feasible.view(np.uint8), start, wanted))
 
     def visited(self, order: Index, evaluated: int) -> Index:
         """Return the first `evaluated` rows from the rotating start, in the order of visits."""
@@ -112,3 +83,28 @@ class NodeSampling:
     def advance(self, processed: int, count: int) -> None:
         """Start the next search after the nodes that this one processed, of `count` nodes in the cluster."""
         self.next_start = (self.next_start + processed) % count
+
+
+def walk(order: Index, feasible: Bools, start: int, wanted: int) -> tuple[Index, int]:
+    """Visit rows in an order (intp), from the place `start`, until more than `wanted` of them are feasible (uint8[capacity]).
+
+    Returns:
+        intp, the feasible rows that were found, at most `wanted`, in the order of visits; and how many nodes were visited, the one
+        that ended the search not counted.
+    """
+    count = len(order)
+    rows: Index = np.empty(min(wanted, count), dtype=np.intp)
+    chosen = rows
+    found, visited, place = 0, count, start
+    for step in range(count):
+        row = order[place]
+        if feasible[row]:
+            if found == wanted:
+                visited = step
+                break
+            chosen[found] = row
+            found += 1
+        place += 1
+        if place == count:
+            place = 0
+    return rows[:found], int(visited)

@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import structs
 
-from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan import Plan
+from bayplan.engine.rule_results import RuleResults
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import Profile
 from bayplan.objects.meta import OwnerReference
@@ -76,7 +76,7 @@ class PlanCache:
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:
         self._state = state
         self._budget_bytes = budget_bytes
-        self._parts = PartStore(state)
+        self._results = RuleResults(state)
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         self._probation: OrderedDict[bytes, Plan] = OrderedDict()
         self._remembered: OrderedDict[bytes, None] = OrderedDict()
@@ -168,10 +168,12 @@ class PlanCache:
             (profile.scheduler_name, metadata.namespace, metadata.labels, controller, _without_requests(pod.spec))
         )
         akin = self._kinds.get(kind)
-        plan = akin.with_other_requests(pod) if akin is not None else None
-        if plan is None:
-            plan = Plan(profile, pod, self._state, self._parts)
-        self._kinds[kind] = plan
+        specs = None
+        if akin is not None:
+            specs = akin.specs.copy()
+            for plugin in profile.compiling_requests:
+                del specs[plugin.name]
+        plan = self._kinds[kind] = Plan(profile, pod, self._state, self._results, specs)
         return plan
 
     def _forget(self, plan: Plan) -> None:

@@ -17,7 +17,6 @@ from bayplan.engine.actions import Action, CycleReport, Emit, Update
 from bayplan.engine.binding_cycle import BindingCycle, rejected_or_error
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
-from bayplan.engine.failure_board import FailureBoards
 from bayplan.engine.failure_handler import FailureHandler
 from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import NominatedPods
@@ -94,7 +93,6 @@ class Scheduler:
         self.bindings = BindingCycle(self, nominates_expected=nominates_expected)
         self.failures = FailureHandler(self)
         self.nominated_pods = NominatedPods(state, queue.nominator, pods)
-        self.boards = FailureBoards(self.nominated_pods.log)
         self.sampling = sampling
         self.extenders = extenders
         self._pick = pick
@@ -152,7 +150,7 @@ class Scheduler:
         cycle_state = CycleState(now_ns)
         plan = self.plans.plan_for(profile, pod)
         result = schedule_pod(
-            plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling, self.extenders, self.boards
+            plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling, self.extenders
         )
         if result.row < 0:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
@@ -180,7 +178,6 @@ class Scheduler:
         """End a cycle in which a plugin failed before the pod was given a node: it is tried again after a backoff."""
         # Plans are brought up to date in steps that many of them share, and this one stopped somewhere between.
         self.plans = PlanCache(self.state)
-        self.boards = FailureBoards(self.nominated_pods.log)
         failure = error(str(problem)).by(problem.plugin if isinstance(problem, PluginFailure) else "")
         self.record(queued, Outcome.ERROR, None, None, now_ns, message=failure.message)
         actions = self.failures.handle_scheduling_failure(queued, failure, (), PostFilterResult(""), now_ns)

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ANY_EVENT, ClusterEvent, QueueingHint
 from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.rule import FilterRule, Params, ScoreRule
 from bayplan.framework.status import Status
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
-
-Params: TypeAlias = tuple[Hashable, ...]
-"""What a plugin computed about the cluster for this cycle; compared by value to decide whether kept results still hold."""
 
 
 class Reads(Flag):
@@ -205,6 +203,10 @@ class FilterPlugin(Plugin[S]):
         """
         raise TypeError(f"{type(self).__name__} lacks filter()")
 
+    def filter_rule(self, spec: S, cluster: ClusterState) -> FilterRule | None:
+        """Return the compiled rule for a spec; None if `filter` is to be asked."""
+        return None
+
     def filter_many(self, specs: Sequence[S], rows: Rows) -> Codes | None:
         """Return uint16[specs, rows]: what `filter` gives for each spec with params ``()``; None where it can't be had so.
 
@@ -274,6 +276,10 @@ class ScorePlugin(Plugin[S]):
     def score(self, spec: S, params: Params | None, rows: Rows) -> Ints:
         """Return int64 raw scores, one a row; `params` is None where the profile does not run this plugin's PreScore."""
         raise TypeError(f"{type(self).__name__} lacks score()")
+
+    def score_rule(self, spec: S, cluster: ClusterState) -> ScoreRule | None:
+        """Return the compiled rule for a spec; None if `score` is to be asked."""
+        return None
 
     def score_many(self, specs: Sequence[S], rows: Rows) -> Ints | None:
         """Return int64[specs, rows]: what `score` gives for each spec with params ``()``; None where it can't be had so.

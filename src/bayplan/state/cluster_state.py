@@ -26,6 +26,7 @@ from bayplan.objects.requests import (
 )
 from bayplan.state.affinity_terms import pod_terms
 from bayplan.state.arrays import SMALL, Ints, largest_amount
+from bayplan.state.columns import Columns
 from bayplan.state.counters import Counter, Counters, DomainTable, Eligibility, Matches
 from bayplan.state.host_ports import HostPorts
 from bayplan.state.node_table import NodeTable
@@ -60,6 +61,7 @@ class ClusterState:
 
     Attributes:
         nodes: the columns of the nodes themselves.
+        columns: all columns as compiled rules read them.
         usage: int64[3 + resources, capacity], what the pods of each node take; rows as in `pod_info`.
         pods: every pod that is on a node or assumed there, by key.
         pods_on: per row its pods, by key, in the order in which they came.
@@ -96,6 +98,8 @@ class ClusterState:
         self._journal: list[Callable[[], None]] | None = None
         self._largest_sum = 0
         self._small = True
+        self.columns = Columns()
+        self._bind_columns()
 
     # Nodes.
 
@@ -110,6 +114,7 @@ class ClusterState:
         while len(self.pods_on) < self.nodes.count:
             self.pods_on.append({})
         self._bound(row)
+        self._bind_columns()
         self.node_log.append(row)
         self._undo(lambda: self.remove_node(node.metadata.name))
         return row
@@ -122,6 +127,7 @@ class ClusterState:
         self.nodes.update(row, node)
         self._fit_usage()
         self._bound(row)
+        self._bind_columns()
         if _schedulable_part(old) != _schedulable_part(node):
             self.node_log.append(row)
         self._undo(lambda: self.update_node(old))
@@ -136,6 +142,7 @@ class ClusterState:
         tree = self.nodes.tree.copy() if self._journal is not None else self.nodes.tree
         self.nodes.remove(row)
         self.host_ports.clear(row)
+        self._bind_columns()
         self.node_log.append(row)
         self._undo(lambda: self._add_again(node, tree))
 
@@ -334,6 +341,20 @@ class ClusterState:
             grown[: self.usage.shape[0], : self.usage.shape[1]] = self.usage
             self.usage = grown
             self.counters.grow(self.nodes.capacity)
+            self._bind_columns()
+
+    def _bind_columns(self) -> None:
+        """Let compiled rules read the arrays as they are now."""
+        nodes = self.nodes
+        self.columns.bind(
+            nodes.count,
+            nodes.allocatable,
+            self.usage,
+            nodes.allowed_pods,
+            nodes.taint_codes,
+            nodes.alive,
+            nodes.unschedulable,
+        )
 
     # Deltas.
 
@@ -372,6 +393,7 @@ class ClusterState:
             other.counters.count(twin, info.row, 1)
         for row, pods in enumerate(self.pods_on):
             other.pods_on[row] = {key: other.pods[key] for key in pods}
+        other._bind_columns()
         return other
 
     def check_invariants(self) -> None:

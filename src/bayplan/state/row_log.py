@@ -1,40 +1,63 @@
-"""Which rows changed, in order: an append-only log that any number of readers follow by their own position.
+"""Which rows changed, in order: an append-only log that any number of readers read from their own position.
 
-There are no dirty flags and nothing to clear. A reader that has fallen further behind than the log reaches back is told so
-and evaluates in full.
+There are no dirty flags and nothing to clear. A reader whose position the log no longer reaches evaluates every row.
 """
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.state.arrays import Index
+
+FIRST_CAPACITY = 256
+
+LIMIT = 1 << 20
+"""The most entries a log holds; the older half is dropped when there are more. A reader this far behind reads all rows anyway."""
 
 
 class RowLog:
     """An append-only log of row numbers.
 
     Attributes:
-        rows: the entries that are still kept; entry ``k`` of the log is ``rows[k - start]``.
-        start: how many entries have been cut off at the front.
-        end: the position after the last entry: where a reader that has seen everything stands.
+        start: the position of the oldest entry that is still there.
+        end: the position after the newest entry: the position of a reader that has seen everything.
     """
 
-    __slots__ = ("end", "rows", "start")
-
-    LIMIT = 1 << 20
-    """How many entries are kept at most; the older half is cut when there are more."""
-
     def __init__(self) -> None:
-        self.rows: list[int] = []
+        self._rows: Index = np.zeros(FIRST_CAPACITY, dtype=np.intp)
         self.start = 0
         self.end = 0
 
     def append(self, row: int) -> None:
         """Note that `row` changed."""
-        self.rows.append(row)
+        length = self.end - self.start
+        if length == len(self._rows):
+            self._make_room()
+            length = self.end - self.start
+        self._rows[length] = row
         self.end += 1
-        if len(self.rows) > self.LIMIT:
-            cut = self.LIMIT // 2
-            del self.rows[:cut]
-            self.start += cut
+
+    def at(self, position: int) -> int:
+        """Return the entry at a position from `start` to before `end`."""
+        return self._rows[position - self.start]
+
+    def reaches(self, position: int) -> bool:
+        """Return whether every entry from `position` on is still there."""
+        return position >= self.start
 
     def since(self, position: int) -> list[int] | None:
-        """Return the entries from `position` on (with repetitions), or None where the log no longer reaches back so far."""
+        """Return the entries from `position` on (with repetitions), or None if the oldest of them are gone."""
         if position < self.start:
             return None
-        return self.rows[position - self.start :]
+        return [int(self._rows[number - self.start]) for number in range(position, self.end)]
+
+    def _make_room(self) -> None:
+        old = np.asarray(self._rows)
+        if len(old) < LIMIT:
+            grown = np.zeros(len(old) * 2, dtype=np.intp)
+            grown[: len(old)] = old
+            self._rows = grown
+            return
+        cut = LIMIT // 2
+        old[: LIMIT - cut] = old[cut:].copy()
+        self.start += cut

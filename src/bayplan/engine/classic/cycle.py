@@ -15,7 +15,7 @@ from bayplan.engine.classic.trial import NodeTrial
 from bayplan.engine.cycle import CountedIn, ScheduleResult
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.full_pass import score_over
-from bayplan.engine.node_sampling import NodeSampling, Visits
+from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.overrides import Overrides
 from bayplan.engine.plan import Plan
@@ -132,7 +132,7 @@ def find_nodes_that_fit(plan: Plan, crowd: Crowd, result: ClassicResult, setting
         visited = order
         result.order = order[feasible[order]]
     else:
-        sample = sampling.search(Visits(order, feasible), wanted)
+        sample = sampling.search(order, feasible, wanted)
         visited = sampling.visited(order, sample.evaluated)
         result.order = sample.rows
         if len(sample.rows) < np.count_nonzero(feasible):

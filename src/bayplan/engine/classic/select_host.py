@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bayplan.engine.select_host import Pick
-from bayplan.engine.tie_set import BestRows
+from bayplan.engine.select_host import Ties
 from bayplan.framework.status import Status, error
 from bayplan.state.arrays import Index, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -39,7 +39,7 @@ def reservoir_pick(random: Callable[[], float]) -> Pick:
         random: returns a number from 0 to below 1.
     """
 
-    def pick(state: ClusterState, rows: BestRows) -> int:
+    def pick(state: ClusterState, rows: Ties) -> int:
         count, selected = len(rows), 1
         while (following := int(selected / (1.0 - random())) + 1) <= count:
             selected = following

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.nominator import Nominator
 from bayplan.engine.plan import Plan
-from bayplan.engine.preemption.kept_outcomes import KeptOutcomes
-from bayplan.engine.preemption.lockstep import Lockstep
-from bayplan.engine.preemption.search import search_in_lockstep, search_node_by_node
-from bayplan.engine.preemption.victim_table import VictimTable
+from bayplan.engine.preemption.search import search_candidates
 from bayplan.engine.select_host import Pick
-from bayplan.engine.supposing import supposed_parts
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist
-from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Index, all_true
 from bayplan.state.cluster_state import ClusterState
@@ -26,12 +19,6 @@ from bayplan.state.pod_info import PodInfo
 
 PLAN = "Plan"
 """Where a cycle that found no node leaves its plan in the cycle state."""
-
-
-FEW_NODES = 8
-
-MOST_KEPT = 8
-"""Outcomes of dry runs are kept for so many kinds of preemptors."""
 
 
 class DryRunner:
@@ -53,8 +40,6 @@ class DryRunner:
         self._pods = pods
         self._draw = draw
         self._pick = pick
-        self._table = VictimTable(cluster)
-        self._kept: dict[tuple[Plan, int], KeptOutcomes] = {}
         self._nominator: Nominator | None = None
         self._nominated: NominatedPods | None = None
 
@@ -94,18 +79,6 @@ class DryRunner:
         """Return one of several rows that are equally good."""
         return self._pick(self._cluster, rows)
 
-    def _kept_for(self, plan: Plan, priority: int) -> KeptOutcomes:
-        """Return the kept outcomes for a plan and a priority; those used last are kept."""
-        key = (plan, priority)
-        kept = self._kept.pop(key, None)
-        if kept is None:
-            assert self._nominated is not None
-            kept = KeptOutcomes(plan, priority, self._table, self._nominated)
-            if len(self._kept) >= MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
-        self._kept[key] = kept
-        return kept
-
     def find_candidates(
         self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int
     ) -> Shortlist:
@@ -117,39 +90,4 @@ class DryRunner:
         crowd = self._nominated(pod)
         info = PodInfo(pod.key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
         self._nominated.expect(pod, info)
-        # A table of all pods pays from some nodes on.
-        supposed = supposed_parts(plan) if len(rows) >= FEW_NODES else None
-        if supposed is None or not self._table.refresh():
-            return search_node_by_node(plan, rows, priority, crowd, budgets, wanted)
-        if supposed.reads_ports and self._table.shares_ports[rows].any():
-            # A port that two pods hold is free when one of them leaves: for that they must be taken off in earnest.
-            return search_node_by_node(plan, rows, priority, crowd, budgets, wanted)
-        lockstep = Lockstep(plan, supposed, self._table, crowd, budgets)
-        if supposed.counts_pods:
-            # What is found on a row depends on pods of others.
-            return search_in_lockstep(plan, lambda block: lockstep.run(block, priority), rows, wanted)
-        kept = self._kept_for(plan, priority)
-        kept.follow(lockstep, budgets, self._nominated.row_of(pod))
-        return self._search(plan, kept, rows, wanted)
-
-    @staticmethod
-    def _search(plan: Plan, kept: KeptOutcomes, rows: Index, wanted: int) -> Shortlist:
-        """Search in lockstep, passing by rows that are known to be no candidates where that leaves some."""
-        passed_by = False
-
-        def hopeful(block: Index) -> Index:
-            nonlocal passed_by
-            left = kept.hopeful(block)
-            passed_by |= len(left) < len(block)
-            return left
-
-        found = search_in_lockstep(plan, kept.run, rows, wanted, hopeful)
-        if not passed_by:
-            return found
-        if not len(found):
-            return search_in_lockstep(plan, kept.run, rows, wanted)
-
-        def refused_rows() -> Sequence[tuple[Status, Index]]:
-            return search_in_lockstep(plan, kept.run, rows, wanted).refused_rows()
-
-        return replace(found, refused_rows=refused_rows)
+        return search_candidates(plan, rows, priority, crowd, budgets, wanted)

@@ -1,14 +1,11 @@
-"""Find the victims on one node: the reference for the lockstep over many, and the way for rules that look across nodes."""
+"""Find the victims on one node: take pods off, ask the filters, and put back what can stay."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from bayplan.engine.full_pass import filter_over
 from bayplan.engine.plan import Plan
-from bayplan.engine.supposing import filter_row_with
+from bayplan.engine.what_if import filter_row_now, filter_row_with
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.evaluator import NO_VICTIMS
 from bayplan.framework.preemption.importance import importance
@@ -82,8 +79,8 @@ def _refusal(plan: Plan, row: int, nominated: Sequence[PodInfo]) -> Status | Non
         first, verdict = filter_row_with(plan, row, nominated)
         if first >= 0:
             return told(plan, first, verdict)
-    firsts, verdicts = filter_over(plan, np.array([row], dtype=np.intp), changed=True)
-    return told(plan, int(firsts[0]), int(verdicts[0])) if firsts[0] >= 0 else None
+    first, verdict = filter_row_now(plan, row)
+    return told(plan, first, verdict) if first >= 0 else None
 
 
 def still_fits(plan: Plan, row: int) -> Status:

@@ -1,0 +1,92 @@
+"""Rules of plugins in plain Python: what `filter` and `score` of a plugin say about arrays of rows, asked as compiled rules are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
+from bayplan.framework.rule import FilterRule, ScoreRule
+from bayplan.state.arrays import Bools, Codes, Index, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+
+
+class ArrayFilterRule(FilterRule):
+    """`FilterPlugin.filter` for one spec."""
+
+    def __init__(self, plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> None:
+        super().__init__(state.columns)
+        self.asks_arrays = True
+        self._plugin, self._spec, self._state = plugin, spec, state
+
+    def filter(self, row: int) -> int:
+        """Ask about one row."""
+        return int(self._plugin.filter(self._spec, self.params, Rows(self._state, _index([row])))[0])
+
+    def filter_all(self, codes: Codes) -> None:
+        """Ask about all rows."""
+        found = self._plugin.filter(self._spec, self.params, Rows(self._state))
+        np.asarray(codes)[: self.columns.count] = found
+
+    def filter_rows(self, rows: list[int], codes: Codes) -> None:
+        """Ask about some rows."""
+        index = _index(rows)
+        np.asarray(codes)[index] = self._plugin.filter(self._spec, self.params, Rows(self._state, index))
+
+    def after_changes(self, params: Params | None) -> None:
+        """Let the plugin count again."""
+        self.params = self._plugin.params_after_changes(self._spec, params, self._state)
+
+    def before_changes(self, params: Params | None) -> None:
+        """Go back to what PreFilter found."""
+        self.params = params
+
+
+class ArrayScoreRule(ScoreRule):
+    """`ScorePlugin.score` for one spec, with `NormalizePlugin.normalize` if the plugin has it."""
+
+    def __init__(self, plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> None:
+        super().__init__(state.columns)
+        self.asks_arrays = True
+        self._plugin, self._spec, self._state = plugin, spec, state
+        self.normalizes = isinstance(plugin, NormalizePlugin)
+
+    def score(self, row: int) -> int:
+        """Ask about one row."""
+        return int(self._plugin.score(self._spec, self.params, Rows(self._state, _index([row])))[0])
+
+    def score_all(self, raw: Ints) -> None:
+        """Ask about all rows."""
+        np.asarray(raw)[: self.columns.count] = self._plugin.score(self._spec, self.params, Rows(self._state))
+
+    def score_rows(self, rows: list[int], raw: Ints) -> None:
+        """Ask about some rows."""
+        index = _index(rows)
+        np.asarray(raw)[index] = self._plugin.score(self._spec, self.params, Rows(self._state, index))
+
+    def scale(self, raw: Ints, feasible: Bools) -> Params:
+        """Return the plugin's scale."""
+        plugin, count = self._normalizing(), self.columns.count
+        chosen = np.asarray(feasible)[:count].view(np.bool_)
+        return plugin.scale_over(self._spec, self.params, np.asarray(raw)[:count], chosen, Rows(self._state))
+
+    def normalize(self, scale: Params, raw: int, row: int) -> int:
+        """Normalise one score."""
+        rows = Rows(self._state, _index([row]))
+        return int(self._normalizing().normalize(self._spec, scale, np.array([raw], dtype=np.int64), rows)[0])
+
+    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
+        """Normalise all scores."""
+        plugin, count = self._normalizing(), self.columns.count
+        rows = Rows(self._state)
+        np.asarray(normalized)[:count] = plugin.normalize(self._spec, scale, np.asarray(raw)[:count], rows)
+
+    def _normalizing(self) -> NormalizePlugin[Any]:
+        assert isinstance(self._plugin, NormalizePlugin)
+        return self._plugin
+
+
+def _index(rows: list[int]) -> Index:
+    return np.array(rows, dtype=np.intp)

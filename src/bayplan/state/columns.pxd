@@ -1,0 +1,13 @@
+from libc.stdint cimport int64_t, uint8_t
+
+cdef class Columns:
+    cdef public Py_ssize_t count
+    cdef public Py_ssize_t capacity
+    cdef public Py_ssize_t version
+    cdef public int64_t[:, ::1] allocatable
+    cdef public int64_t[:, ::1] usage
+    cdef public int64_t[::1] allowed_pods
+    cdef public Py_ssize_t[::1] taint_codes
+    cdef public uint8_t[::1] alive
+    cdef public uint8_t[::1] unschedulable
+    cdef object __weakref__

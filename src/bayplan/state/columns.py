@@ -1,0 +1,59 @@
+"""The columns of the cluster as compiled rules read them: typed views of the arrays that the node table and the state own.
+
+Uncompiled, the same attributes are NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayplan.state.arrays import Bools, Index, Ints
+
+
+class Columns:
+    """Typed views of the arrays of a cluster state.
+
+    A rule reads them by attribute each time it is asked, so that it never holds an array that has been replaced.
+
+    Attributes:
+        count: rows in use, freed ones among them. capacity: the length of every column.
+        version: moves when a node changes or an array is replaced; a rule that keeps what it looked up then looks it up again.
+        allocatable: int64[resources, capacity]. usage: int64[3 + resources, capacity], rows as in `pod_info`.
+        allowed_pods: int64[capacity]. taint_codes: intp[capacity].
+        alive, unschedulable: uint8[capacity], 0 or 1.
+    """
+
+    allocatable: Any
+    usage: Any
+    allowed_pods: Any
+    taint_codes: Any
+    alive: Any
+    unschedulable: Any
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.capacity = 0
+        self.version = 0
+
+    def bind(
+        self,
+        count: int,
+        allocatable: Ints,
+        usage: Ints,
+        allowed_pods: Ints,
+        taint_codes: Index,
+        alive: Bools,
+        unschedulable: Bools,
+    ) -> None:
+        """Read these arrays from now on: after a node changed, or an array was replaced by a larger one."""
+        self.count = count
+        self.capacity = len(alive)
+        self.allocatable = allocatable
+        self.usage = usage
+        self.allowed_pods = allowed_pods
+        self.taint_codes = taint_codes
+        self.alive = alive.view(np.uint8)
+        self.unschedulable = unschedulable.view(np.uint8)
+        self.version += 1
