@@ -6,6 +6,9 @@ from bayplan.framework.rule cimport ScoreRule
 from bayplan.state.columns cimport Columns
 from bayplan.state.row_log cimport RowLog
 
+# Constants of the .py, as C numbers.
+cdef Py_ssize_t BLOCK
+
 cdef class Plan:
     cdef public dict specs
     cdef public object profile, pod, state, footprint, pod_class, owned_counters, priority, pre, failure, history

@@ -5,6 +5,9 @@ from bayplan.framework.rule cimport FilterRule, Rule, ScoreRule
 from bayplan.state.columns cimport Columns
 from bayplan.state.row_log cimport RowLog
 
+# Constants of the .py, as C numbers.
+cdef int ERROR_BIT
+
 cdef class RuleResult:
     cdef public object plugin, name, spec, params, values
     cdef public Rule rule

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+import numpy as np
+
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ANY_EVENT, ClusterEvent, QueueingHint
 from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.rule import FilterRule, Params, ScoreRule
+from bayplan.framework.rule import MAX_NODE_SCORE, MIN_NODE_SCORE, FilterRule, Params, ScoreRule, ready, scores_of, verdicts_of
 from bayplan.framework.status import Status
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
     from bayplan.framework.extender import Extender
     from bayplan.framework.preemption.dry_runs import DryRuns
     from bayplan.framework.waiting_pods import WaitingPods
-
-MAX_NODE_SCORE = 100
-MIN_NODE_SCORE = 0
 
 
 class Reads(Flag):
@@ -201,7 +200,10 @@ class FilterPlugin(Plugin[S]):
 
         `params` is None where the profile does not run this plugin's PreFilter.
         """
-        raise TypeError(f"{type(self).__name__} lacks filter()")
+        rule = self.filter_rule(spec, rows.state)
+        if rule is None:
+            raise TypeError(f"{type(self).__name__} lacks filter()")
+        return verdicts_of(rule, params, rows.compiled_columns(), rows.row_numbers())
 
     def filter_rule(self, spec: S, cluster: ClusterState) -> FilterRule | None:
         """Return the compiled rule for a spec; None if `filter` is to be asked."""
@@ -275,7 +277,10 @@ class ScorePlugin(Plugin[S]):
 
     def score(self, spec: S, params: Params | None, rows: Rows) -> Ints:
         """Return int64 raw scores, one a row; `params` is None where the profile does not run this plugin's PreScore."""
-        raise TypeError(f"{type(self).__name__} lacks score()")
+        rule = self.score_rule(spec, rows.state)
+        if rule is None:
+            raise TypeError(f"{type(self).__name__} lacks score()")
+        return scores_of(rule, params, rows.compiled_columns(), rows.row_numbers())
 
     def score_rule(self, spec: S, cluster: ClusterState) -> ScoreRule | None:
         """Return the compiled rule for a spec; None if `score` is to be asked."""
@@ -325,11 +330,20 @@ class NormalizePlugin(ScorePlugin[S]):
 
         `raw` is int64[rows], `feasible` bool[rows] and true somewhere, `rows` all rows.
         """
-        return self.scale(spec, params, raw[feasible])
+        rule = self.score_rule(spec, rows.state)
+        if rule is None:
+            return self.scale(spec, params, raw[feasible])
+        ready(rule, params, rows.compiled_columns())
+        return rule.scale(np.ascontiguousarray(raw), feasible.view(np.uint8))
 
     def normalize(self, spec: S, scale: Params, raw: Ints, rows: Rows) -> Ints:
         """Return scores from 0 to 100, elementwise. `rows` lends its number functions."""
-        raise TypeError(f"{type(self).__name__} lacks normalize()")
+        rule = self.score_rule(spec, rows.state)
+        if rule is None:
+            raise TypeError(f"{type(self).__name__} lacks normalize()")
+        ready(rule, (), rows.compiled_columns())
+        numbers = zip(rows.row_numbers().tolist(), raw.tolist(), strict=True)
+        return np.array([rule.normalize(scale, score, row) for row, score in numbers], dtype=np.int64)
 
 
 class ReservePlugin(Plugin[S]):

@@ -10,8 +10,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TypeAlias
 
-from bayplan.state.arrays import Bools, Codes, Ints
+import numpy as np
+
+from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.columns import Columns
+
+MAX_NODE_SCORE = 100
+MIN_NODE_SCORE = 0
 
 Params: TypeAlias = tuple[Hashable, ...]
 """What a plugin computed about the cluster for this cycle; compared by value to decide whether cached results still hold."""
@@ -120,3 +125,22 @@ class ScoreRule(Rule):
         for row in range(self.columns.count):
             normalized[row] = self.normalize(scale, raw[row], row)
 
+
+def ready(rule: Rule, params: Params | None, columns: Columns) -> None:
+    """Prepare a rule that nobody has asked yet."""
+    rule.columns = columns
+    rule.params = params
+    rule.bind()
+    rule.refresh()
+
+
+def verdicts_of(rule: FilterRule, params: Params | None, columns: Columns, rows: Index) -> Codes:
+    """Return uint16, what a new rule says of some rows (intp)."""
+    ready(rule, params, columns)
+    return np.array([rule.filter(row) for row in rows.tolist()], dtype=np.uint16)
+
+
+def scores_of(rule: ScoreRule, params: Params | None, columns: Columns, rows: Index) -> Ints:
+    """Return int64, the raw scores that a new rule gives some rows (intp)."""
+    ready(rule, params, columns)
+    return np.array([rule.score(row) for row in rows.tolist()], dtype=np.int64)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.framework.plugin import MAX_NODE_SCORE, Params, Reads, ScorePlugin
+from bayplan.base import go_arithmetic as go
+from bayplan.framework.plugin import MAX_NODE_SCORE, Reads, ScorePlugin
+from bayplan.framework.rule import ScoreRule
 from bayplan.objects.image_names import container_images
 from bayplan.objects.pod import Pod
-from bayplan.objects.quantity import wrap_int64
-from bayplan.state.arrays import Ints
+from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
 
 MIN_THRESHOLD_BYTES = 23 * 1024 * 1024
 MAX_CONTAINER_THRESHOLD_BYTES = 1000 * 1024 * 1024
@@ -41,7 +41,6 @@ class ImageLocality(ScorePlugin[ImageLocalitySpec]):
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> ImageLocalitySpec:
         """Count the images."""
@@ -52,34 +51,51 @@ class ImageLocality(ScorePlugin[ImageLocalitySpec]):
         containers = len(pod.spec.init_containers) + len(pod.spec.containers)
         return ImageLocalitySpec((images, containers), images, MAX_CONTAINER_THRESHOLD_BYTES * containers)
 
-    def observe(self, spec: ImageLocalitySpec, cluster: ClusterState) -> Params:
-        """Return for each image what holding it is worth: its size times the share of nodes that hold it, in bytes."""
-        images, total = cluster.nodes.images, len(cluster.nodes)
-        worth = []
-        for name, count in spec.images:
-            image = images.get(name)
+    def score_rule(self, spec: ImageLocalitySpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about the pod's images."""
+        return ImageScore(spec, cluster)
+
+
+class ImageScore(ScoreRule):
+    """What the images on a node are worth together, from 23 MiB (0) to 1000 MiB a container (100)."""
+
+    def __init__(self, spec: ImageLocalitySpec, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._images = spec.images
+        self._nodes = cluster.nodes
+        self._most = spec.max_threshold_bytes
+        self._worths: list[int] = []
+        self._holders: list[Bools] = []
+        self._moved = True
+
+    def bind(self) -> None:
+        """Find for each image which nodes hold it, and what that is worth: its size times the share of nodes that do."""
+        before, total = self._worths, len(self._nodes)
+        self._worths, self._holders = [], []
+        for name, count in self._images:
+            image = self._nodes.images.get(name)
             if image is None:
-                worth.append(0)
                 continue
-            spread = float(image.num_nodes) / float(total)
-            worth.append(wrap_int64(count * _to_int64(float(image.size_bytes) * spread)))
-        return tuple(worth)
-
-    def score(self, spec: ImageLocalitySpec, params: Params | None, rows: Rows) -> Ints:
-        """Return the sum of what the images on the node are worth, from 23 MiB (0) to 1000 MiB a container (100)."""
-        if params is None:
-            params = self.observe(spec, rows.state)
-        total = rows.fill(0)
-        for (name, _), worth in zip(spec.images, params, strict=True):
-            assert isinstance(worth, int)
+            share = go.divide(float(image.num_nodes), float(total))
+            worth = go.mul(count, go.to_int64(float(image.size_bytes) * share))
             if worth:
-                total = rows.wrap(total + rows.where(rows.has_image(name), worth, 0))
-        most = spec.max_threshold_bytes
-        below, above = total < MIN_THRESHOLD_BYTES, total > most
-        total = rows.where(below, MIN_THRESHOLD_BYTES, rows.where(above, most, total))
-        return rows.quotient(MAX_NODE_SCORE * (total - MIN_THRESHOLD_BYTES), most - MIN_THRESHOLD_BYTES)
+                self._worths.append(worth)
+                self._holders.append(image.column(self.columns.capacity))
+        self._moved = self._moved or before != self._worths
 
+    def refresh(self) -> bool:
+        """Return whether an image is worth more or less than before."""
+        moved, self._moved = self._moved, False
+        return moved
 
-def _to_int64(number: float) -> int:
-    """Convert as Go does on amd64: what does not fit becomes the smallest int64."""
-    return int(number) if abs(number) < 2.0**63 else -(2**63)
+    def score(self, row: int) -> int:
+        """Sum up the images on the node."""
+        total = 0
+        for number in range(len(self._worths)):
+            if self._holders[number][row]:
+                total = go.add(total, self._worths[number])
+        if total < MIN_THRESHOLD_BYTES:
+            total = MIN_THRESHOLD_BYTES
+        elif total > self._most:
+            total = self._most
+        return go.quotient(MAX_NODE_SCORE * (total - MIN_THRESHOLD_BYTES), self._most - MIN_THRESHOLD_BYTES)

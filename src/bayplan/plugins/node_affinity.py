@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from bayplan.base import go_arithmetic as go
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.plugin_arguments import NodeAffinityArgs
 from bayplan.framework.cycle_state import CycleState
@@ -23,6 +24,7 @@ from bayplan.framework.plugin import (
     PreScorePlugin,
     Reads,
 )
+from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import SKIP, UNRESOLVABLE_BIT, Status, error, unresolvable
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
@@ -35,11 +37,10 @@ from bayplan.objects.selectors import (
     compile_preferred_terms,
     compile_required_node_affinity,
 )
-from bayplan.plugins.normalize_score import largest_score, stretched
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.plugins.normalize_score import StretchedScoreRule
+from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.node_matching import labels_match, node_selector_matches, node_term_matches
-from bayplan.state.views import Rows
+from bayplan.state.node_matcher import SelectorMatcher, TermMatcher
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
@@ -82,7 +83,6 @@ class NodeAffinity(
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -122,17 +122,9 @@ class NodeAffinity(
             return unresolvable(REASON_CONFLICT)
         return PreFilterResult(node_names=spec.node_names)
 
-    def filter(self, spec: NodeAffinitySpec, params: Params | None, rows: Rows) -> Codes:
-        """Return `NOT_ENFORCED` or `NOT_THE_PODS` for nodes that don't match; params are not needed."""
-        required = spec.required
-        verdict = rows.fill(0)
-        if required.labels is not None:
-            verdict = rows.where(labels_match(required.labels, rows), verdict, NOT_THE_PODS)
-        if required.node_selector is not None:
-            verdict = rows.where(node_selector_matches(required.node_selector, rows), verdict, NOT_THE_PODS)
-        if self._added_selector is not None:
-            verdict = rows.where(node_selector_matches(self._added_selector, rows), verdict, NOT_ENFORCED)
-        return rows.codes(verdict)
+    def filter_rule(self, spec: NodeAffinitySpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about what is required."""
+        return RequiredAffinity(spec.required, self._added_selector, cluster)
 
     def reasons(self, spec: NodeAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return whose affinity the node does not match."""
@@ -148,22 +140,9 @@ class NodeAffinity(
         """Return the error of the preferred terms where PreScore, which would have said it, is disabled."""
         return spec.preferred.error if params is None and spec.preferred is not None else ""
 
-    def score(self, spec: NodeAffinitySpec, params: Params | None, rows: Rows) -> Ints:
-        """Return the sum of the weights of the preferred terms that match, the added ones included."""
-        score = rows.fill(0)
-        for preferred in (self._added_preferred, spec.preferred):
-            if preferred is not None:
-                for weight, term in preferred.terms:
-                    score = score + rows.where(node_term_matches(term, rows), weight, 0)
-        return score
-
-    def scale(self, spec: NodeAffinitySpec, params: Params | None, raw: Ints) -> Params:
-        """Return the largest sum of weights."""
-        return largest_score(raw)
-
-    def normalize(self, spec: NodeAffinitySpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
-        """Return 100 for the largest sum of weights."""
-        return stretched(scale, raw, rows)
+    def score_rule(self, spec: NodeAffinitySpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about what is preferred."""
+        return PreferredAffinity((self._added_preferred, spec.preferred), cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register nodes that come or change their labels."""
@@ -190,6 +169,59 @@ class NodeAffinity(
         if earlier is HintAnswer.ERROR:
             return earlier
         return HintAnswer.SKIP if earlier is HintAnswer.QUEUE else HintAnswer.QUEUE
+
+
+class RequiredAffinity(FilterRule):
+    """`NOT_ENFORCED` or `NOT_THE_PODS` for nodes that don't match."""
+
+    def __init__(
+        self, required: RequiredNodeAffinity, added: CompiledNodeSelector | None, cluster: ClusterState
+    ) -> None:
+        super().__init__(cluster.columns)
+        nodes = cluster.nodes
+        self._labels = TermMatcher(required.labels, None, nodes) if required.labels is not None else None
+        self._selector = SelectorMatcher(required.node_selector, nodes) if required.node_selector is not None else None
+        self._added = SelectorMatcher(added, nodes) if added is not None else None
+
+    def bind(self) -> None:
+        """Look at the nodes as they are now."""
+        for matcher in (self._labels, self._selector, self._added):
+            if matcher is not None:
+                matcher.bind()
+
+    def filter(self, row: int) -> int:
+        """Ask the affinity that is enforced first, then the pod's own."""
+        if self._added is not None and not self._added.matches(row):
+            return NOT_ENFORCED
+        if self._labels is not None and not self._labels.matches(row):
+            return NOT_THE_PODS
+        if self._selector is not None and not self._selector.matches(row):
+            return NOT_THE_PODS
+        return 0
+
+
+class PreferredAffinity(StretchedScoreRule):
+    """The sum of the weights of the preferred terms that match; the largest becomes 100."""
+
+    def __init__(self, preferred: Sequence[CompiledPreferredTerms | None], cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        terms = [term for each in preferred if each is not None for term in each.terms]
+        self._weights = [weight for weight, _ in terms]
+        self._terms = [TermMatcher(term.labels, term, cluster.nodes) for _, term in terms]
+
+    def bind(self) -> None:
+        """Look at the nodes as they are now."""
+        for term in self._terms:
+            term.bind()
+
+    def score(self, row: int) -> int:
+        """Sum up the weights."""
+        total = 0
+        for number in range(len(self._terms)):
+            term = self._terms[number]
+            if term.matches(row):
+                total = go.add(total, self._weights[number])
+        return total
 
 
 def _match(required: RequiredNodeAffinity, node: Node) -> HintAnswer:

@@ -8,11 +8,10 @@ import msgspec
 
 from bayplan.framework.events import NODE_ADD, ClusterEvent, QueueingHint
 from bayplan.framework.plugin import FilterPlugin, Params, Reads
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
 
 REASON = "node(s) didn't match the requested node name"
 OTHER_NODE = 1 | UNRESOLVABLE_BIT
@@ -31,17 +30,14 @@ class NodeName(FilterPlugin[NodeNameSpec]):
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeNameSpec:
         """Keep the name."""
         return NodeNameSpec(pod.spec.node_name)
 
-    def filter(self, spec: NodeNameSpec, params: Params | None, rows: Rows) -> Codes:
-        """Return `OTHER_NODE` for every node with another name."""
-        if not spec.key:
-            return rows.codes(rows.fill(0))
-        return rows.codes(rows.where(rows.named((spec.key,)), 0, OTHER_NODE))
+    def filter_rule(self, spec: NodeNameSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about the name."""
+        return NamedNode(spec.key, cluster)
 
     def reasons(self, spec: NodeNameSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the one reason."""
@@ -50,3 +46,21 @@ class NodeName(FilterPlugin[NodeNameSpec]):
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register added nodes, without a hint: any of them may be the one."""
         return ((NODE_ADD, None),)
+
+
+class NamedNode(FilterRule):
+    """`OTHER_NODE` for every node with another name than the pod gives, if it gives one."""
+
+    def __init__(self, name: str, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._name = name
+        self._nodes = cluster.nodes
+        self._row = -1
+
+    def bind(self) -> None:
+        """Look up the row of the name."""
+        self._row = self._nodes.row_of.get(self._name, -1)
+
+    def filter(self, row: int) -> int:
+        """Compare rows."""
+        return 0 if not self._name or row == self._row else OTHER_NODE

@@ -17,13 +17,13 @@ from bayplan.framework.events import (
     objects_of,
 )
 from bayplan.framework.plugin import PROCEED, FilterPlugin, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort, host_ports
-from bayplan.state.arrays import Codes
+from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.host_ports import collide
-from bayplan.state.views import Rows
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
 NO_PRE_FILTER = 'reading "PreFilterNodePorts" from cycleState: not found'
@@ -44,7 +44,6 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
     reads = Reads.PORTS
     pre_reads = Reads.NOTHING
     compiles_requests = False
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodePortsSpec:
         """Keep the ports, each once, in an order of their own."""
@@ -54,14 +53,9 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
         """SKIP where the pod wants no port."""
         return PROCEED if spec.key else SKIP
 
-    def filter(self, spec: NodePortsSpec, params: Params | None, rows: Rows) -> Codes:
-        """Return `TAKEN` where one of the ports is in use."""
-        if params is None:
-            return rows.codes(rows.fill(STATE_MISSING))
-        taken = rows.everywhere(False)
-        for port in spec.key:
-            taken = taken | rows.host_port_conflicts(port)
-        return rows.codes(rows.where(taken, TAKEN, 0))
+    def filter_rule(self, spec: NodePortsSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about the pod's ports."""
+        return FreePorts(spec.key, cluster)
 
     def reasons(self, spec: NodePortsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reason, or what is wrong where PreFilter is disabled."""
@@ -71,6 +65,29 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
         """Register pods that leave, and nodes that come; ports of a pod never change."""
         pod_deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
         return ((pod_deleted, is_schedulable_after_pod_deleted), (NODE_ADD, None))
+
+
+class FreePorts(FilterRule):
+    """`TAKEN` if one of the ports is in use on the node."""
+
+    def __init__(self, ports: tuple[HostPort, ...], cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._ports = ports
+        self._host_ports = cluster.host_ports
+        self._conflicts: list[Bools] = []
+
+    def bind(self) -> None:
+        """Take the columns of conflicts, which the state keeps up to date."""
+        self._conflicts = [self._host_ports.column(port, self.columns.capacity) for port in self._ports]
+
+    def filter(self, row: int) -> int:
+        """Look at the columns of conflicts."""
+        if self.params is None:
+            return STATE_MISSING
+        for conflicts in self._conflicts:
+            if conflicts[row]:
+                return TAKEN
+        return 0
 
 
 def is_schedulable_after_pod_deleted(pod: Pod, old: object | None, new: object | None) -> HintAnswer:

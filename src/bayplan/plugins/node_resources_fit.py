@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from msgspec import Struct
 
+from bayplan.base import go_arithmetic as go
 from bayplan.base.errors import ConfigurationError, InvariantError
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
@@ -33,33 +34,20 @@ from bayplan.framework.plugin import (
     Reads,
     ScorePlugin,
 )
+from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import ERROR_BIT, MAX_PLUGIN_CODE, UNRESOLVABLE_BIT, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import fit_requests, fit_score_requests
 from bayplan.objects.resource_names import is_extended, is_scalar
 from bayplan.plugins.node_resources_fit_hints import FitHints
 from bayplan.plugins.scored_devices import ScoredDevices
-from bayplan.plugins.scored_resources import (
-    DEFAULT_RESOURCES,
-    ScoredResource,
-    request_column,
-    request_columns,
-    scored_resources,
-    with_devices,
-)
-from bayplan.plugins.scoring_strategies import (
-    STRATEGIES,
-    Strategy,
-    least_allocated_cpu_memory,
-    least_allocated_of_columns,
-    special_case,
-)
-from bayplan.plugins.stacked_specs import StackedSpecs
-from bayplan.state.arrays import Bools, Codes, Floats, Ints
+from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, scored_resources
+from bayplan.plugins.scoring_strategies import STRATEGIES
+from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
-from bayplan.state.resource_table import CPU, FIRST_RESOURCES, MEMORY
-from bayplan.state.views import Rows
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+from bayplan.state.resource_table import FIRST_RESOURCES
 
 NO_PRE_FILTER = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 TOO_MANY_PODS = 1
@@ -69,9 +57,6 @@ MOST_FLAGS = 12
 
 MOST_ORDERS = 256
 """The orders of so many sets of resources are remembered."""
-
-NOTHING = -(2**63)
-"""Stands for the amount of a resource that a pod does not request: no node has less room than that."""
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
 """The scale of scores in shapes."""
@@ -102,16 +87,12 @@ class NodeResourcesFitSpec(Struct, frozen=True, eq=False):
         requests: what the filter compares, in the order of the reasons.
         delegable: scalar resources among them, for which a device class may stand in.
         scored: what the score weighs.
-        fast: the special case of the strategy that holds for `scored`, or None.
-        columns: float64[2, 1], the requests for CPU and memory, where these are all there is; else None.
     """
 
     key: tuple[tuple[tuple[int, int], ...], tuple[ScoredResource, ...]]
     requests: tuple[Request, ...]
     delegable: tuple[Request, ...]
     scored: tuple[ScoredResource, ...]
-    fast: Strategy | None
-    columns: Floats | None
 
 
 class NodeResourcesFit(
@@ -125,8 +106,6 @@ class NodeResourcesFit(
     name = "NodeResourcesFit"
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
-    scalar = True
-    amounts_only = True
     sums_in_pre_filter = 1
 
     def __init__(self, arguments: object, handle: Handle) -> None:
@@ -147,8 +126,6 @@ class NodeResourcesFit(
             self._device_classes = DeviceClassResolver(handle.cluster.catalog)
         self._scored_devices = ScoredDevices(handle, self._resources)
         self._hints = FitHints(handle.cluster.request_gates, self._device_classes)
-        self._stacked_requests = StackedSpecs(_stack_requests)
-        self._stacked_scores = StackedSpecs(_stack_scores)
         self._orders: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {}
         self._shortages: dict[tuple[tuple[int, int], ...], dict[Shortage, int]] = {}
 
@@ -170,8 +147,6 @@ class NodeResourcesFit(
             if self._device_classes is not None
             else (),
             scored,
-            special_case(self._strategy, scored),
-            _cpu_memory_column(requests),
         )
 
     def _compared(self, names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
@@ -210,69 +185,9 @@ class NodeResourcesFit(
             return PROCEED
         return PreFilterResult(tuple(item.number for item in spec.delegable if classes.get(item.name) is not None))
 
-    def filter(self, spec: NodeResourcesFitSpec, params: Params | None, rows: Rows) -> Codes:
-        """Return which requests lack room, a bit each, and whether one is more than the whole node offers."""
-        if params is None:
-            return rows.codes(rows.fill(STATE_MISSING))
-        if rows.scalar:
-            if _has_room(spec.requests, rows):
-                return rows.verdicts()
-        elif spec.columns is not None and rows.index is None and rows.state.regular:
-            return self._filter_all(spec, spec.columns, params, rows)
-        return self._filter(spec, params, rows)
-
-    def _filter_all(self, spec: NodeResourcesFitSpec, columns: Floats, params: Params, rows: Rows) -> Codes:
-        """Return the verdicts of all rows for a pod that requests CPU and memory alone; only where room lacks, more is asked."""
-        verdicts = rows.verdicts()
-        if not rows.some_crowded() and rows.leave_room(columns):
-            return verdicts
-        failing = rows.crowded()
-        lacking = rows.cpu_memory_requested_with(columns) > rows.cpu_memory_divisors()
-        if np.count_nonzero(lacking):
-            failing = failing | lacking[0] | lacking[1]
-        if np.count_nonzero(failing):
-            index = failing.nonzero()[0]
-            verdicts[index] = self._filter(spec, params, rows.at(index))
-        return verdicts
-
-    def _filter(self, spec: NodeResourcesFitSpec, params: Params, rows: Rows) -> Codes:
-        crowded = rows.pod_count() >= rows.allowed_pods()
-        somewhere = crowded
-        lacking = []
-        for request in spec.requests:
-            allocatable = rows.allocatable(request.number)
-            lacks = request.amount > allocatable - rows.requested(request.number)
-            if params and request.number in params:
-                # DynamicResources finds devices for it on nodes that have no such resource of their own.
-                lacks = lacks & (allocatable > 0)
-            lacking.append((lacks, request, allocatable))
-            somewhere = somewhere | lacks
-        if rows.nowhere(somewhere):
-            return rows.verdicts()
-        if len(lacking) > MOST_FLAGS:
-            return self._numbered_verdicts(spec, crowded, lacking, rows)
-        cases = [(crowded, TOO_MANY_PODS)]
-        for lacks, request, allocatable in lacking:
-            cases.append((lacks, request.flag))
-            cases.append((lacks & (request.amount > allocatable), UNRESOLVABLE_BIT))
-        return rows.verdicts(*cases)
-
-    def _numbered_verdicts(
-        self, spec: NodeResourcesFitSpec, crowded: Bools, lacking: Sequence[tuple[Bools, Request, Ints]], rows: Rows
-    ) -> Codes:
-        """Return verdicts that number the sets of what is short, for pods with more requests than a verdict has bits."""
-        known = self._shortages.setdefault(spec.key[0], {})
-        unresolvable = rows.everywhere(False)
-        for lacks, request, allocatable in lacking:
-            unresolvable = unresolvable | (lacks & (request.amount > allocatable))
-        flags = [crowded, *(lacks for lacks, _, _ in lacking)]
-        shortages: list[Shortage] = list(zip(*(rows.to_list(flag) for flag in flags), strict=True))
-        nothing = (False,) * len(flags)
-        numbers = [0 if shortage == nothing else known.setdefault(shortage, len(known) + 1) for shortage in shortages]
-        if len(known) > MAX_PLUGIN_CODE:
-            raise InvariantError(f"{len(known)} sets of resources were short for one pod")
-        verdict = rows.from_list(numbers)
-        return rows.codes(verdict + rows.where(unresolvable, UNRESOLVABLE_BIT, 0))
+    def filter_rule(self, spec: NodeResourcesFitSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about room."""
+        return Room(spec, self._shortages.setdefault(spec.key[0], {}), cluster)
 
     def reasons(self, spec: NodeResourcesFitSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return ``Too many pods`` and ``Insufficient ...`` for what is short."""
@@ -290,32 +205,9 @@ class NodeResourcesFit(
         """Return as params the devices that stand for resources which the score weighs."""
         return self._scored_devices.tallies(spec.scored)
 
-    def score(self, spec: NodeResourcesFitSpec, params: Params | None, rows: Rows) -> Ints:
-        """Return the score of the strategy."""
-        if spec.fast is not None and rows.state.regular:
-            return spec.fast(spec.scored, self._shape, rows)
-        tallies = self._scored_devices.tallies(spec.scored) if params is None else params
-        return self._strategy(with_devices(spec.scored, tallies), self._shape, rows)
-
-    def filter_many(self, specs: Sequence[NodeResourcesFitSpec], rows: Rows) -> Codes | None:
-        """Return the verdicts for several pods, resource by resource."""
-        wanted = self._stacked_requests.of(specs)
-        if wanted is None:
-            return None
-        verdicts: Codes = np.zeros((len(specs), len(rows)), dtype=np.uint16)
-        verdicts |= (rows.pod_count() >= rows.allowed_pods()) * np.uint16(TOO_MANY_PODS)
-        for number, amounts, flags in wanted:
-            allocatable = rows.allocatable(number)
-            lacks = amounts > allocatable - rows.requested(number)
-            if np.count_nonzero(lacks):
-                verdicts |= lacks * flags
-                verdicts |= (lacks & (amounts > allocatable)) * np.uint16(UNRESOLVABLE_BIT)
-        return verdicts
-
-    def score_many(self, specs: Sequence[NodeResourcesFitSpec], rows: Rows) -> Ints | None:
-        """Return the scores of the special case that holds for all of the pods, if one does."""
-        requests = self._stacked_scores.of(specs) if rows.state.regular else None
-        return None if requests is None else least_allocated_of_columns(requests, rows)
+    def score_rule(self, spec: NodeResourcesFitSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule of the strategy."""
+        return self._strategy(spec.scored, self._shape, self._scored_devices, cluster)
 
     def score_error(self, spec: NodeResourcesFitSpec, params: Params | None) -> str:
         """Refuse to score without resources, as upstream does."""
@@ -335,39 +227,66 @@ class NodeResourcesFit(
         return events
 
 
-def _cpu_memory_column(requests: Sequence[Request]) -> Floats | None:
-    """Return float64[2, 1], requests for CPU and memory, None where there are others. What is not requested, no node lacks."""
-    if len(requests) == 2 and requests[0].number == CPU and requests[1].number == MEMORY:
-        return request_column(requests[0].amount, requests[1].amount)
-    amounts: dict[int, float] = {CPU: -np.inf, MEMORY: -np.inf}
-    for request in requests:
-        if request.number not in amounts:
-            return None
-        amounts[request.number] = request.amount
-    return request_column(amounts[CPU], amounts[MEMORY])
+class Room(FilterRule):
+    """Which requests lack room on a node, a bit each, and whether one is more than the whole node offers.
 
+    Args:
+        spec: of the pod.
+        numbered: the verdicts that number sets of what is short, for pods with more requests than a verdict has bits.
+        cluster: the state.
+    """
 
-def _has_room(requests: Sequence[Request], rows: Rows) -> bool:
-    """Return whether one row has room for everything: what is mostly so, and quickly seen."""
-    room: Any = rows.pod_count() < rows.allowed_pods()
-    for request in requests:
-        room = room and request.amount <= rows.allocatable(request.number) - rows.requested(request.number)
-    return bool(room)
+    def __init__(self, spec: NodeResourcesFitSpec, numbered: dict[Shortage, int], cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        requests = spec.requests
+        self._numbered = numbered
+        self._count = len(requests)
+        self._numbers: Any = np.array([request.number for request in requests], dtype=np.intp)
+        self._amounts: Any = np.array([request.amount for request in requests], dtype=np.int64)
+        self._flags: Any = np.array([request.flag for request in requests], dtype=np.int64)
+        # Whether DynamicResources finds devices for a request on nodes that have no such resource of their own.
+        self._delegated: Any = np.zeros(len(requests), dtype=np.uint8)
+        self._seen: Params | None = ()
 
+    def refresh(self) -> bool:
+        """Note which requests device classes stand for, as PreFilter found it."""
+        if self.params is not self._seen:
+            self._seen = self.params
+            for place in range(self._count):
+                self._delegated[place] = self.params is not None and self._numbers[place] in self.params
+        return False
 
-def _stack_requests(specs: Sequence[NodeResourcesFitSpec]) -> list[tuple[int, Ints, Codes]] | None:
-    """Return by resource int64[specs, 1] amounts and uint16[specs, 1] flags; None where verdicts number sets of requests."""
-    if any(len(spec.requests) > MOST_FLAGS for spec in specs):
-        return None
-    wanted = []
-    for number in dict.fromkeys(request.number for spec in specs for request in spec.requests):
-        asked = [next((item for item in spec.requests if item.number == number), None) for spec in specs]
-        amounts = np.array([(NOTHING if item is None else item.amount,) for item in asked], dtype=np.int64)
-        wanted.append((number, amounts, np.array([(item.flag if item else 0,) for item in asked], dtype=np.uint16)))
-    return wanted
+    def filter(self, row: int) -> int:
+        """Compare each request with what is free."""
+        if self.params is None:
+            return STATE_MISSING
+        columns, verdict, short = self.columns, 0, False
+        if columns.usage[POD_COUNT, row] >= columns.allowed_pods[row]:
+            verdict, short = TOO_MANY_PODS, True
+        for place in range(self._count):
+            number, amount = self._numbers[place], self._amounts[place]
+            allocatable = columns.allocatable[number, row]
+            if amount > go.sub(allocatable, columns.usage[FIRST_RESOURCE + number, row]):
+                if self._delegated[place] and allocatable <= 0:
+                    continue
+                verdict |= self._flags[place]
+                short = True
+                if amount > allocatable:
+                    verdict |= UNRESOLVABLE_BIT
+        if short and self._count > MOST_FLAGS:
+            return self._number(row, verdict)
+        return verdict
 
-
-def _stack_scores(specs: Sequence[NodeResourcesFitSpec]) -> Floats | None:
-    if any(spec.fast is not least_allocated_cpu_memory for spec in specs):
-        return None
-    return request_columns(spec.scored for spec in specs)
+    def _number(self, row: int, verdict: int) -> int:
+        """Return the number of the set of what is short."""
+        columns = self.columns
+        shortage = [bool(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
+        for place in range(self._count):
+            number, amount = self._numbers[place], self._amounts[place]
+            allocatable = columns.allocatable[number, row]
+            lacks = amount > go.sub(allocatable, columns.usage[FIRST_RESOURCE + number, row])
+            shortage.append(bool(lacks and not (self._delegated[place] and allocatable <= 0)))
+        known = self._numbered.setdefault(tuple(shortage), len(self._numbered) + 1)
+        if known > MAX_PLUGIN_CODE:
+            raise InvariantError(f"{known} sets of resources were short for one pod")
+        return known | (verdict & UNRESOLVABLE_BIT)

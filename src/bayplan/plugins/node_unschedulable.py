@@ -8,13 +8,13 @@ import msgspec
 
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import tolerates
-from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
+from bayplan.state.columns import Columns
 
 REASON = "node(s) were unschedulable"
 CORDONED = 1 | UNRESOLVABLE_BIT
@@ -34,7 +34,6 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -50,11 +49,9 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
             for toleration in pod.spec.tolerations
         )
 
-    def filter(self, spec: NodeUnschedulableSpec, params: Params | None, rows: Rows) -> Codes:
-        """Return `CORDONED` for cordoned nodes that the pod does not tolerate."""
-        if spec.key:
-            return rows.codes(rows.fill(0))
-        return rows.codes(rows.where(rows.unschedulable(), CORDONED, 0))
+    def filter_rule(self, spec: NodeUnschedulableSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about cordons."""
+        return Cordon(cluster.columns, tolerated=spec.key)
 
     def reasons(self, spec: NodeUnschedulableSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the one reason."""
@@ -79,6 +76,18 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
         changed = objects[1]
         is_own = changed.metadata.uid == pod.metadata.uid
         return HintAnswer.QUEUE if is_own and self._tolerates_cordon(changed) else HintAnswer.SKIP
+
+
+class Cordon(FilterRule):
+    """`CORDONED` for cordoned nodes, unless the pod tolerates them."""
+
+    def __init__(self, columns: Columns, *, tolerated: bool) -> None:
+        super().__init__(columns)
+        self._tolerated = tolerated
+
+    def filter(self, row: int) -> int:
+        """Look at the cordon."""
+        return CORDONED if self.columns.unschedulable[row] and not self._tolerated else 0
 
 
 def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:

@@ -1,31 +1,38 @@
-"""The NormalizeScore that several plugins share: raw scores stretched so that the largest becomes 100.
-
-Written in the two halves that the framework asks for (`bayplan.framework.plugin.NormalizePlugin`). Not a plugin.
-"""
+"""The NormalizeScore that several plugins share: raw scores stretched so that the largest becomes 100. Not a plugin."""
 
 from __future__ import annotations
 
-from bayplan.framework.plugin import MAX_NODE_SCORE, Params
-from bayplan.state.arrays import Ints
-from bayplan.state.views import Rows
+from bayplan.base import go_arithmetic as go
+from bayplan.framework.rule import MAX_NODE_SCORE, Params, ScoreRule
+from bayplan.state.arrays import Bools, Ints
+from bayplan.state.columns import Columns
 
 
-def largest_score(raw: Ints) -> Params:
-    """Return the largest raw score of the feasible nodes, at least 0: the scale of `stretched` and `stretched_down`."""
-    return (max(0, raw.max().item()),)
+class StretchedScoreRule(ScoreRule):
+    """Base of rules whose scale is the largest raw score of the feasible nodes, at least 0.
 
+    Args:
+        columns: of the cluster.
+        reverse: whether the largest raw score becomes 0, and no raw score 100.
+    """
 
-def stretched(scale: Params, raw: Ints, rows: Rows) -> Ints:
-    """Return scores of which the largest is 100; all stay as they are where the largest is 0."""
-    (largest,) = scale
-    assert isinstance(largest, int)
-    return rows.quotient(rows.wrap(raw * MAX_NODE_SCORE), largest) if largest else raw
+    def __init__(self, columns: Columns, *, reverse: bool = False) -> None:
+        super().__init__(columns)
+        self.normalizes = True
+        self.reverse = reverse
 
+    def scale(self, raw: Ints, feasible: Bools) -> Params:
+        """Return the largest raw score."""
+        largest = 0
+        for row in range(self.columns.count):
+            if feasible[row] and raw[row] > largest:
+                largest = raw[row]
+        return (int(largest),)
 
-def stretched_down(scale: Params, raw: Ints, rows: Rows) -> Ints:
-    """Return scores of which the one with the largest raw score is 0; all are 100 where the largest is 0."""
-    (largest,) = scale
-    assert isinstance(largest, int)
-    if not largest:
-        return raw * 0 + MAX_NODE_SCORE
-    return MAX_NODE_SCORE - rows.quotient(rows.wrap(raw * MAX_NODE_SCORE), largest)
+    def normalize(self, scale: Params, raw: int, row: int) -> int:
+        """Return the share of the largest in percent; if that is 0, all scores stay as they are (reversed: become 100)."""
+        largest = scale[0]
+        if largest == 0:
+            return MAX_NODE_SCORE if self.reverse else raw
+        stretched = go.quotient(go.mul(raw, MAX_NODE_SCORE), largest)
+        return MAX_NODE_SCORE - stretched if self.reverse else stretched

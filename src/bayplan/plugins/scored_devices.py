@@ -8,6 +8,7 @@ neither taints nor counters matter: this is a tally, not an allocation. Source: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,8 +22,38 @@ from bayplan.plugins.dynamic_resources.device_use import DeviceUse
 from bayplan.plugins.dynamic_resources.features import allocation_features
 from bayplan.plugins.dynamic_resources.pools import PoolDevice, PoolSlice, node_matches
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed, Selectors
-from bayplan.plugins.scored_resources import DeviceTally, ScoredResource
+from bayplan.state.arrays import Ints
 from bayplan.state.device_classes import DeviceClassResolver
+
+if TYPE_CHECKING:
+    from bayplan.plugins.scored_resources import ScoredResource
+
+
+class DeviceTally:
+    """How many devices stand for one resource on each node.
+
+    Attributes:
+        number: of the resource. capacity, used: int64[rows], the devices of the node and those of them that are allocated.
+    """
+
+    __slots__ = ("capacity", "number", "used")
+
+    def __init__(self, number: int, capacity: Ints, used: Ints) -> None:
+        self.number = number
+        self.capacity = capacity
+        self.used = used
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DeviceTally):
+            return NotImplemented
+        return (
+            self.number == other.number
+            and np.array_equal(self.capacity, other.capacity)
+            and np.array_equal(self.used, other.used)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.number, self.capacity.tobytes(), self.used.tobytes()))
 
 
 class ScoredDevices:

@@ -1,52 +1,25 @@
-"""The resources that a score weighs: their columns, and what the pod adds to them. Not a plugin."""
+"""The resources that a score weighs: what nodes offer and pods request of them, and what the pod adds. Not a plugin."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 
+from bayplan.base import go_arithmetic as go
 from bayplan.framework.configuration.plugin_arguments import ResourceSpec
-from bayplan.framework.plugin import Params
+from bayplan.framework.rule import ScoreRule
 from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
-from bayplan.state.arrays import Floats, Ints
+from bayplan.plugins.scored_devices import DeviceTally, ScoredDevices
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.resource_table import CPU as CPU_NUMBER
+from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU
 from bayplan.state.resource_table import FIRST_RESOURCES
 from bayplan.state.resource_table import MEMORY as MEMORY_NUMBER
-from bayplan.state.views import Rows
 
 DEFAULT_RESOURCES = (ResourceSpec(CPU, 1), ResourceSpec(MEMORY, 1))
-"""What is weighed where the configuration says nothing."""
-
-
-class DeviceTally:
-    """How many devices stand for one resource on each node.
-
-    Attributes:
-        number: of the resource. capacity, used: int64[rows], the devices of the node and those of them that are allocated.
-    """
-
-    __slots__ = ("capacity", "number", "used")
-
-    def __init__(self, number: int, capacity: Ints, used: Ints) -> None:
-        self.number = number
-        self.capacity = capacity
-        self.used = used
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, DeviceTally):
-            return NotImplemented
-        return (
-            self.number == other.number
-            and np.array_equal(self.capacity, other.capacity)
-            and np.array_equal(self.used, other.used)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.number, self.capacity.tobytes(), self.used.tobytes()))
+"""What is weighed if the configuration says nothing."""
 
 
 class ScoredResource(Struct, frozen=True, gc=False):
@@ -56,40 +29,16 @@ class ScoredResource(Struct, frozen=True, gc=False):
         number: its number in the state.
         weight: how much it counts.
         request: what the pod adds (milli for cpu).
-        devices: what stands for it on nodes that have none of it themselves, or None.
     """
 
     number: int
     weight: int
     request: int
-    devices: DeviceTally | None = None
 
     @property
     def is_scalar(self) -> bool:
         """Return whether this is a resource that a device class may stand for."""
         return self.number >= len(FIRST_RESOURCES)
-
-    def allocatable(self, rows: Rows) -> Ints:
-        """Return what nodes offer of it, in devices where devices stand for it."""
-        own = rows.allocatable(self.number)
-        if self.devices is None:
-            return own
-        return rows.where(own == 0, rows.take(self.devices.capacity, rows.row_numbers()), own)
-
-    def requested(self, rows: Rows) -> Ints:
-        """Return what pods on the nodes request of it, or how many of those devices are allocated."""
-        own = rows.requested(self.number)
-        if self.devices is None:
-            return own
-        numbers = rows.row_numbers()
-        by_devices = (rows.allocatable(self.number) == 0) & (rows.take(self.devices.capacity, numbers) > 0)
-        return rows.where(by_devices, rows.take(self.devices.used, numbers), own)
-
-    def non_zero_requested(self, rows: Rows) -> Ints:
-        """Return `requested`, of CPU and memory with the defaults for containers that ask for nothing."""
-        if self.number in (CPU_NUMBER, MEMORY_NUMBER):
-            return rows.non_zero_requested(self.number)
-        return self.requested(rows)
 
 
 def scored_resources(
@@ -97,7 +46,7 @@ def scored_resources(
 ) -> tuple[ScoredResource, ...]:
     """Return the resources that count for a pod, in the order of the configuration.
 
-    CPU, memory and ephemeral storage count always, scalar resources where the pod asks for them, other names never, since no
+    CPU, memory and ephemeral storage count always, scalar resources if the pod asks for them, other names never, since no
     node counts them.
     """
     found = []
@@ -109,24 +58,60 @@ def scored_resources(
     return tuple(found)
 
 
-@lru_cache(maxsize=1024)
-def request_column(*requests: float) -> Floats:
-    """Return float64[resources, 1], what a pod adds to columns of as many resources. Not to be written to.
+class ResourceScore(ScoreRule):
+    """Base of the rules that score how much of some resources is requested.
 
-    Who asks for the same gets the same array (see `UsageFloats.requested_with`).
+    Args:
+        scored: the resources that count.
+        devices: counts the devices that stand for a resource on nodes that have none of it themselves.
+        cluster: the state.
     """
-    return np.array([(request,) for request in requests], dtype=np.float64)
 
+    def __init__(self, scored: Sequence[ScoredResource], devices: ScoredDevices, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self.count = len(scored)
+        self._scored = tuple(scored)
+        self._devices = devices
+        self.numbers: Any = np.array([resource.number for resource in scored], dtype=np.intp)
+        self.weights: Any = np.array([resource.weight for resource in scored], dtype=np.int64)
+        self.requests: Any = np.array([resource.request for resource in scored], dtype=np.int64)
+        self._seen: object = None
+        self._tallies: list[DeviceTally | None] = []
+        self.has_devices = False
 
-def request_columns(pods: Iterable[Sequence[ScoredResource]]) -> Floats:
-    """Return float64[pods, resources, 1], the same for several pods by the resources that count for them."""
-    requests = np.array([[resource.request for resource in scored] for scored in pods], dtype=np.float64)
-    return requests[:, :, np.newaxis]
+    def refresh(self) -> bool:
+        """Take the tallies of devices that PreScore found; without PreScore, count now."""
+        params = self.params
+        if params is None:
+            params = self._devices.tallies(self._scored)
+        if params is not self._seen:
+            self._seen = params
+            by_number = {tally.number: tally for tally in params if isinstance(tally, DeviceTally)}
+            self.has_devices = bool(by_number)
+            self._tallies = [by_number.get(resource.number) for resource in self._scored]
+        return False
 
+    def allocatable(self, place: int, row: int) -> int:
+        """Return what a node offers of a resource, in devices if devices stand for it there."""
+        own = self.columns.allocatable[self.numbers[place], row]
+        if self.has_devices and own == 0:
+            tally = self._tallies[place]
+            if tally is not None:
+                return int(tally.capacity[row])
+        return own
 
-def with_devices(scored: tuple[ScoredResource, ...], tallies: Params) -> tuple[ScoredResource, ...]:
-    """Return resources with the devices that stand for some of them."""
-    by_number = {tally.number: tally for tally in tallies if isinstance(tally, DeviceTally)}
-    if not by_number:
-        return scored
-    return tuple(structs.replace(resource, devices=by_number.get(resource.number)) for resource in scored)
+    def requested(self, place: int, row: int) -> int:
+        """Return what pods on a node request of a resource, or how many of the devices that stand for it are allocated."""
+        number = self.numbers[place]
+        if self.has_devices and self.columns.allocatable[number, row] == 0:
+            tally = self._tallies[place]
+            if tally is not None and tally.capacity[row] > 0:
+                return int(tally.used[row])
+        return self.columns.usage[FIRST_RESOURCE + number, row]
+
+    def requested_with_pod(self, place: int, row: int) -> int:
+        """Return the same, of CPU and memory with the defaults for containers that ask for nothing, and what the pod adds."""
+        number = self.numbers[place]
+        if number <= MEMORY_NUMBER:
+            return go.add(self.columns.usage[NON_ZERO_CPU + number, row], self.requests[place])
+        return go.add(self.requested(place, row), self.requests[place])

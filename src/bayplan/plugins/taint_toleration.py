@@ -17,10 +17,10 @@ from bayplan.framework.status import UNRESOLVABLE_BIT, Status
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, Toleration
 from bayplan.objects.selectors import find_untolerated_taint, tolerates
-from bayplan.plugins.normalize_score import largest_score, stretched_down
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.framework.rule import FilterRule, ScoreRule
+from bayplan.plugins.normalize_score import StretchedScoreRule
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
 
 REASON = "node(s) had untolerated taint(s)"
 UNTOLERATED = 1 | UNRESOLVABLE_BIT
@@ -72,7 +72,6 @@ class TaintToleration(
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -106,9 +105,9 @@ class TaintToleration(
         )
         return untolerated is not None
 
-    def filter(self, spec: TaintTolerationSpec, params: Params | None, rows: Rows) -> Codes:
-        """Return `UNTOLERATED` where a taint that rejects is not tolerated."""
-        return rows.codes(rows.take(spec.verdicts.of(rows.state.nodes.taint_sets), rows.taints()))
+    def filter_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about taints that reject."""
+        return TaintFilter(spec, cluster)
 
     def reasons(self, spec: TaintTolerationSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the one reason."""
@@ -118,21 +117,13 @@ class TaintToleration(
         """Let Score go on; it needs nothing but the spec."""
         return ()
 
-    def score(self, spec: TaintTolerationSpec, params: Params | None, rows: Rows) -> Ints:
-        """Return the number of PreferNoSchedule taints that are not tolerated."""
-        return rows.take(spec.counts.of(rows.state.nodes.taint_sets), rows.taints())
+    def score_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about soft taints."""
+        return TaintScore(spec, cluster)
 
     def score_error(self, spec: TaintTolerationSpec, params: Params | None) -> str:
         """Refuse to score where PreScore is disabled, as upstream does."""
         return 'failed to read "PreScoreTaintToleration" from cycleState: not found' if params is None else ""
-
-    def scale(self, spec: TaintTolerationSpec, params: Params | None, raw: Ints) -> Params:
-        """Return the largest count."""
-        return largest_score(raw)
-
-    def normalize(self, spec: TaintTolerationSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
-        """Return 100 for no taint and 0 for the largest count."""
-        return stretched_down(scale, raw, rows)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register nodes that come or change their taints, and new tolerations of the pod."""
@@ -156,6 +147,42 @@ class TaintToleration(
         if was_untolerated and not self._is_untolerated(after.spec.taints, tolerations):
             return HintAnswer.QUEUE
         return HintAnswer.SKIP
+
+
+class TaintFilter(FilterRule):
+    """`UNTOLERATED` if the node has a taint that rejects and is not tolerated."""
+
+    def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._table = spec.verdicts
+        self._taint_sets = cluster.nodes.taint_sets
+        self._verdicts = self._table.of(self._taint_sets)
+
+    def bind(self) -> None:
+        """Look at the taint sets that have come since."""
+        self._verdicts = self._table.of(self._taint_sets)
+
+    def filter(self, row: int) -> int:
+        """Look up the verdict of the node's taint set."""
+        return self._verdicts[self.columns.taint_codes[row]]
+
+
+class TaintScore(StretchedScoreRule):
+    """How many PreferNoSchedule taints are not tolerated; the fewer, the better."""
+
+    def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns, reverse=True)
+        self._table = spec.counts
+        self._taint_sets = cluster.nodes.taint_sets
+        self._counts = self._table.of(self._taint_sets)
+
+    def bind(self) -> None:
+        """Look at the taint sets that have come since."""
+        self._counts = self._table.of(self._taint_sets)
+
+    def score(self, row: int) -> int:
+        """Look up the count of the node's taint set."""
+        return self._counts[self.columns.taint_codes[row]]
 
 
 def is_schedulable_after_pod_toleration_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:

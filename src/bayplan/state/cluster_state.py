@@ -6,6 +6,7 @@ dry runs and what-if questions are one mechanism (`trial`). Whoever caches resul
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -29,6 +30,7 @@ from bayplan.state.arrays import SMALL, Ints, largest_amount
 from bayplan.state.columns import Columns
 from bayplan.state.counters import Counter, Counters, DomainTable, Eligibility, Matches
 from bayplan.state.host_ports import HostPorts
+from bayplan.state.image_states import ImageStates
 from bayplan.state.node_table import NodeTable
 from bayplan.state.node_tree import NodeTree
 from bayplan.state.object_catalog import ObjectCatalog
@@ -395,6 +397,18 @@ class ClusterState:
             other.pods_on[row] = {key: other.pods[key] for key in pods}
         other._bind_columns()
         return other
+
+    def without_pods_and_images(self) -> ClusterState:
+        """Return a view of the same nodes that hold no pods and no images; not to be written to."""
+        emptied = copy.copy(self)
+        emptied.nodes = copy.copy(self.nodes)
+        emptied.nodes.images = ImageStates()
+        emptied.usage = np.zeros_like(self.usage)
+        emptied.usage_floats = UsageFloats(emptied)
+        emptied.host_ports = HostPorts()
+        emptied.columns = Columns()
+        emptied._bind_columns()
+        return emptied
 
     def check_invariants(self) -> None:
         """Raise `InvariantError` where columns, pods and nodes contradict one another."""

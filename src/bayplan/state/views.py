@@ -21,6 +21,7 @@ from bayplan.objects.selectors import Requirement
 from bayplan.state.amount_columns import AmountColumns
 from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.columns import Columns
 from bayplan.state.counters import Counter
 from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT, PodInfo
 
@@ -55,6 +56,10 @@ class Rows:
         return Rows(self.state, index)
 
     # Columns.
+
+    def compiled_columns(self) -> Columns:
+        """Return the columns that compiled rules read."""
+        return self.state.columns
 
     def columns(self) -> AmountColumns:
         """Return what is kept of cpu and memory as floats, of all rows of the table."""

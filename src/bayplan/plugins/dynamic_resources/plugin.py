@@ -48,7 +48,6 @@ from bayplan.plugins.dynamic_resources.node_filter import NodeFilter
 from bayplan.plugins.dynamic_resources.pod_resources import PodResources
 from bayplan.plugins.dynamic_resources.preparation import Preparation
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
-from bayplan.plugins.normalize_score import largest_score, stretched
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
@@ -252,11 +251,13 @@ class DynamicResources(
 
     def scale(self, spec: DynamicResourcesSpec, params: Params | None, raw: Ints) -> Params:
         """Return the largest score."""
-        return largest_score(raw)
+        return (max(0, raw.max().item()),)
 
     def normalize(self, spec: DynamicResourcesSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
         """Return 100 for the largest score."""
-        return stretched(scale, raw, rows)
+        (largest,) = scale
+        assert isinstance(largest, int)
+        return rows.quotient(rows.wrap(raw * 100), largest) if largest else raw
 
     # Reserve and PreBind.
 

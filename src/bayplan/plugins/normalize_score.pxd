@@ -1,0 +1,16 @@
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from bayplan.base cimport go
+from bayplan.framework.rule cimport ScoreRule
+
+# Constants of the .py, as C numbers.
+cdef int64_t MAX_NODE_SCORE
+
+cdef class StretchedScoreRule(ScoreRule):
+    cdef public bint reverse
+
+    @cython.locals(largest=int64_t, row=Py_ssize_t)
+    cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
+    @cython.locals(largest=int64_t, stretched=int64_t)
+    cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807

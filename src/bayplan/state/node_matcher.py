@@ -1,0 +1,101 @@
+"""Selectors of nodes as compiled rules ask them: does the node in a row match?
+
+Each requirement is a table look-up: the node's code in the column of the label key, and whether the value of that code matches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayplan.objects.selectors import CompiledNodeSelector, NodeTerm, Requirement, Selector
+from bayplan.state.node_table import NodeTable
+
+
+class LabelTest:
+    """One requirement on the labels of nodes."""
+
+    def __init__(self, requirement: Requirement, nodes: NodeTable) -> None:
+        self._requirement = requirement
+        self._nodes = nodes
+        self._codes: Any = None
+        self._matching: Any = None
+        self._last = 0
+
+    def bind(self) -> None:
+        """Look at the labels as they are now."""
+        column = self._nodes.label_column(self._requirement.key)
+        self._codes = column.codes
+        self._matching = column.table(self._requirement).view(np.uint8)
+        self._last = len(self._matching) - 1
+
+    def matches(self, row: int) -> bool:
+        """Return whether the node in a row meets the requirement."""
+        code = self._codes[row]
+        # A node without the key has the last place of the table.
+        return self._matching[code if code >= 0 else self._last] != 0
+
+
+class TermMatcher:
+    """One term of a node selector, or the labels of a ``nodeSelector``: all of its requirements must hold.
+
+    Args:
+        labels: what labels must match, or None.
+        term: the term that `labels` is of; None for a ``nodeSelector``. A term with mistakes matches no node.
+        nodes: the columns of the nodes.
+    """
+
+    def __init__(self, labels: Selector | None, term: NodeTerm | None, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._never = (term is not None and bool(term.errors)) or (labels is not None and labels.matches_nothing)
+        self._tests = [] if labels is None else [LabelTest(each, nodes) for each in labels.requirements]
+        self._fields = () if term is None else term.fields
+        self._wanted_rows: list[tuple[int, bool]] = []
+        for field in self._fields:
+            # Only the name has a value; of other fields it is the empty text.
+            if field.field != "metadata.name" and not field.matches(""):
+                self._never = True
+
+    def bind(self) -> None:
+        """Look at the nodes as they are now."""
+        for test in self._tests:
+            test.bind()
+        self._wanted_rows = [
+            (self._nodes.row_of.get(field.value, -1), field.equal)
+            for field in self._fields
+            if field.field == "metadata.name"
+        ]
+
+    def matches(self, row: int) -> bool:
+        """Return whether the node in a row matches."""
+        if self._never:
+            return False
+        for number in range(len(self._tests)):
+            test = self._tests[number]
+            if not test.matches(row):
+                return False
+        for wanted, equal in self._wanted_rows:
+            if (row == wanted) != equal:
+                return False
+        return True
+
+
+class SelectorMatcher:
+    """A node selector: one of its terms must match."""
+
+    def __init__(self, selector: CompiledNodeSelector, nodes: NodeTable) -> None:
+        self._terms = [TermMatcher(term.labels, term, nodes) for term in selector.terms]
+
+    def bind(self) -> None:
+        """Look at the nodes as they are now."""
+        for term in self._terms:
+            term.bind()
+
+    def matches(self, row: int) -> bool:
+        """Return whether the node in a row matches."""
+        for number in range(len(self._terms)):
+            term = self._terms[number]
+            if term.matches(row):
+                return True
+        return False
