@@ -23,7 +23,8 @@ cdef class Plan:
     cdef Py_ssize_t[::1] _block_count
     cdef Py_ssize_t _capacity
     cdef object _pre_seen, _filters_skipped, _narrowed_to, _pre_score_seen, _scores_skipped
-    cdef list _filter_params, _observing_filters, _filter_epochs, _score_params, _observing_scores, _score_epochs, _varying
+    cdef list _filter_params, _observing_filters, _filter_epochs, _score_params, _observing_scores, _score_epochs, _varying, _varying_numbers, _failing
+    cdef int64_t[::1] _varying_weights
     cdef bint _has_errors, _has_custom_scores, _totals_stale, _scales_stale, _all_blocks_stale
     cdef Py_ssize_t _filter_node_position, _filter_usage_position, _filter_ports_position
     cdef Py_ssize_t _total_usage_position, _total_ports_position
@@ -63,7 +64,9 @@ cdef class Plan:
     cdef void _sum_up(self) except *
     @cython.locals(alive=uint8_t[::1], row=Py_ssize_t, raw=int64_t)
     cdef int64_t _normalized_level(self, ScoreResult result, object scale) except? -9223372036854775807
-    @cython.locals(worth=int64_t, score=int64_t, number=Py_ssize_t, result=ScoreResult)
+    @cython.locals(
+        worth=int64_t, score=int64_t, before=int64_t, number=Py_ssize_t, block=Py_ssize_t, result=ScoreResult,
+    )
     cdef void _sum_row(self, Py_ssize_t row) except *
     @cython.locals(blocks=Py_ssize_t, block=Py_ssize_t, ties=Py_ssize_t, highest=int64_t)
     cpdef tuple best(self)

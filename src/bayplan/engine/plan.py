@@ -87,6 +87,8 @@ class Plan:
         self.feasible_count = 0
         self._feasible: Any = None
         self._examined: Any = None
+        # The filters that some row fails, while single rows are combined.
+        self._failing: list[FilterResult] = []
         self._capacity = -1
         self._pre_seen: PreFilterOutcome | None = None
         self._filters_skipped: set[str] | None = None
@@ -108,7 +110,10 @@ class Plan:
         self._observing_scores: list[int] = []
         self._score_epochs: list[int] = []
         self._has_custom_scores = False
-        self._varying: list[int] = []
+        # The scorers that don't say the same of all nodes, with their numbers and weights; and what the others come to.
+        self._varying: list[ScoreResult] = []
+        self._varying_numbers: list[int] = []
+        self._varying_weights: Any = np.zeros(0, dtype=np.int64)
         self._level = 0
         self._totals_stale = True
         self._scales_stale = True
@@ -160,7 +165,8 @@ class Plan:
         self._filter_usage_position, self._filter_ports_position = usage_log.end, ports_log.end
         if whole:
             self._combine_filters()
-        else:
+        elif usage_start != usage_log.end or ports_start != ports_log.end:
+            self._failing = [result for result in self.filter_parts if result.failing]
             for position in range(usage_start, usage_log.end):
                 self._combine_row(usage_log.at(position))
             for position in range(ports_start, ports_log.end):
@@ -228,9 +234,9 @@ class Plan:
         """Find again whether a row passes all filters."""
         passes = self._examined[row] != 0
         if passes:
-            for number in range(len(self.filter_parts)):
-                result = self.filter_parts[number]
-                if result.failing and result.codes[row]:
+            for number in range(len(self._failing)):
+                result = self._failing[number]
+                if result.codes[row]:
                     passes = False
                     if result.has_errors:
                         self._has_errors = True
@@ -415,21 +421,23 @@ class Plan:
             self._allocate_totals(columns.capacity)
         total, scratch = self._total, self._scratch
         level = 0 if self.profile.score else 1
-        self._varying = []
+        self._varying, self._varying_numbers = [], []
         for number in range(len(self.score_parts)):
             result = self.score_parts[number]
             if result.is_uniform():
                 level += self.weights[number] * self._normalized_level(result, self.scales[number])
             else:
-                self._varying.append(number)
+                self._varying.append(result)
+                self._varying_numbers.append(number)
+        self._varying_weights = np.array([self.weights[number] for number in self._varying_numbers], dtype=np.int64)
         self._level = level
         for row in range(count):
             total[row] = level
-        for number in self._varying:
-            result = self.score_parts[number]
-            weight, values = self.weights[number], result.raw
+        for number in range(len(self._varying)):
+            result = self._varying[number]
+            weight, values = self._varying_weights[number], result.raw
             if result.score_rule.normalizes:
-                result.score_rule.normalize_all(self.scales[number], values, scratch)
+                result.score_rule.normalize_all(self.scales[self._varying_numbers[number]], values, scratch)
                 values = scratch
             for row in range(count):
                 total[row] += weight * values[row]
@@ -461,15 +469,27 @@ class Plan:
         worth = -1
         if self._feasible[row]:
             worth = self._level
-            for number in self._varying:
-                result = self.score_parts[number]
+            for number in range(len(self._varying)):
+                result = self._varying[number]
                 score = result.raw[row]
                 if result.score_rule.normalizes:
-                    score = result.score_rule.normalize(self.scales[number], score, row)
-                worth += self.weights[number] * score
-        if worth != self._total[row]:
-            self._total[row] = worth
-            self._block_stale[row // BLOCK] = 1
+                    scale = self.scales[self._varying_numbers[number]]
+                    score = result.score_rule.normalize(scale, score, row)
+                worth += self._varying_weights[number] * score
+        before = self._total[row]
+        if worth == before:
+            return
+        self._total[row] = worth
+        block = row // BLOCK
+        if worth > self._block_best[block]:
+            self._block_best[block], self._block_count[block] = worth, 1
+            return
+        if worth == self._block_best[block]:
+            self._block_count[block] += 1
+        elif before == self._block_best[block]:
+            self._block_count[block] -= 1
+            if self._block_count[block] == 0:
+                self._block_stale[block] = 1
 
     def _check_scores(self) -> None:
         """Set `failure` if a normalised score of a feasible node is outside of 0 to 100."""
@@ -566,7 +586,7 @@ class Plan:
 
     def _varying_scales(self) -> bool:
         """Return whether some scorer would scale other nodes in another way."""
-        return any(self.score_parts[number].score_rule.normalizes for number in self._varying)
+        return any(result.score_rule.normalizes for result in self._varying)
 
     def _totals_of_sample(self, sample: Index) -> Any:
         """Return int64[capacity] with the totals of some rows, scaled over these rows alone."""
@@ -577,9 +597,9 @@ class Plan:
         found, rows, chosen, raw = totals, sample, mask, self._scratch
         for place in range(count):
             found[rows[place]] = self._level
-        for number in self._varying:
-            result = self.score_parts[number]
-            rule, weight, values = result.score_rule, self.weights[number], result.raw
+        for number in range(len(self._varying)):
+            result = self._varying[number]
+            rule, weight, values = result.score_rule, self._varying_weights[number], result.raw
             if rule.reads_feasible:
                 rule.prepare(chosen)
                 for place in range(count):
