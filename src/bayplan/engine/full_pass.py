@@ -14,15 +14,11 @@ import numpy as np
 from bayplan.engine.invalid_scores import invalid_score
 from bayplan.engine.plan import Plan
 from bayplan.engine.pre_scores import failed_pre_score
-from bayplan.framework.plugin import (
-    NormalizePlugin,
-    Params,
-    PreScorePlugin,
-    ScorePlugin,
-)
+from bayplan.engine.rule_results import score_rule
+from bayplan.framework.plugin import Params, PreScorePlugin, ScorePlugin
+from bayplan.framework.rule import ready
 from bayplan.framework.status import Code, Status, error
 from bayplan.state.arrays import Bools, Codes, Index, Ints
-from bayplan.state.bare_rows import BareRows
 from bayplan.state.views import Rows
 
 
@@ -78,8 +74,11 @@ def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable
             table.skipped.clear()
             table.failure = failed_pre_score(plugin, answer)
             return table
-    rows = BareRows(state) if bare else Rows(state)
-    total = np.zeros(len(rows), dtype=np.int64)
+    cluster = state.without_pods_and_images() if bare else state
+    capacity, count = state.nodes.capacity, state.nodes.count
+    chosen = np.zeros(capacity, dtype=np.uint8)
+    chosen[:count] = feasible
+    total = np.zeros(count, dtype=np.int64)
     if not profile.score:
         total[:] = 1
     for entry in profile.score:
@@ -90,23 +89,29 @@ def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable
         mine = params.get(scorer.name)
         if mine is None and not isinstance(scorer, PreScorePlugin):
             mine = scorer.observe(spec, state)
-        if bare:
-            mine = scorer.params_on_bare_nodes(spec, mine, state)
         text = scorer.score_error(spec, mine)
         if text:
             table.failure = error(f'running Score plugins: plugin "{scorer.name}" failed with: {text}').by(scorer.name)
             return table
-        raw = scorer.score(spec, mine, rows)
+        rule = score_rule(scorer, spec, cluster)
+        ready(rule, mine, cluster.columns)
+        if rule.reads_feasible:
+            rule.prepare(chosen)
+        raw = np.zeros(capacity, dtype=np.int64)
+        rule.score_all(raw)
         normalized, scale = raw, None
-        if isinstance(scorer, NormalizePlugin):
-            scale = scorer.scale_over(spec, mine, raw, feasible, rows)
-            normalized = scorer.normalize(spec, scale, raw, rows)
-        table.scores[scorer.name] = PluginScores(entry.weight, raw, normalized, scorer, spec, scale)
-        total += entry.weight * normalized
+        if rule.normalizes:
+            scale = rule.scale(raw, chosen)
+            normalized = np.zeros(capacity, dtype=np.int64)
+            rule.normalize_all(scale, raw, normalized)
+        scores = PluginScores(entry.weight, raw[:count], normalized[:count], scorer, spec, scale)
+        table.scores[scorer.name] = scores
+        total += entry.weight * scores.normalized
     total[~feasible] = -1
     table.total = total
-    normalized = ((name, scores.normalized) for name, scores in table.scores.items())
-    table.failure = invalid_score(state, normalized, feasible)
+    table.failure = invalid_score(
+        state, ((name, scores.normalized) for name, scores in table.scores.items()), feasible
+    )
     return table
 
 

@@ -561,7 +561,7 @@ class Plan:
     @property
     def scores_samples(self) -> bool:
         """Return whether `score_sample` can be asked: PreScore must say the same whatever nodes are feasible."""
-        return self._pre_scores.static and not self._has_custom_scores and self.state.small
+        return not self._pre_scores.reads_feasible and not self._has_custom_scores and self.state.small
 
     def score_sample(self, sample: Index) -> tuple[int, Index]:
         """Score some feasible rows (intp) as if they alone were feasible; `refresh_scores` must have been called.
@@ -571,7 +571,7 @@ class Plan:
         """
         total, rows = self._total, sample
         count = len(sample)
-        if self._varying_scales():
+        if self.rescales_samples:
             total = self._totals_of_sample(sample)
         highest = -1
         best: list[int] = []
@@ -584,9 +584,10 @@ class Plan:
         best.sort()
         return int(highest), np.array(best, dtype=np.intp)
 
-    def _varying_scales(self) -> bool:
-        """Return whether some scorer would scale other nodes in another way."""
-        return any(result.score_rule.normalizes for result in self._varying)
+    @property
+    def rescales_samples(self) -> bool:
+        """Return whether some scorer scales a sample in another way than all feasible nodes."""
+        return any([result.score_rule.normalizes for result in self._varying])
 
     def _totals_of_sample(self, sample: Index) -> Any:
         """Return int64[capacity] with the totals of some rows, scaled over these rows alone."""

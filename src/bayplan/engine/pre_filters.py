@@ -71,16 +71,6 @@ class PreFilters:
             self._said = (self._outcome, tuple(_said(plugin.name, answer) for (plugin, _), answer in asked))
         return self._said[1]
 
-    def answers_alike(self, plugin: PreFilterPlugin[Any], spec: Any) -> bool:
-        """Return whether a plugin answers whatever the cluster is, and as it did, for another spec of its own."""
-        for number, (known, known_spec) in enumerate(self._plugins):
-            if known is plugin:
-                if not (plugin.pre_filter_reads(spec) is plugin.pre_filter_reads(known_spec) is Reads.NOTHING):
-                    return False
-                answer, before = plugin.pre_filter(spec, self._state, CycleState()), self._answers[number]
-                return answer is before or answer == before
-        return True
-
     def _bring_up_to_date(self, cycle_state: CycleState) -> PreFilterOutcome:
         position = self._state.node_log.end
         if position != self._node_position:

@@ -33,21 +33,12 @@ class PreScoreOutcome:
         if before is not None:
             before._before = None
 
-    def renewed_since(self, seen: PreScoreOutcome | None) -> frozenset[str] | None:
-        """Return who has other params than in an outcome that was seen, where that is all that is different; else None."""
-        if seen is self:
-            return NOBODY
-        return self.renewed if seen is not None and seen is self._before else None
-
-
-NOBODY: frozenset[str] = frozenset()
-
 
 class PreScores:
     """The PreScore plugins of a profile with their last answers for one plan's specs.
 
     Attributes:
-        static: whether no answer depends on anything but the spec and what describes nodes.
+        reads_feasible: whether some answer depends on which nodes are feasible.
     """
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
@@ -58,13 +49,10 @@ class PreScores:
         self._dynamic = [
             number for number, (plugin, spec) in enumerate(self._plugins) if not is_static(plugin.pre_score_reads(spec))
         ]
-        self.static = not self._dynamic
+        self.reads_feasible = any(plugin.reads_feasible for plugin, _ in self._plugins)
         self._answers: list[Params | Status | None] = [None] * len(self._plugins)
         self._outcome: PreScoreOutcome | None = None
         self._node_position = -1
-        # Whether answers ignore who is feasible, and the outcome for which that was found.
-        self._ignore_feasible = False
-        self._ignoring: PreScoreOutcome | None = None
         self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
@@ -101,16 +89,6 @@ class PreScores:
             self._said = (self._outcome, tuple(found))
         return self._said[1]
 
-    def answers_alike(self, plugin: PreScorePlugin[Any], spec: Any, feasible: Bools) -> bool:
-        """Return whether a plugin answers whatever the cluster is, and as it did, for another spec of its own."""
-        for number, (known, known_spec) in enumerate(self._plugins):
-            if known is plugin:
-                if not (plugin.pre_score_reads(spec) is plugin.pre_score_reads(known_spec) is Reads.NOTHING):
-                    return False
-                answer, before = plugin.pre_score(spec, self._state, feasible), self._answers[number]
-                return answer is before or answer == before
-        return True
-
     def _renewed(self, before: PreScoreOutcome, changed: Sequence[int]) -> PreScoreOutcome:
         """Return an outcome with other params of some plugins."""
         outcome = PreScoreOutcome(before)
@@ -121,27 +99,6 @@ class PreScores:
             outcome.params[self._plugins[number][0].name] = answer or ()
         outcome.renewed = frozenset([self._plugins[number][0].name for number in changed])
         return outcome
-
-    @property
-    def ignore_feasible(self) -> bool:
-        """Return whether the answers of the last run do not depend on which nodes are feasible."""
-        if self._ignoring is not self._outcome:
-            self._ignoring = self._outcome
-            self._ignore_feasible = all(
-                self._answers[number] is SKIP and self._plugins[number][0].skips_whatever_is_feasible
-                for number in self._dynamic
-            )
-        return self._ignore_feasible
-
-    def would_answer_alike(self, feasible: Bools) -> bool:
-        """Return whether every plugin would answer as in the last run if these nodes were the feasible ones."""
-        return all(
-            answer is known or answer == known
-            for known, answer in (
-                (self._answers[number], plugin.pre_score(spec, self._state, feasible))
-                for number, (plugin, spec) in ((number, self._plugins[number]) for number in self._dynamic)
-            )
-        )
 
     def _fold(self) -> PreScoreOutcome:
         outcome = PreScoreOutcome()

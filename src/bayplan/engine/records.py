@@ -12,9 +12,9 @@ from hashlib import blake2b
 
 import numpy as np
 
-from bayplan.engine.cycle import ScheduleResult
+from bayplan.engine.cycle import ScheduleResult, mask_of
 from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
-from bayplan.engine.full_pass import ScoreTable
+from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.keyframe import Copies, Keyframe, Said, what_is_said
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_history import FrameHistory, PlanHistory
@@ -97,6 +97,8 @@ class Records:
         history = plan.history if isinstance(plan.history, PlanHistory) else None
         if history is None:
             plan.history = history = PlanHistory()
+        if scored and result.table is None and result.sample is not None and plan.rescales_samples:
+            result.table = score_over(plan, mask_of(result.sample, state.nodes.capacity))
         if result.table is not None and scored:
             keyframe = self._keyframe_of_table(plan, history, names, result.table)
             scales = tuple(scores.scale for scores in result.table.scores.values())

@@ -258,10 +258,10 @@ class PreScorePlugin(Plugin[S]):
     """Called once when the feasible nodes are known; may take its own Score out of the cycle with SKIP.
 
     Class attributes:
-        skips_whatever_is_feasible: whether it would also answer SKIP for any other feasible nodes where it does.
+        reads_feasible: whether the answer of `pre_score` depends on which nodes are feasible.
     """
 
-    skips_whatever_is_feasible: ClassVar[bool] = False
+    reads_feasible: ClassVar[bool] = True
 
     def pre_score_reads(self, spec: S) -> Reads:
         """Return what `pre_score` reads for a spec, where that can be less than `pre_reads`."""

@@ -1,7 +1,7 @@
 """InterPodAffinity: pods go where pods that they like are, and stay away from those that they, or that dislike them, don't.
 
-Nothing is searched: each distinct term is a counter of pods per row, summed up per domain of its topology key; a cycle reads the
-sums. Where no two nodes share a domain, as with host names, it reads each node's own count. Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+Nothing is searched: each distinct term is a counter of pods per row, summed up per domain of its topology key; a rule looks up the
+domain of its node. Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-import numpy as np
 
+from bayplan.base import go_arithmetic as go
 from bayplan.framework.configuration.plugin_arguments import InterPodAffinityArgs
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEvent, QueueingHint
 from bayplan.framework.plugin import (
-    MAX_NODE_SCORE,
+    PROCEED,
     FilterPlugin,
     Handle,
     NormalizePlugin,
@@ -26,18 +26,16 @@ from bayplan.framework.plugin import (
     PreScorePlugin,
     Reads,
 )
+from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, unresolvable
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.pod import Pod
 from bayplan.plugins import inter_pod_affinity_hints
 from bayplan.state.affinity_terms import AffinityTerm, PodTerms, TermKind, pod_terms
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Counter, DomainTable
-from bayplan.state.hypothetical import HypotheticalRows
 from bayplan.state.pod_info import PodClass
-from bayplan.state.row_classes import Column
-from bayplan.state.views import Rows
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -47,13 +45,6 @@ AFFINITY = 1 | UNRESOLVABLE_BIT
 ANTI_AFFINITY = 2
 EXISTING_ANTI_AFFINITY = 4
 STATE_MISSING = 8 | ERROR_BIT
-
-Tables = tuple[tuple[str, bytes | Counter], ...]
-"""Per topology key one element a domain, and one for nodes without the key, which comes last; or whose count each node has."""
-
-Sums = tuple[tuple[tuple[str, bytes], ...], tuple[tuple[int, Counter], ...]]
-"""Weighted sums: per topology key int64 for each domain as before; and counters of nodes that are domains of their own."""
-
 
 class TermTables:
     """The domain tables that one spec reads; made when first needed, made anew when namespaces changed.
@@ -65,9 +56,11 @@ class TermTables:
         required_of_others: key and owners of each required anti-affinity term in `owned`.
         weighed: weight, key and pods of all that is scored; None where that must be put together anew.
         matches_itself: whether the pod's required affinity would be content with the pod itself.
+        version: moves when any of these lists changes.
     """
 
     def __init__(self) -> None:
+        self.version = 0
         self.reset(-1)
 
     def reset(self, namespace_version: int) -> None:
@@ -81,6 +74,7 @@ class TermTables:
         self.required_of_others: list[tuple[str, DomainTable]] = []
         self.weighed: list[tuple[int, str, DomainTable]] | None = None
         self.matches_itself = False
+        self.version += 1
 
 
 @dataclass(frozen=True)
@@ -112,9 +106,8 @@ class InterPodAffinity(
     name = "InterPodAffinity"
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
-    skips_whatever_is_feasible = True
+    reads_feasible = False
     compiles_requests = False
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -138,75 +131,15 @@ class InterPodAffinity(
         """Read the sums of all terms that matter; SKIP where no node can fail for them."""
         if spec.terms.error:
             return unresolvable(f"parsing pod: {spec.terms.error}")
-        tables = self._tables(spec, cluster)
+        tables = self.tables(spec, cluster)
         required = spec.terms.required_affinity or spec.terms.required_anti_affinity
-        if not required and not any(_some(table, cluster) for _, table in tables.required_of_others):
+        if not required and not any(table.some() for _, table in tables.required_of_others):
             return SKIP
-        return PreFilterResult(self._filter_params(spec, tables, cluster))
+        return PROCEED
 
-    def params_after_changes(
-        self, spec: InterPodAffinitySpec, params: Params | None, cluster: ClusterState
-    ) -> Params | None:
-        """Read the sums again."""
-        if params is None:
-            return None
-        return self._filter_params(spec, self._tables(spec, cluster), cluster)
-
-    def _filter_params(self, spec: InterPodAffinitySpec, tables: TermTables, cluster: ClusterState) -> Params:
-        affinity = _positive(tables.all_required, cluster)
-        # The first pod of a group that wants its own kind may go anywhere that has the keys.
-        first_of_group = tables.matches_itself and not any(_some(table, cluster) for _, table in tables.all_required)
-        anti = _positive(tables.anti, cluster)
-        existing = _positive(tables.required_of_others, cluster)
-        return (affinity, first_of_group, anti, existing)
-
-    def filter(self, spec: InterPodAffinitySpec, params: Params | None, rows: Rows) -> Codes:
-        """Return the first of three rules that a node breaks: the pod's affinity, its anti-affinity, that of others."""
-        if params is None:
-            return rows.codes(rows.fill(STATE_MISSING))
-        affinity, first_of_group, anti, existing = params
-        wrong = rows.everywhere(False)
-        for key, table in _tables_of(affinity):
-            wrong = wrong | (rows.label(key) < 0 if first_of_group else _has_none(key, table, rows))
-        disliked = rows.everywhere(False)
-        for key, table in _tables_of(anti):
-            disliked = disliked | _has_some(key, table, rows)
-        dislikes = rows.everywhere(False)
-        for key, table in _tables_of(existing):
-            dislikes = dislikes | _has_some(key, table, rows)
-        verdict = rows.where(dislikes, EXISTING_ANTI_AFFINITY, 0)
-        verdict = rows.where(disliked, ANTI_AFFINITY, verdict)
-        return rows.codes(rows.where(wrong, AFFINITY, verdict))
-
-    def filter_supposing(self, spec: InterPodAffinitySpec, params: Params | None, rows: HypotheticalRows) -> Codes:
-        """Return the verdicts of rows with the counts of their domains as they would be if pods on the row were as supposed."""
-        if params is None:
-            return rows.codes(rows.fill(STATE_MISSING))
-        cluster = rows.state
-        tables, end = self._tables(spec, cluster), cluster.node_log.end
-        lacks_pods = lacks_key = rows.everywhere(False)
-        alone = rows.everywhere(tables.matches_itself)
-        for key, table in tables.all_required:
-            has_key, change = rows.has_label(key), rows.count_change(table.counter)
-            sums = table.sums(end)
-            alone = alone & (int(sums.sum()) + has_key * change == 0)
-            lacks_key = lacks_key | (rows.label(key) < 0)
-            lacks_pods = lacks_pods | (has_key * (sums[rows.label(key)] + change) <= 0)
-        wrong = np.where(alone, lacks_key, lacks_pods)
-        disliked, dislikes = (_has_some_supposing(each, rows) for each in (tables.anti, tables.required_of_others))
-        verdict = rows.where(dislikes, EXISTING_ANTI_AFFINITY, 0)
-        verdict = rows.where(disliked, ANTI_AFFINITY, verdict)
-        return rows.codes(rows.where(wrong, AFFINITY, verdict))
-
-    def filter_columns(
-        self, spec: InterPodAffinitySpec, params: Params, cluster: ClusterState
-    ) -> Sequence[Column] | None:
-        """Return the topology keys; None where single nodes are asked what they count."""
-        affinity, _, anti, existing = params
-        tables = (*_tables_of(affinity), *_tables_of(anti), *_tables_of(existing))
-        if any(not isinstance(table, bytes) for _, table in tables):
-            return None
-        return list(dict.fromkeys(key for key, _ in tables))
+    def filter_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about required terms."""
+        return RequiredTerms(self, spec, cluster)
 
     def reasons(self, spec: InterPodAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reason of a rule."""
@@ -223,29 +156,18 @@ class InterPodAffinity(
         has_own = bool(spec.terms.preferred_affinity or spec.terms.preferred_anti_affinity)
         if self._ignores_existing and not has_own:
             return SKIP
-        tables = self._tables(spec, cluster)
-        if not tables.preferred and not tables.owned:
-            return SKIP
+        for _, _, table in self.weighed(spec, cluster):
+            # Whether anything matched is one question, what the weights add up to another: they can cancel.
+            if table.counter.total and table.some():
+                return ()
+        return SKIP
+
+    def weighed(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
+        """Return weight, topology key and pods of all terms that are scored."""
+        tables = self.tables(spec, cluster)
         if tables.weighed is None:
             tables.weighed = [*tables.preferred, *self._owned_weights(tables)]
-        end = cluster.node_log.end
-        weighted: dict[str, Ints] = {}
-        own: list[tuple[int, Counter]] = []
-        for weight, key, table in tables.weighed:
-            # Whether anything matched is one question, what the weights add up to another: they can cancel.
-            if not table.counter.total:
-                continue
-            if cluster.nodes.coverage(key, end).distinct:
-                own.append((weight, table.counter))
-                continue
-            sums = table.sums(end)
-            if np.count_nonzero(sums):
-                known = weighted.get(key)
-                sums = sums if weight == 1 else weight * sums
-                weighted[key] = sums if known is None else known + sums
-        if not weighted and not own:
-            return SKIP
-        return (tuple((key, sums.tobytes()) for key, sums in weighted.items()), tuple(own))
+        return tables.weighed
 
     def _owned_weights(self, tables: TermTables) -> Iterable[tuple[int, str, DomainTable]]:
         if self._hard_weight > 0:
@@ -256,43 +178,17 @@ class InterPodAffinity(
         for term, table in tables.owned.get(TermKind.PREFERRED_ANTI_AFFINITY, ()):
             yield -term.weight, term.topology_key, table
 
-    def score(self, spec: InterPodAffinitySpec, params: Params | None, rows: Rows) -> Ints:
-        """Return the sum of weights in the domains of each node."""
-        total: Ints | None = None
-        sums, own = _sums_of(params)
-        for key, table in sums:
-            found = rows.looked_up_ints(table, rows.label(key))
-            total = found if total is None else total + found
-        for weight, counter in own:
-            found = weight * rows.counts(counter)
-            total = found if total is None else total + found
-        return rows.fill(0) if total is None else total
-
-    def score_columns(
-        self, spec: InterPodAffinitySpec, params: Params, cluster: ClusterState
-    ) -> Sequence[Column] | None:
-        """Return the topology keys and the counters."""
-        sums, own = _sums_of(params)
-        return list(dict.fromkeys((*(key for key, _ in sums), *(counter for _, counter in own))))
+    def score_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about weighed terms."""
+        return WeighedTerms(self, spec, cluster)
 
     def score_error(self, spec: InterPodAffinitySpec, params: Params | None) -> str:
         """Refuse to score where PreScore is disabled, as upstream does."""
         return 'failed to read "PreScoreInterPodAffinity" from cycleState: not found' if params is None else ""
 
-    def scale(self, spec: InterPodAffinitySpec, params: Params | None, raw: Ints) -> Params:
-        """Return the smallest and the largest sum."""
-        return (raw.item(raw.argmin()), raw.item(raw.argmax()))
-
-    def normalize(self, spec: InterPodAffinitySpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
-        """Return 0 for the smallest and 100 for the largest, in Go's order of operations; 0 for all where they are equal."""
-        smallest, largest = _pair(scale)
-        if largest == smallest:
-            return raw * 0
-        return rows.trunc(float(MAX_NODE_SCORE) * ((raw - smallest) / float(largest - smallest)))
-
     # Tables.
 
-    def _tables(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> TermTables:
+    def tables(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> TermTables:
         """Return the tables of a spec, with those of terms that came since it was last asked."""
         tables = spec.tables
         version = cluster.catalog.version(Namespace)
@@ -310,6 +206,7 @@ class InterPodAffinity(
                     if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
                         tables.required_of_others.append((term.topology_key, table))
             tables.owned_seen, tables.weighed = len(terms), None
+            tables.version += 1
         return tables
 
     def _register_own(self, spec: InterPodAffinitySpec, tables: TermTables, cluster: ClusterState) -> None:
@@ -381,66 +278,164 @@ def _table_of(term: AffinityTerm, cluster: ClusterState) -> DomainTable:
     return cluster.domain_table(term.topology_key, counter)
 
 
-def _some(table: DomainTable, cluster: ClusterState) -> bool:
-    """Return whether a counted pod is on a node with the topology key."""
-    end = cluster.node_log.end
-    if cluster.nodes.coverage(table.key, end).complete:
-        return table.counter.total > 0
-    return bool(table.sums(end).any())
+class RequiredTerms(FilterRule):
+    """The first of three rules that a node breaks: the pod's affinity, its anti-affinity, that of other pods."""
+
+    def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._version = -1
+        self._affinity: list[DomainTable] = []
+        self._anti: list[DomainTable] = []
+        self._existing: list[DomainTable] = []
+        self._matches_itself = self._first_of_group = False
+        # How often pods came to, or left, a domain of several nodes.
+        self._stamp = -1
+
+    def refresh(self) -> bool:
+        """Bring the tables up to date; return whether a domain of several nodes got its first pod or lost its last."""
+        tables = self._plugin.tables(self._spec, self._cluster)
+        moved = False
+        if tables.version != self._version:
+            self._version = tables.version
+            self._affinity = [table for _, table in tables.all_required]
+            self._anti = [table for _, table in tables.anti]
+            self._existing = [table for _, table in tables.required_of_others]
+            self._matches_itself = tables.matches_itself
+            moved = True
+        stamp, first = 0, self._matches_itself
+        for number in range(len(self._affinity)):
+            table = self._affinity[number]
+            table.refresh()
+            first = first and table.positive == 0
+            if not table.distinct:
+                stamp += table.positive_version
+        for number in range(len(self._anti)):
+            table = self._anti[number]
+            table.refresh()
+            if not table.distinct:
+                stamp += table.positive_version
+        for number in range(len(self._existing)):
+            table = self._existing[number]
+            table.refresh()
+            if not table.distinct:
+                stamp += table.positive_version
+        if stamp != self._stamp or first != self._first_of_group:
+            moved = True
+        self._stamp, self._first_of_group = stamp, first
+        return moved
+
+    def filter(self, row: int) -> int:
+        """Look up the domains of the node."""
+        if self.params is None:
+            return STATE_MISSING
+        for number in range(len(self._affinity)):
+            table = self._affinity[number]
+            code = table.codes[row]
+            # The first pod of a group that wants its own kind may go anywhere that has the keys.
+            if code < 0 or (not self._first_of_group and table.values[code] <= 0):
+                return AFFINITY
+        for number in range(len(self._anti)):
+            table = self._anti[number]
+            code = table.codes[row]
+            if code >= 0 and table.values[code] > 0:
+                return ANTI_AFFINITY
+        for number in range(len(self._existing)):
+            table = self._existing[number]
+            code = table.codes[row]
+            if code >= 0 and table.values[code] > 0:
+                return EXISTING_ANTI_AFFINITY
+        return 0
 
 
-def _positive(sums: Sequence[tuple[str, DomainTable]], cluster: ClusterState) -> Tables:
-    """Return per key which domains have a positive sum, as bytes of bools, of several sums of a key any; or the counters."""
-    if not sums:
-        return ()
-    end = cluster.node_log.end
-    found: dict[str, bytes] = {}
-    own: dict[tuple[str, Counter], None] = {}
-    for key, table in sums:
-        if cluster.nodes.coverage(key, end).distinct:
-            own[(key, table.counter)] = None
-            continue
-        flags, known = table.positive(end), found.get(key)
-        if known is not None and known is not flags:
-            flags = (np.frombuffer(known, dtype=np.bool_) | np.frombuffer(flags, dtype=np.bool_)).tobytes()
-        found[key] = flags
-    return (*found.items(), *own)
+class WeighedTerms(ScoreRule):
+    """The sum of weights in the domains of a node; the smallest becomes 0 and the largest 100."""
+
+    def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self.normalizes = True
+        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._seen: object = None
+        self._tables: list[DomainTable] = []
+        self._weights: list[int] = []
+        self._stamp = -1
+
+    def refresh(self) -> bool:
+        """Bring the tables up to date; return whether pods came to, or left, a domain of several nodes."""
+        weighed = self._plugin.weighed(self._spec, self._cluster)
+        moved = False
+        if weighed is not self._seen:
+            self._seen = weighed
+            self._tables = [table for _, _, table in weighed]
+            self._weights = [weight for weight, _, _ in weighed]
+            moved = True
+        stamp = 0
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            table.refresh()
+            if not table.distinct:
+                stamp += table.version
+        if stamp != self._stamp:
+            moved = True
+        self._stamp = stamp
+        return moved
+
+    def score(self, row: int) -> int:
+        """Sum up the weights of what is in the node's domains."""
+        total = 0
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            code = table.codes[row]
+            if code >= 0:
+                total = go.add(total, go.mul(self._weights[number], table.values[code]))
+        return total
+
+    def score_all(self, raw: Ints) -> None:
+        """Do the same for all rows, term by term."""
+        count = self.columns.count
+        for row in range(count):
+            raw[row] = 0
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            if table.positive == 0:
+                continue
+            codes, values, weight = table.codes, table.values, self._weights[number]
+            for row in range(count):
+                code = codes[row]
+                if code >= 0:
+                    raw[row] = go.add(raw[row], go.mul(weight, values[code]))
+
+    def scale(self, raw: Ints, feasible: Bools) -> Params:
+        """Return the smallest and the largest sum."""
+        smallest = largest = 0
+        seen = False
+        for row in range(self.columns.count):
+            if feasible[row]:
+                score = raw[row]
+                if not seen:
+                    smallest = largest = score
+                    seen = True
+                elif score < smallest:
+                    smallest = score
+                elif score > largest:
+                    largest = score
+        return (int(smallest), int(largest))
+
+    def normalize(self, scale: Params, raw: int, row: int) -> int:
+        """Return 0 for the smallest and 100 for the largest, in Go's order of operations; 0 for all if they are equal."""
+        smallest, largest = scale[0], scale[1]
+        return between(raw, smallest, largest)
+
+    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
+        """Do the same for all rows."""
+        smallest, largest = scale[0], scale[1]
+        for row in range(self.columns.count):
+            normalized[row] = between(raw[row], smallest, largest)
 
 
-def _has_some(key: str, table: bytes | Counter, rows: Rows) -> Bools:
-    return rows.looked_up(table, rows.label(key)) if isinstance(table, bytes) else rows.counts(table) > 0
-
-
-def _has_some_supposing(sums: Sequence[tuple[str, DomainTable]], rows: HypotheticalRows) -> Bools:
-    """Return in which rows' domains some of the counted pods would be."""
-    found, end = rows.everywhere(False), rows.state.node_log.end
-    for key, table in sums:
-        counts = table.sums(end)[rows.label(key)] + rows.count_change(table.counter)
-        found = found | (rows.has_label(key) & (counts > 0))
-    return found
-
-
-def _has_none(key: str, table: bytes | Counter, rows: Rows) -> Bools:
-    lacking: Bools = (rows.looked_up(table, rows.label(key)) if isinstance(table, bytes) else rows.counts(table)) == 0
-    return lacking
-
-
-def _tables_of(params: Hashable) -> Tables:
-    assert isinstance(params, tuple)
-    return params
-
-
-def _sums_of(params: Params | None) -> Sums:
-    if not params:
-        return (), ()
-    sums, own = params
-    assert isinstance(sums, tuple)
-    assert isinstance(own, tuple)
-    return sums, own
-
-
-def _pair(scale: Params) -> tuple[int, int]:
-    smallest, largest = scale
-    assert isinstance(smallest, int)
-    assert isinstance(largest, int)
-    return smallest, largest
+def between(raw: int, smallest: int, largest: int) -> int:
+    """Return where a sum lies between the smallest (0) and the largest (100)."""
+    if largest == smallest:
+        return 0
+    share = go.divide(float(go.sub(raw, smallest)), float(go.sub(largest, smallest)))
+    return go.to_int64(float(MAX_NODE_SCORE) * share)

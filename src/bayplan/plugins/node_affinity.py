@@ -82,6 +82,7 @@ class NodeAffinity(
     name = "NodeAffinity"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
+    reads_feasible = False
     compiles_requests = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:

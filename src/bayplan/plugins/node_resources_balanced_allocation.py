@@ -46,6 +46,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
     name = "NodeResourcesBalancedAllocation"
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
+    reads_feasible = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

@@ -106,6 +106,7 @@ class NodeResourcesFit(
     name = "NodeResourcesFit"
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
+    reads_feasible = False
     sums_in_pre_filter = 1
 
     def __init__(self, arguments: object, handle: Handle) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from bayplan.base.go_math import log
+from bayplan.base import go_arithmetic as go
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEvent, QueueingHint
 from bayplan.framework.plugin import (
-    MAX_NODE_SCORE,
+    PROCEED,
     FilterPlugin,
     Handle,
     NormalizePlugin,
@@ -26,20 +26,18 @@ from bayplan.framework.plugin import (
     PreScorePlugin,
     Reads,
 )
+from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, error
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_required_node_affinity, find_untolerated_taint
 from bayplan.plugins.pod_topology_spread_hints import PodTopologySpreadHints
 from bayplan.plugins.spread_constraints import HARD, HOSTNAME, SOFT, SpreadConstraint, SpreadConstraints
-from bayplan.plugins.spread_tables import ConstraintTable, SpreadTables, smallest_with
-from bayplan.state.arrays import Bools, Codes, Floats, Ints
+from bayplan.plugins.spread_tables import ConstraintTable, SpreadTables
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.counters import Counter, Eligibility
-from bayplan.state.hypothetical import HypotheticalRows
+from bayplan.state.counters import Eligibility
 from bayplan.state.node_matching import required_node_affinity_matches
 from bayplan.state.pod_info import PodClass
-from bayplan.state.row_classes import Column
-from bayplan.state.smallest_count import NO_NODE, SmallestCount
 from bayplan.state.views import Rows
 
 REASON_CONSTRAINTS = "node(s) didn't match pod topology spread constraints"
@@ -80,9 +78,8 @@ class PodTopologySpread(
     name = "PodTopologySpread"
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
-    skips_whatever_is_feasible = True
+    reads_feasible = False
     compiles_requests = False
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -105,8 +102,8 @@ class PodTopologySpread(
         return PodTopologySpreadSpec(key, pod, self._constraints.needs_catalog(pod), SpreadTables())
 
     def pre_filter_reads(self, spec: PodTopologySpreadSpec) -> Reads:
-        """Pods that have, and can get, no constraints depend on nothing."""
-        return Reads.OBJECTS if spec.from_catalog or spec.pod.spec.topology_spread_constraints else Reads.NOTHING
+        """Constraints of the pod's own depend on nothing else."""
+        return Reads.OBJECTS if spec.from_catalog else Reads.NOTHING
 
     def pre_score_reads(self, spec: PodTopologySpreadSpec) -> Reads:
         """As for PreFilter."""
@@ -117,108 +114,15 @@ class PodTopologySpread(
     def pre_filter(
         self, spec: PodTopologySpreadSpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Find the domains that are too full already; SKIP without hard constraints."""
-        tables = self._tables(spec, cluster)
+        """SKIP without hard constraints."""
+        tables = self.tables(spec, cluster)
         if tables.hard_error:
             return error(f"get constraints from pod: {tables.hard_error}")
-        if not tables.hard:
-            return SKIP
-        return PreFilterResult(self._too_full(tables, cluster))
+        return PROCEED if tables.hard else SKIP
 
-    def params_after_changes(
-        self, spec: PodTopologySpreadSpec, params: Params | None, cluster: ClusterState
-    ) -> Params | None:
-        """Count again."""
-        return None if params is None else self._too_full(self._tables(spec, cluster), cluster, params)
-
-    def _too_full(self, tables: SpreadTables, cluster: ClusterState, before: Params | None = None) -> Params:
-        """Return per hard constraint its key, what tells where one more pod would make it uneven, and what was not counted.
-
-        The second are bools by domain, as bytes; or, where nodes are domains of their own, the counter, how many pods a node may
-        have already, and as bytes of bools which nodes count (empty: all). The third are sums of `ConstraintTable.others`, as
-        bytes (empty: there were none). `before` is what this returned at PreFilter, where pods came or went since.
-        """
-        end = cluster.node_log.end
-        found: list[Hashable] = []
-        for number, entry in enumerate(tables.hard):
-            constraint, itself = entry.constraint, int(entry.matches_itself)
-            uncounted = entry.others.sums(end).tobytes() if entry.others.counter.total else b""
-            if before is None and cluster.nodes.coverage(constraint.topology_key, end).distinct:
-                smallest, nodes = entry.smallest.now(end)
-                if nodes < constraint.min_domains:
-                    smallest = 0
-                most = constraint.max_skew + smallest - itself
-                eligible = b"" if nodes == len(cluster.nodes) else entry.eligibility.flags(end)
-                found.append((constraint.topology_key, (entry.counter, most, eligible), uncounted))
-                continue
-            exists, sums = entry.domains(end, cluster), entry.sums.sums(end)
-            if before is not None:
-                sums = sums + entry.others.sums(end)
-                uncounted = _item(before[number])[2]
-                if uncounted:
-                    sums -= np.frombuffer(uncounted, dtype=np.int64)
-            counts = sums[exists]
-            smallest = counts.item(counts.argmin()) if len(counts) else NO_NODE
-            if len(counts) < constraint.min_domains:
-                smallest = 0
-            # In domains that don't exist no pod counts.
-            uneven = sums * exists > constraint.max_skew + smallest - itself
-            found.append((constraint.topology_key, uneven.tobytes(), uncounted))
-        return tuple(found)
-
-    def filter(self, spec: PodTopologySpreadSpec, params: Params | None, rows: Rows) -> Codes:
-        """Return the first constraint's objection: a missing label, or a domain that is too full."""
-        if params is None:
-            return rows.codes(rows.fill(STATE_MISSING))
-        verdict = rows.fill(0)
-        for item in reversed(params):
-            key, full, _ = _item(item)
-            if isinstance(full, bytes):
-                domain = rows.label(key)
-                verdict = rows.where(rows.looked_up(full, domain), UNEVEN, verdict)
-                verdict = rows.where(domain < 0, NO_LABEL, verdict)
-                continue
-            counter, most, eligible = full
-            uneven = rows.counts(counter) > most
-            if eligible:
-                # Nodes that don't count have no pods that do.
-                uneven = uneven & rows.looked_up(eligible, rows.row_numbers())
-            verdict = rows.where(uneven if most >= 0 else rows.everywhere(True), UNEVEN, verdict)
-        return rows.codes(verdict)
-
-    def filter_supposing(self, spec: PodTopologySpreadSpec, params: Params | None, rows: HypotheticalRows) -> Codes:
-        """Return the verdicts of rows with the counts of their domains as they would be if pods on the row were as supposed."""
-        if params is None:
-            return rows.codes(rows.fill(STATE_MISSING))
-        cluster = rows.state
-        end = cluster.node_log.end
-        verdict = rows.fill(0)
-        for entry in reversed(self._tables(spec, cluster).hard):
-            constraint, domain = entry.constraint, rows.label(entry.constraint.topology_key)
-            exists, sums = entry.domains(end, cluster), entry.sums.sums(end)
-            change = rows.count_change(entry.counter) + rows.count_change(entry.others.counter)
-            counts = (sums * exists)[domain] + change * entry.eligibility.mask(end)[rows.row_numbers()]
-            smallest = smallest_with(sums, exists, domain, counts)
-            if np.count_nonzero(exists) < constraint.min_domains:
-                smallest = rows.fill(0)
-            uneven = counts + int(entry.matches_itself) - smallest > constraint.max_skew
-            verdict = rows.where(domain < 0, NO_LABEL, rows.where(uneven, UNEVEN, verdict))
-        return rows.codes(verdict)
-
-    def filter_columns(
-        self, spec: PodTopologySpreadSpec, params: Params, cluster: ClusterState
-    ) -> Sequence[Column] | None:
-        """Return the topology keys and the counters, unless single nodes tell all, or it takes more to tell who counts."""
-        columns: dict[Column, None] = {}
-        for item in params:
-            key, full, _ = _item(item)
-            if isinstance(full, bytes):
-                columns[key] = None
-            elif full[2]:
-                return None
-            else:
-                columns[full[0]] = None
-        return list(columns) if any(isinstance(column, str) for column in columns) else None
+    def filter_rule(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about hard constraints."""
+        return HardSpread(self, spec, cluster)
 
     def reasons(self, spec: PodTopologySpreadSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the text of an objection."""
@@ -229,171 +133,34 @@ class PodTopologySpread(
     # PreScore and Score.
 
     def pre_score(self, spec: PodTopologySpreadSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Weigh the counts of soft constraints; SKIP without any.
-
-        Returns:
-            Per constraint its key and, as bytes of float64, what a domain adds to the score; of the hostname key instead the
-            counter of pods per node, what each of them adds, and what every node gets beside.
-        """
-        tables = self._tables(spec, cluster)
+        """SKIP without soft constraints."""
+        tables = self.tables(spec, cluster)
         if tables.soft_error:
             return error(f"calculating preScoreState: {tables.soft_error}")
-        if not tables.soft:
-            return SKIP
-        end = cluster.node_log.end
-        found: list[Hashable] = []
-        for entry, weight in zip(tables.soft, self._weights(spec, tables, cluster, feasible), strict=True):
-            key, skew = entry.constraint.topology_key, float(entry.constraint.max_skew - 1)
-            if key == HOSTNAME:
-                found.append((key, entry.counter, weight, skew))
-                continue
-            # Go's order of operations: the count times the weight, plus the skew.
-            sums: Any = entry.sums.sums(end)
-            worth: Floats = sums * weight + skew
-            # Nodes without the key, which come last, get nothing for it.
-            worth[-1] = 0.0
-            found.append((key, worth.tobytes()))
-        return tuple(found)
+        return () if tables.soft else SKIP
 
-    def params_on_bare_nodes(
-        self, spec: PodTopologySpreadSpec, params: Params | None, cluster: ClusterState
-    ) -> Params | None:
-        """Return params with which pods per node count nothing; those in other domains were counted before.
+    def score_rule(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about soft constraints."""
+        return SoftSpread(self, spec, cluster)
 
-        Asked after an extender has answered with nodes (`bayplan.engine.full_pass.score_over`); recorded cases
-        ``extenders/bare/spread-*`` are about it.
-        """
-        if params is None:
-            return None
-        items = [item for item in params if isinstance(item, tuple)]
-        return tuple((*item[:2], 0.0, item[3]) if item[0] == HOSTNAME else item for item in items)
-
-    def _weights(
-        self, spec: PodTopologySpreadSpec, tables: SpreadTables, cluster: ClusterState, feasible: Bools
-    ) -> tuple[float, ...]:
-        """Return per soft constraint the weight for its number of domains among feasible nodes; of the hostname key, of nodes."""
-        key = (cluster.node_log.end, feasible.tobytes())
-        if tables.weights_key == key:
-            return tables.weights
-        rows = Rows(cluster)
-        counting = feasible & self._has_all_keys(spec, tables, rows)
-        found = []
-        for entry in tables.soft:
-            name = entry.constraint.topology_key
-            if name == HOSTNAME:
-                found.append(int(np.count_nonzero(counting)))
-                continue
-            # Where nodes need not have the key, those without it are one domain more.
-            present = np.zeros(len(cluster.nodes.label_column(name).values) + 1, dtype=np.bool_)
-            present[rows.label(name)[counting]] = True
-            found.append(int(np.count_nonzero(present)))
-        tables.weights_key, tables.weights = key, tuple(log(float(size + 2)) for size in found)
-        return tables.weights
-
-    def _is_complete(self, tables: SpreadTables, cluster: ClusterState) -> bool:
-        """Return whether every node has the keys of all soft constraints."""
-        end = cluster.node_log.end
-        if tables.complete_at != end:
-            keys = [entry.constraint.topology_key for entry in tables.soft]
-            tables.complete = all(cluster.nodes.coverage(key, end).complete for key in keys)
-            tables.complete_at = end
-        return tables.complete
-
-    def _requires_all_keys(self, spec: PodTopologySpreadSpec) -> bool:
+    def requires_all_keys(self, spec: PodTopologySpreadSpec) -> bool:
+        """Return whether nodes that lack the key of a soft constraint get the score 0."""
         return bool(spec.pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
-
-    def _has_all_keys(self, spec: PodTopologySpreadSpec, tables: SpreadTables, rows: Rows) -> Bools:
-        """Return which nodes are scored; of the others the score is 0."""
-        scored = rows.everywhere(True)
-        if self._requires_all_keys(spec):
-            for entry in tables.soft:
-                scored = scored & rows.has_label(entry.constraint.topology_key)
-        return scored
-
-    def score(self, spec: PodTopologySpreadSpec, params: Params | None, rows: Rows) -> Ints:
-        """Return the weighted counts in each node's domains, rounded half away from zero."""
-        complete = self._is_complete(spec.tables, rows.state)
-        total: Floats | None = None
-        for item in params or ():
-            assert isinstance(item, tuple)
-            if item[0] == HOSTNAME:
-                _, counter, weight, skew = item
-                added = rows.counts(counter) * weight + skew
-                if not complete:
-                    added = rows.where_float(rows.has_label(HOSTNAME), added, 0.0)
-            else:
-                key, worth = item
-                added = rows.looked_up_floats(worth, rows.label(key))
-            total = added if total is None else total + added
-        if total is None:
-            return rows.fill(0)
-        whole = rows.trunc(total)
-        rounded: Ints = whole + (total - whole >= 0.5)
-        return rounded if complete else rows.where(self._has_all_keys(spec, spec.tables, rows), rounded, 0)
-
-    def score_reads(self, spec: PodTopologySpreadSpec) -> Reads:
-        """Return that pods on nodes matter: they are counted where a constraint's domains are host names."""
-        return Reads.NODES | Reads.USAGE
-
-    def score_columns(
-        self, spec: PodTopologySpreadSpec, params: Params, cluster: ClusterState
-    ) -> Sequence[Column] | None:
-        """Return the topology keys, for host names the counter; where a node lacks one of them, it takes more to tell."""
-        if not self._is_complete(spec.tables, cluster):
-            return None
-        columns: list[Column] = []
-        for item in params:
-            assert isinstance(item, tuple)
-            column = item[1] if item[0] == HOSTNAME else item[0]
-            if column not in columns:
-                columns.append(column)
-        return columns
 
     def score_error(self, spec: PodTopologySpreadSpec, params: Params | None) -> str:
         """Refuse to score where PreScore is disabled, as upstream does."""
         return 'error reading "PreScorePodTopologySpread" from cycleState: not found' if params is None else ""
 
-    def scale_over(
-        self, spec: PodTopologySpreadSpec, params: Params | None, raw: Ints, feasible: Bools, rows: Rows
-    ) -> Params:
-        """Return the smallest and largest score of the feasible nodes that are scored, and as bytes of bools which are not.
-
-        The last is empty where all feasible nodes are scored.
-        """
-        if self._is_complete(spec.tables, rows.state):
-            scores = raw[feasible]
-            return (scores.item(scores.argmin()), max(scores.item(scores.argmax()), 0), b"")
-        scored = self._has_all_keys(spec, spec.tables, rows)
-        scores = raw[feasible & scored]
-        left_out = b"" if len(scores) == np.count_nonzero(feasible) else (~scored).tobytes()
-        if not len(scores):
-            return (0, 0, left_out)
-        return (int(scores.min()), max(int(scores.max()), 0), left_out)
-
-    def normalize(self, spec: PodTopologySpreadSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
-        """Return 100 for the smallest score, less for larger ones, 0 for nodes that are not scored."""
-        smallest, largest, left_out = scale
-        assert isinstance(smallest, int)
-        assert isinstance(largest, int)
-        assert isinstance(left_out, bytes)
-        if largest == 0:
-            stretched = raw * 0 + MAX_NODE_SCORE
-        else:
-            stretched = rows.quotient(MAX_NODE_SCORE * (largest + smallest - raw), largest)
-        if left_out:
-            stretched = rows.where(rows.looked_up(left_out, rows.row_numbers()), 0, stretched)
-        return stretched
-
     # Tables.
 
-    def _tables(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> SpreadTables:
+    def tables(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> SpreadTables:
+        """Return the tables of a spec as services and workloads are now."""
         tables = spec.tables
         version = self._constraints.version() if spec.from_catalog else ()
         if tables.version != version:
             tables.version = version
             tables.hard, tables.hard_error = self._tables_of(spec.pod, HARD, cluster)
             tables.soft, tables.soft_error = self._tables_of(spec.pod, SOFT, cluster)
-            tables.weights_key, tables.complete_at = (-1, b""), -1
         return tables
 
     def _tables_of(self, pod: Pod, action: str, cluster: ClusterState) -> tuple[list[ConstraintTable], str]:
@@ -434,7 +201,6 @@ class PodTopologySpread(
             cluster.domain_table(key, counter, eligibility),
             cluster.domain_table(key, later, eligibility),
             eligibility,
-            SmallestCount(counter, eligibility),
         )
 
     def _eligibility(
@@ -479,11 +245,216 @@ class PodTopologySpread(
         return self._hints.events()
 
 
-Item: TypeAlias = tuple[str, bytes | tuple[Counter, int, bytes], bytes]
-"""What `_too_full` says of one constraint."""
+class HardSpread(FilterRule):
+    """The objection of the first hard constraint: a missing label, or a domain that is too full."""
+
+    def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._seen: object = None
+        self._tables: list[ConstraintTable] = []
+        self._stamp = -1
+
+    def refresh(self) -> bool:
+        """Bring the counts up to date; return whether more rows than those where pods came or went must be asked."""
+        tables = self._plugin.tables(self._spec, self._cluster).hard
+        moved = tables is not self._seen
+        self._seen = self._tables = tables
+        stamp = 0
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            before = table.smallest
+            table.refresh()
+            # Several rules may share a table's sums, never the table.
+            if table.smallest != before:
+                moved = True
+            if not table.sums.distinct:
+                stamp += table.sums.version
+        if stamp != self._stamp:
+            moved = True
+        self._stamp = stamp
+        return moved
+
+    def after_changes(self, params: Params | None) -> None:
+        """Count again while pods are moved on trial."""
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            table.after_changes()
+
+    def filter(self, row: int) -> int:
+        """Look up the domains of the node."""
+        if self.params is None:
+            return STATE_MISSING
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            code = table.sums.codes[row]
+            if code < 0:
+                return NO_LABEL
+            if table.is_uneven(code):
+                return UNEVEN
+        return 0
 
 
-def _item(item: Hashable) -> Item:
-    assert isinstance(item, tuple)
-    key, full, uncounted = item
-    return key, full, uncounted
+class SoftSpread(ScoreRule):
+    """The weighted counts in a node's domains, rounded half away from zero; the smallest becomes 100.
+
+    A weight depends on the number of domains among the feasible nodes.
+    """
+
+    def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self.normalizes = True
+        self.reads_feasible = True
+        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._tables: list[ConstraintTable] = []
+        self._requires_all_keys = plugin.requires_all_keys(spec)
+        # Whether every node has the keys of all constraints.
+        self._complete = False
+        self._node_position = -1
+        # Per constraint: its weight, what is added for its skew, and per domain what that comes to; empty for host names.
+        self._weights: Any = np.zeros(0, dtype=np.float64)
+        self._skews: Any = np.zeros(0, dtype=np.float64)
+        self._worths: list[Any] = []
+        self._by_node: list[bool] = []
+        self._seen_domains: Any = np.zeros(1, dtype=np.uint8)
+
+    def prepare(self, feasible: Bools) -> None:
+        """Weigh the constraints."""
+        tables = self._plugin.tables(self._spec, self._cluster).soft
+        if tables is not self._tables:
+            self._tables = tables
+            self._node_position = -1
+        end = self._cluster.node_log.end
+        if end != self._node_position:
+            self._node_position = end
+            coverage = [self._cluster.nodes.coverage(table.key, end) for table in tables]
+            self._complete = all([each.complete for each in coverage])
+            self._by_node = [table.key == HOSTNAME for table in tables]
+            self._weights = np.zeros(len(tables), dtype=np.float64)
+            self._skews = np.array([float(table.max_skew - 1) for table in tables], dtype=np.float64)
+        self._worths = []
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            table.sums.refresh()
+            if self._by_node[number]:
+                size = self._count_nodes(feasible)
+            else:
+                size = self._count_domains(table, feasible)
+            self._weights[number] = go.log(float(size + 2))
+            self._worths.append(self._worths_of(number, table))
+
+    def _worths_of(self, number: int, table: ConstraintTable) -> Any:
+        """Return float64[domains + 1], what a domain adds to the score, in Go's order: the count times the weight, plus the skew."""
+        weight, skew = self._weights[number], self._skews[number]
+        if self._by_node[number]:
+            return None
+        values = table.sums.values
+        worths: Any = np.zeros(table.sums.last + 1, dtype=np.float64)
+        found = worths
+        for code in range(table.sums.last):
+            found[code] = float(values[code]) * weight + skew
+        # Nodes without the key, which come last, get nothing for it.
+        return worths
+
+    def _count_nodes(self, feasible: Bools) -> int:
+        """Return how many feasible nodes are scored."""
+        count = 0
+        for row in range(self.columns.count):
+            if feasible[row] and (self._complete or self.is_scored(row)):
+                count += 1
+        return count
+
+    def _count_domains(self, table: ConstraintTable, feasible: Bools) -> int:
+        """Return how many domains the feasible nodes that are scored have; those without the key are one domain more."""
+        codes, last = table.sums.codes, table.sums.last
+        self._seen_domains = np.zeros(last + 1, dtype=np.uint8)
+        seen, count = self._seen_domains, 0
+        for row in range(self.columns.count):
+            if not feasible[row]:
+                continue
+            code = codes[row] if codes[row] >= 0 else last
+            if not seen[code] and (self._complete or self.is_scored(row)):
+                seen[code] = 1
+                count += 1
+                if count > last or (self._complete and count == last):
+                    break
+        return count
+
+    def is_scored(self, row: int) -> bool:
+        """Return whether a node has the keys that it must have to be scored."""
+        if not self._requires_all_keys:
+            return True
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            if table.sums.codes[row] < 0:
+                return False
+        return True
+
+    def score(self, row: int) -> int:
+        """Add up what the node's domains are worth; 0 for a node that is not scored."""
+        if not self._complete and not self.is_scored(row):
+            return 0
+        total = 0.0
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            code = table.sums.codes[row]
+            if code < 0:
+                continue
+            if self._by_node[number]:
+                # What is on the nodes is not known after an extender has answered with nodes instead of names.
+                weight = 0.0 if self.columns.bare else self._weights[number]
+                total = total + (float(table.counter.counts[row]) * weight + self._skews[number])
+            else:
+                worths = self._worths[number]
+                total = total + worths[code]
+        return go.to_int64(go.round(total))
+
+    def scale(self, raw: Ints, feasible: Bools) -> Params:
+        """Return the smallest and largest score of the feasible nodes that are scored, and as bytes of bools which are not.
+
+        The last is empty if all feasible nodes are scored.
+        """
+        smallest = largest = 0
+        seen, left_out = False, False
+        for row in range(self.columns.count):
+            if not feasible[row]:
+                continue
+            if not self._complete and not self.is_scored(row):
+                left_out = True
+                continue
+            score = raw[row]
+            if not seen or score < smallest:
+                smallest = score
+            if not seen or score > largest:
+                largest = score
+            seen = True
+        if largest < 0:
+            largest = 0
+        return (int(smallest), int(largest), self._left_out() if left_out else b"")
+
+    def _left_out(self) -> bytes:
+        return bytes([not self.is_scored(row) for row in range(self.columns.count)])
+
+    def normalize(self, scale: Params, raw: int, row: int) -> int:
+        """Return 100 for the smallest score, less for larger ones, 0 for nodes that are not scored."""
+        smallest, largest, left_out = scale[0], scale[1], scale[2]
+        if left_out and left_out[row]:
+            return 0
+        return evened(raw, smallest, largest)
+
+    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
+        """Do the same for all rows."""
+        smallest, largest, left_out = scale[0], scale[1], scale[2]
+        for row in range(self.columns.count):
+            normalized[row] = evened(raw[row], smallest, largest)
+        if left_out:
+            for row in range(self.columns.count):
+                if left_out[row]:
+                    normalized[row] = 0
+
+
+def evened(raw: int, smallest: int, largest: int) -> int:
+    """Return 100 for the smallest score, less for larger ones."""
+    if largest == 0:
+        return MAX_NODE_SCORE
+    return go.quotient(go.mul(MAX_NODE_SCORE, go.sub(go.add(largest, smallest), raw)), largest)

@@ -2,51 +2,113 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from bayplan.plugins.spread_constraints import SpreadConstraint
-from bayplan.state.arrays import Bools, Index, Ints
-from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Counter, DomainTable, Eligibility
-from bayplan.state.smallest_count import NO_NODE, SmallestCount
+
+NO_NODE = (1 << 31) - 1
+"""The smallest count if no domain has an eligible node."""
 
 
-@dataclass
 class ConstraintTable:
     """A constraint with its counts.
 
-    Attributes:
+    Args:
         constraint: what is counted for. matches_itself: whether the pod will count, too.
-        counter: pods per row. sums: per domain, over eligible nodes. smallest: where nodes are domains of their own.
+        counter: pods per row. sums: per domain, over eligible nodes.
         others: pods that upstream does not count at first, but counts when they come or go during a dry run: terminating ones,
-            and all where the selector is empty.
+            and all if the selector is empty.
+        eligibility: which nodes count.
+
+    Attributes:
+        smallest: the smallest count of a domain that has an eligible node; 0 if there are fewer than `min_domains`.
     """
 
-    constraint: SpreadConstraint
-    matches_itself: bool
-    counter: Counter
-    sums: DomainTable
-    others: DomainTable
-    eligibility: Eligibility
-    smallest: SmallestCount
-    _node_position: int = -1
-    _domains: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    def __init__(
+        self,
+        constraint: SpreadConstraint,
+        matches_itself: bool,
+        counter: Counter,
+        sums: DomainTable,
+        others: DomainTable,
+        eligibility: Eligibility,
+    ) -> None:
+        self.constraint = constraint
+        self.key = constraint.topology_key
+        self.counter = counter
+        self.sums = sums
+        self.others = others
+        self.eligibility = eligibility
+        self.max_skew = constraint.max_skew
+        self.min_domains = constraint.min_domains
+        self.itself = int(matches_itself)
+        self.smallest = 0
+        self._exists: Any = np.zeros(1, dtype=np.uint8)
+        self._domains = 0
+        self._node_position = -1
+        # Of `others` what there was before pods were moved on trial.
+        self._others_before: Any = np.zeros(0, dtype=np.int64)
+        self._had_others = self._on_trial = False
 
-    def domains(self, node_position: int, cluster: ClusterState) -> Bools:
-        """Return which domains have an eligible node: bool[values of the key + 1]; `node_position` as for the mask."""
-        if node_position != self._node_position:
-            column = cluster.nodes.label_column(self.constraint.topology_key)
-            codes = column.codes[: cluster.nodes.count][self.eligibility.mask(node_position)]
-            self._domains = np.zeros(len(column.values) + 1, dtype=np.bool_)
-            self._domains[codes] = True
-            self._node_position = node_position
-        return self._domains
+    def refresh(self) -> None:
+        """Bring the sums up to date, and find the smallest."""
+        self.sums.refresh()
+        if self._node_position != self.sums.node_position:
+            self._find_domains()
+        self._on_trial = False
+        self._had_others = self.others.counter.total != 0
+        if self._had_others:
+            self._others_before = self.others.sums().copy()
+        self._find_smallest()
+
+    def after_changes(self) -> None:
+        """Do the same while pods are moved on trial: of `others` those count that came or went since the last `refresh`."""
+        self.sums.refresh()
+        self._on_trial = self._had_others or self.others.counter.total != 0
+        if self._on_trial:
+            self.others.refresh()
+            if not self._had_others:
+                self._others_before = np.zeros(self.others.last + 1, dtype=np.int64)
+        self._find_smallest()
+
+    def _find_domains(self) -> None:
+        column = self.sums.nodes.label_column(self.key)
+        self._node_position = self.sums.node_position
+        codes = column.codes[: self.sums.nodes.count][self.eligibility.mask(self._node_position)]
+        exists = np.zeros(len(column.values) + 1, dtype=np.uint8)
+        exists[codes] = 1
+        self._exists = exists
+        self._domains = int(exists.sum())
+
+    def _find_smallest(self) -> None:
+        smallest = NO_NODE
+        for code in range(len(self._exists)):
+            if self._exists[code]:
+                count = self._sum(code)
+                if count < smallest:
+                    smallest = count
+        self.smallest = 0 if self._domains < self.min_domains else smallest
+
+    def _sum(self, code: int) -> int:
+        count = self.sums.values[code]
+        if self._on_trial:
+            count += self.others.values[code] - self._others_before[code]
+        return count
+
+    def count(self, code: int) -> int:
+        """Return how many pods count in a domain; in one without an eligible node none do."""
+        return self._sum(code) if self._exists[code] else 0
+
+    def is_uneven(self, code: int) -> bool:
+        """Return whether one more pod in a domain would make it uneven."""
+        return self.count(code) + self.itself - self.smallest > self.max_skew
 
 
 class SpreadTables:
-    """The tables of one spec; made anew when services or workloads changed that default constraints come from."""
+    """The tables of one spec; made again when services or workloads changed that default constraints come from."""
 
     def __init__(self) -> None:
         self.version: tuple[int, ...] | None = None
@@ -54,19 +116,3 @@ class SpreadTables:
         self.soft: list[ConstraintTable] = []
         self.hard_error = ""
         self.soft_error = ""
-        # Per soft constraint what a counted pod weighs, by the nodes and who of them is feasible.
-        self.weights_key: tuple[int, bytes] = (-1, b"")
-        self.weights: tuple[float, ...] = ()
-        # Whether every node has all keys of soft constraints, as of a position of the log of nodes.
-        self.complete_at = -1
-        self.complete = False
-
-
-def smallest_with(sums: Ints, exists: Bools, domain: Index, counts: Ints) -> Ints:
-    """Return int64[rows], the smallest sum of the domains that exist, if in each row's own domain it were another one."""
-    others = np.sort(sums[exists])
-    if not len(others):
-        return np.full(len(domain), NO_NODE, dtype=np.int64)
-    second = others.item(1) if len(others) > 1 else NO_NODE
-    beside = np.where(sums[domain] == others[0], second, others[0])
-    return np.where(exists[domain], np.minimum(beside, counts), others[0])

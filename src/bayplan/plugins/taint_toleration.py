@@ -71,6 +71,7 @@ class TaintToleration(
     name = "TaintToleration"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
+    reads_feasible = False
     compiles_requests = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:

@@ -188,7 +188,7 @@ class ClusterState:
 
     def domain_table(self, topology_key: str, counter: Counter, eligibility: Eligibility | None = None) -> DomainTable:
         """Return a counter's sums over the domains of a topology key, of eligible nodes; one table for all who ask."""
-        return self.counters.domain_table(topology_key, counter, self.nodes, eligibility)
+        return self.counters.domain_table(topology_key, counter, self.nodes, self.node_log, eligibility)
 
     def owned_counters(self, pod: Pod) -> tuple[Counter, ...]:
         """Return the counters of the affinity terms that a pod owns."""
@@ -407,6 +407,7 @@ class ClusterState:
         emptied.usage_floats = UsageFloats(emptied)
         emptied.host_ports = HostPorts()
         emptied.columns = Columns()
+        emptied.columns.bare = True
         emptied._bind_columns()
         return emptied
 

@@ -19,6 +19,7 @@ class Columns:
 
     Attributes:
         count: rows in use, freed ones among them. capacity: the length of every column.
+        bare: whether nothing is known of what is on the nodes.
         version: moves when a node changes or an array is replaced; a rule that keeps what it looked up then looks it up again.
         allocatable: int64[resources, capacity]. usage: int64[3 + resources, capacity], rows as in `pod_info`.
         allowed_pods: int64[capacity]. taint_codes: intp[capacity].
@@ -36,6 +37,7 @@ class Columns:
         self.count = 0
         self.capacity = 0
         self.version = 0
+        self.bare = False
 
     def bind(
         self,

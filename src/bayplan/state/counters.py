@@ -8,20 +8,23 @@ of a topology key; reading it costs what changed since it was last read.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from bayplan.base.errors import InvariantError
-from bayplan.state.arrays import Bools, Ints
+from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.pod_info import PodClass, PodInfo
 from bayplan.state.row_log import RowLog
 
 if TYPE_CHECKING:
     from bayplan.state.node_table import NodeTable
 
-MOST_STEPS = 64
-"""A table that missed more changes than this is summed up anew."""
+FIRST_CHANGES = 64
+
+MAX_CHANGES = 1 << 16
+"""A counter lists so many changes at most, then forgets all of them: a table that missed them is summed up again."""
 
 Matches = Callable[[PodClass], bool]
 """Whether a selector and its namespaces match the pods of a class."""
@@ -32,29 +35,47 @@ class Counter:
 
     Attributes:
         values: int64[capacity]. total: their sum.
-        log: rows whose count changed.
-        matches: tells which classes count; None where pods are counted for a term that they own.
+        matches: whether a class counts; None if pods are counted for a term that they own.
+        start, end: positions of the first change that is still listed, and after the last one.
     """
-
-    __slots__ = ("log", "matches", "total", "values")
 
     def __init__(self, capacity: int, matches: Matches | None) -> None:
         self.values: Ints = np.zeros(capacity, dtype=np.int64)
+        self.counts: Any = self.values
         self.total = 0
-        self.log = RowLog()
         self.matches = matches
+        self.start = 0
+        self.end = 0
+        self.rows: Any = np.zeros(FIRST_CHANGES, dtype=np.intp)
+        self.amounts: Any = np.zeros(FIRST_CHANGES, dtype=np.int64)
 
     def add(self, row: int, count: int) -> None:
         """Count pods in (or, below zero, out)."""
-        self.values[row] += count
+        self.counts[row] += count
         self.total += count
-        self.log.append(row)
+        place = self.end - self.start
+        if place == len(self.rows):
+            self._make_room()
+            place = self.end - self.start
+        self.rows[place] = row
+        self.amounts[place] = count
+        self.end += 1
+
+    def _make_room(self) -> None:
+        length = len(self.rows)
+        if length >= MAX_CHANGES:
+            self.start = self.end
+            return
+        rows: Index = np.zeros(2 * length, dtype=np.intp)
+        amounts: Ints = np.zeros(2 * length, dtype=np.int64)
+        rows[:length], amounts[:length] = self.rows, self.amounts
+        self.rows, self.amounts = rows, amounts
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
-        grown = np.zeros(capacity, dtype=np.int64)
+        grown: Ints = np.zeros(capacity, dtype=np.int64)
         grown[: len(self.values)] = self.values
-        self.values = grown
+        self.values = self.counts = grown
 
 
 class Counters:
@@ -67,7 +88,7 @@ class Counters:
         self._capacity = capacity
         self._matching: dict[Hashable, Counter] = {}
         self._owned: dict[Hashable, Counter] = {}
-        self._tables: dict[tuple[str, int, Hashable], DomainTable] = {}
+        self._tables: WeakValueDictionary[tuple[str, int, Hashable], DomainTable] = WeakValueDictionary()
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
@@ -103,13 +124,18 @@ class Counters:
         return counter
 
     def domain_table(
-        self, topology_key: str, counter: Counter, nodes: NodeTable, eligibility: Eligibility | None
+        self,
+        topology_key: str,
+        counter: Counter,
+        nodes: NodeTable,
+        node_log: RowLog,
+        eligibility: Eligibility | None,
     ) -> DomainTable:
         """Return the sums of a counter over the domains of a topology key."""
         key = (topology_key, id(counter), eligibility.key if eligibility is not None else None)
         table = self._tables.get(key)
         if table is None:
-            table = self._tables[key] = DomainTable(topology_key, counter, nodes, eligibility)
+            table = self._tables[key] = DomainTable(topology_key, counter, nodes, node_log, eligibility)
         return table
 
     def owned_keys(self) -> Iterator[Hashable]:
@@ -153,105 +179,114 @@ class Eligibility:
         make: returns bool[rows in use].
     """
 
-    __slots__ = ("_flags", "_make", "_mask", "_node_position", "key")
+    __slots__ = ("_make", "_mask", "_node_position", "key")
 
     def __init__(self, key: Hashable, make: Callable[[], Bools]) -> None:
         self.key = key
         self._make = make
         self._mask: Bools = np.zeros(0, dtype=np.bool_)
-        self._flags = b""
         self._node_position = -1
 
     def mask(self, node_position: int) -> Bools:
         """Return bool[rows in use]; `node_position` is the end of the log of changed nodes."""
         if node_position != self._node_position:
             self._mask = self._make()
-            self._flags = self._mask.tobytes()
             self._node_position = node_position
         return self._mask
-
-    def flags(self, node_position: int) -> bytes:
-        """Return the same as bytes."""
-        self.mask(node_position)
-        return self._flags
 
 
 class DomainTable:
     """A counter summed up over the domains of a topology key.
 
-    Attributes:
+    Args:
         key: the topology key. counter: what is summed up.
+        nodes, node_log: of the state.
+        eligibility: which nodes count; None: all.
+
+    Attributes:
+        codes: intp[capacity], the domain of each row; -1 if the node lacks the key.
+        values: int64[domains + 1], pods per domain; the last place, of nodes without the key, stays 0.
+        last: that place. These four are as of the last `refresh`.
+        version: moves with every change. positive_version: moves when a domain gets its first pod or loses its last, or when nodes
+            change. positive: how many domains have pods.
+        distinct: whether every node is a domain of its own: then a change concerns no row but the one where pods came or went.
+        node_position: the end of the log of changed nodes at the last refresh.
     """
 
-    __slots__ = (
-        "_codes",
-        "_eligibility",
-        "_flags",
-        "_mask",
-        "_node_position",
-        "_nodes",
-        "_position",
-        "_seen",
-        "_sums",
-        "counter",
-        "key",
-    )
-
-    def __init__(self, key: str, counter: Counter, nodes: NodeTable, eligibility: Eligibility | None = None) -> None:
+    def __init__(
+        self,
+        key: str,
+        counter: Counter,
+        nodes: NodeTable,
+        node_log: RowLog,
+        eligibility: Eligibility | None = None,
+    ) -> None:
         self.key = key
         self.counter = counter
-        self._nodes = nodes
-        self._eligibility = eligibility
+        self.nodes = nodes
+        self.node_log = node_log
+        self.eligibility = eligibility
+        self.codes: Any = np.zeros(0, dtype=np.intp)
+        self.values: Any = np.zeros(1, dtype=np.int64)
+        self.last = 0
+        self.version = 0
+        self.positive_version = 0
+        self.positive = 0
+        self.distinct = False
+        self.node_position = -1
+        self._mask: Any = None
+        self._has_mask = False
         self._position = -1
-        self._node_position = -1
-        self._seen: Ints = counter.values
-        self._sums: Ints = counter.values
-        self._codes = nodes.label_column(key).codes
-        self._mask: Bools | None = None
-        # As bytes of bools which sums are positive; None where that must be found anew.
-        self._flags: bytes | None = None
 
-    def positive(self, node_position: int) -> bytes:
-        """Return as bytes of bools which sums are positive; the very same object while these are the same."""
-        sums = self.sums(node_position)
-        if self._flags is None:
-            self._flags = (sums > 0).tobytes()
-        return self._flags
+    def refresh(self) -> None:
+        """Bring the sums up to date."""
+        counter = self.counter
+        if self.node_position != self.node_log.end or self._position < counter.start:
+            self._sum_up()
+            return
+        for position in range(self._position, counter.end):
+            row = counter.rows[position - counter.start]
+            code = self.codes[row]
+            if code < 0 or (self._has_mask and not self._mask[row]):
+                continue
+            before = self.values[code]
+            after = before + counter.amounts[position - counter.start]
+            self.values[code] = after
+            self.version += 1
+            if (before > 0) != (after > 0):
+                self.positive += 1 if after > 0 else -1
+                self.positive_version += 1
+        self._position = counter.end
 
-    def sums(self, node_position: int) -> Ints:
-        """Return int64[values of the key + 1], pods per domain; the last slot, of nodes without the key, stays 0.
-
-        `node_position` is the end of the log of changed nodes; the array is the table's own and must not be written.
-        """
-        counter, seen, sums = self.counter, self._seen, self._sums
-        if node_position == self._node_position:
-            if self._position == counter.log.end:
-                return sums
-            rows = counter.log.since(self._position)
-            if rows is not None and len(rows) <= MOST_STEPS:
-                mask = self._mask
-                for row in rows:
-                    change = counter.values.item(row) - seen.item(row)
-                    if change:
-                        seen[row] += change
-                        code = self._codes.item(row)
-                        if code >= 0 and (mask is None or mask.item(row)):
-                            before = sums.item(code)
-                            sums[code] = before + change
-                            if (before > 0) != (before + change > 0):
-                                self._flags = None
-                self._position = counter.log.end
-                return sums
-        column = self._nodes.label_column(self.key)
-        count = self._nodes.count
-        self._codes = column.codes
-        self._seen = counter.values.copy()
-        self._mask = self._eligibility.mask(node_position) if self._eligibility is not None else None
-        counted = self._seen[:count] if self._mask is None else self._seen[:count] * self._mask
-        # Codes are shifted by one so that nodes without the key fall into slot 0, which is then made the last one.
+    def _sum_up(self) -> None:
+        nodes, end = self.nodes, self.node_log.end
+        column, count = nodes.label_column(self.key), nodes.count
+        counted = self.counter.values[:count]
+        self._has_mask = self.eligibility is not None
+        if self.eligibility is not None:
+            mask = self.eligibility.mask(end)
+            counted = counted * mask
+            self._mask = np.ascontiguousarray(mask).view(np.uint8)
+        # Codes are shifted by one so that nodes without the key fall into place 0, which is then made the last one.
         found = np.bincount(column.codes[:count] + 1, weights=counted, minlength=len(column.values) + 1)
-        self._sums = np.roll(found, -1).astype(np.int64)
-        self._sums[-1] = 0
-        self._flags = None
-        self._position, self._node_position = counter.log.end, node_position
-        return self._sums
+        sums: Ints = np.roll(found, -1).astype(np.int64)
+        sums[-1] = 0
+        self.codes = column.codes
+        self.values = sums
+        self.last = len(sums) - 1
+        self.positive = int(np.count_nonzero(sums > 0))
+        self.distinct = nodes.coverage(self.key, end).distinct
+        self.version += 1
+        self.positive_version += 1
+        self.node_position = end
+        self._position = self.counter.end
+
+    def sums(self) -> Ints:
+        """Return int64[domains + 1], brought up to date; the table's own array, not to be written to."""
+        self.refresh()
+        return np.asarray(self.values)
+
+    def some(self) -> bool:
+        """Return whether some domain has pods."""
+        self.refresh()
+        return self.positive > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bayplan.engine.plan import Plan
-from bayplan.engine.what_if import filter_row_now, filter_row_with
+from bayplan.engine.what_if import filter_row_now, place_all, trial
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.evaluator import NO_VICTIMS
 from bayplan.framework.preemption.importance import importance
@@ -38,7 +38,7 @@ def victims_on_node(
     if not potential:
         return NO_VICTIMS_STATUS
     order = dict(state.pods_on[row])
-    with state.trial():
+    with trial(plan):
         found = _spare(plan, row, potential, nominated, budgets)
     # Undoing put pods back at the end; their order is that of their coming, and decides between equals.
     state.pods_on[row].clear()
@@ -76,7 +76,9 @@ def _spare(
 def _refusal(plan: Plan, row: int, nominated: Sequence[PodInfo]) -> Status | None:
     """Return why the pod does not fit the node as it is now, with nominated pods and without them; None where it does."""
     if nominated:
-        first, verdict = filter_row_with(plan, row, nominated)
+        with plan.state.trial():
+            place_all(plan, row, nominated)
+            first, verdict = filter_row_now(plan, row)
         if first >= 0:
             return told(plan, first, verdict)
     first, verdict = filter_row_now(plan, row)

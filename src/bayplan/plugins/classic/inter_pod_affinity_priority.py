@@ -40,10 +40,9 @@ class InterPodAffinityPriority(PreScorePlugin[TermsSpec], RowPriority[TermsSpec]
     def pre_score(self, spec: TermsSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
         """Return the weighted sums per topology key."""
         spec.owned.follow(spec.namespace, spec.labels, cluster)
-        end = cluster.node_log.end
         weighted: dict[str, Ints] = {}
         for weight, key, table in self._weighted_tables(spec, cluster):
-            sums = table.sums(end)
+            sums = table.sums()
             if sums.any():
                 known = weighted.get(key)
                 weighted[key] = weight * sums if known is None else known + weight * sums

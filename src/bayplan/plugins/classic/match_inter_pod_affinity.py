@@ -64,15 +64,14 @@ class MatchInterPodAffinity(PreFilterPlugin[TermsSpec], CountingPredicate[TermsS
     def pre_filter(self, spec: TermsSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
         """Read the sums."""
         spec.owned.follow(spec.namespace, spec.labels, cluster)
-        end = cluster.node_log.end
         wanted = tables_of_all(spec.terms.required_affinity, cluster)
         shunned = [(term.topology_key, table_of(term, cluster)) for term in spec.terms.required_anti_affinity]
         owned = spec.owned.by_kind.get(TermKind.REQUIRED_ANTI_AFFINITY, ())
         return PreFilterResult(
             (
-                tuple((key, table.sums(end).tobytes()) for key, table in wanted),
-                tuple((key, table.sums(end).tobytes()) for key, table in shunned),
-                tuple((term.topology_key, table.sums(end).tobytes()) for term, table in owned),
+                tuple((key, table.sums().tobytes()) for key, table in wanted),
+                tuple((key, table.sums().tobytes()) for key, table in shunned),
+                tuple((term.topology_key, table.sums().tobytes()) for term, table in owned),
             )
         )
 

@@ -73,6 +73,7 @@ class VolumeBinding(
     """
 
     name = "VolumeBinding"
+    reads_feasible = False
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
     compiles_requests = False

@@ -1,0 +1,44 @@
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from bayplan.base cimport go
+from bayplan.framework.rule cimport FilterRule, ScoreRule
+from bayplan.state.counters cimport DomainTable
+
+# Constants of the .py, as C numbers.
+cdef int64_t MAX_NODE_SCORE
+
+cdef class RequiredTerms(FilterRule):
+    cdef object _plugin, _spec, _cluster
+    cdef Py_ssize_t _version, _stamp
+    cdef list _affinity, _anti, _existing
+    cdef bint _matches_itself, _first_of_group
+
+    @cython.locals(moved=bint, stamp=Py_ssize_t, first=bint, number=Py_ssize_t, table=DomainTable)
+    cpdef bint refresh(self) except -1
+    @cython.locals(number=Py_ssize_t, table=DomainTable, code=Py_ssize_t)
+    cpdef int filter(self, Py_ssize_t row) except -1
+
+cdef class WeighedTerms(ScoreRule):
+    cdef object _plugin, _spec, _cluster, _seen
+    cdef list _tables, _weights
+    cdef Py_ssize_t _stamp
+
+    @cython.locals(moved=bint, stamp=Py_ssize_t, number=Py_ssize_t, table=DomainTable)
+    cpdef bint refresh(self) except -1
+    @cython.locals(total=int64_t, number=Py_ssize_t, table=DomainTable, code=Py_ssize_t)
+    cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
+    @cython.locals(
+        count=Py_ssize_t, row=Py_ssize_t, number=Py_ssize_t, table=DomainTable, code=Py_ssize_t, weight=int64_t,
+        codes=Py_ssize_t[::1], values=int64_t[::1],
+    )
+    cpdef void score_all(self, int64_t[::1] raw) except *
+    @cython.locals(smallest=int64_t, largest=int64_t, score=int64_t, seen=bint, row=Py_ssize_t)
+    cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
+    @cython.locals(smallest=int64_t, largest=int64_t)
+    cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
+    @cython.locals(smallest=int64_t, largest=int64_t, row=Py_ssize_t)
+    cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
+
+@cython.locals(share=double)
+cdef int64_t between(int64_t raw, int64_t smallest, int64_t largest) noexcept

@@ -1,0 +1,38 @@
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from bayplan.state.row_log cimport RowLog
+
+cdef class Counter:
+    cdef public object values, matches
+    cdef public int64_t[::1] counts, amounts
+    cdef public Py_ssize_t[::1] rows
+    cdef public int64_t total
+    cdef public Py_ssize_t start, end
+    cdef object __weakref__
+
+    @cython.locals(place=Py_ssize_t)
+    cpdef void add(self, Py_ssize_t row, int64_t count) except *
+    @cython.locals(length=Py_ssize_t)
+    cdef void _make_room(self) except *
+    cpdef void grow(self, Py_ssize_t capacity) except *
+
+cdef class DomainTable:
+    cdef public object key, nodes, eligibility
+    cdef public Counter counter
+    cdef public RowLog node_log
+    cdef public Py_ssize_t[::1] codes
+    cdef public int64_t[::1] values
+    cdef public Py_ssize_t last, version, positive_version, positive, node_position
+    cdef public bint distinct
+    cdef uint8_t[::1] _mask
+    cdef bint _has_mask
+    cdef Py_ssize_t _position
+    cdef object __weakref__
+
+    @cython.locals(
+        counter=Counter, position=Py_ssize_t, row=Py_ssize_t, code=Py_ssize_t, before=int64_t, after=int64_t,
+    )
+    cpdef void refresh(self) except *
+    cdef void _sum_up(self) except *
+    cpdef bint some(self) except -1
