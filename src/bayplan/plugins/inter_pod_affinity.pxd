@@ -41,4 +41,4 @@ cdef class WeighedTerms(ScoreRule):
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
 
 @cython.locals(share=double)
-cdef int64_t between(int64_t raw, int64_t smallest, int64_t largest) noexcept
+cdef inline int64_t between(int64_t raw, int64_t smallest, int64_t largest) noexcept

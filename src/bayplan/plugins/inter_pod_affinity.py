@@ -429,8 +429,12 @@ class WeighedTerms(ScoreRule):
     def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
         """Do the same for all rows."""
         smallest, largest = scale[0], scale[1]
-        for row in range(self.columns.count):
-            normalized[row] = between(raw[row], smallest, largest)
+        if smallest == largest:
+            for row in range(self.columns.count):
+                normalized[row] = 0
+        else:
+            for row in range(self.columns.count):
+                normalized[row] = between(raw[row], smallest, largest)
 
 
 def between(raw: int, smallest: int, largest: int) -> int:

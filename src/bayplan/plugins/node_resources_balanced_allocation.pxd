@@ -4,19 +4,27 @@ from libc.stdint cimport int64_t
 
 from bayplan.base cimport go
 from bayplan.plugins.scored_resources cimport ResourceScore
+from bayplan.state.columns cimport Columns
 
 # Constants of the .py, as C numbers.
 cdef int64_t HALF
+cdef Py_ssize_t FIRST_RESOURCE
 
 cdef class Balance(ResourceScore):
     cdef bint _best_effort
 
-    @cython.locals(change=int64_t)
+    @cython.locals(
+        columns=Columns, counting=Py_ssize_t, place=Py_ssize_t, number=Py_ssize_t, whole=int64_t, used=int64_t,
+        high_before=double, low_before=double, high_after=double, low_after=double, before=double, after=double,
+        change=int64_t,
+    )
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(
-        counting=Py_ssize_t, total=double, highest=double, lowest=double, place=Py_ssize_t, share=double,
-        deviation=double, mean=double, squares=double,
+        counting=Py_ssize_t, total=double, squares=double, place=Py_ssize_t, whole=int64_t, used=int64_t, mean=double,
+        share=double,
     )
-    cdef int64_t evenness(self, Py_ssize_t row, bint with_pod) except? -9223372036854775807
-    @cython.locals(requested=int64_t, share=double)
-    cdef double share_of(self, Py_ssize_t place, Py_ssize_t row, bint with_pod) except? -1.0
+    cdef double deviation(self, Py_ssize_t row, bint with_pod) except? -1.0
+
+@cython.locals(share=double)
+cdef inline double share_of(int64_t used, int64_t whole) noexcept
+cdef inline int64_t evenness(double deviation) noexcept

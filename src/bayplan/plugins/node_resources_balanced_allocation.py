@@ -23,6 +23,7 @@ from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ResourceScore, ScoredResource, scored_resources
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE
 
 HALF = MAX_NODE_SCORE // 2
 
@@ -102,7 +103,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
 
 
 class Balance(ResourceScore):
-    """How the pod changes the evenness of a node: 75 for no change."""
+    """How the pod changes the evenness of a node: 75 for no change.
+
+    A resource of which the node has none does not count. With two that count, the deviation is half of what they differ; with
+    fewer it is 0.
+    """
 
     def __init__(self, spec: BalancedAllocationSpec, devices: ScoredDevices, cluster: ClusterState) -> None:
         super().__init__(spec.scored, devices, cluster)
@@ -112,44 +117,58 @@ class Balance(ResourceScore):
         """Return half of what the change in evenness, moved to 50, comes to, on top of 50."""
         if self._best_effort and self.params is None:
             return 0
-        change = go.sub(self.evenness(row, True), self.evenness(row, False))
+        columns, counting = self.columns, 0
+        high_before, low_before, high_after, low_after = 0.0, 0.0, 0.0, 0.0
+        for place in range(self.count):
+            number = self.numbers[place]
+            whole = columns.allocatable[number, row]
+            if self.has_devices:
+                whole = self.allocatable(place, row)
+            if whole == 0:
+                continue
+            used = self.requested(place, row) if self.has_devices else columns.usage[FIRST_RESOURCE + number, row]
+            before, after = share_of(used, whole), share_of(go.add(used, self.requests[place]), whole)
+            if counting == 0:
+                high_before, low_before, high_after, low_after = before, before, after, after
+            else:
+                high_before, low_before = max(high_before, before), min(low_before, before)
+                high_after, low_after = max(high_after, after), min(low_after, after)
+            counting += 1
+        if counting == 2:
+            change = go.sub(
+                evenness(abs((high_after - low_after) / 2.0)), evenness(abs((high_before - low_before) / 2.0))
+            )
+        elif counting > 2:
+            change = go.sub(evenness(self.deviation(row, True)), evenness(self.deviation(row, False)))
+        else:
+            change = 0
         return HALF + go.quotient(go.add(HALF, change), 2)
 
-    def evenness(self, row: int, with_pod: bool) -> int:
-        """Return 100 times (1 - the standard deviation of the requested shares), cut to an integer.
-
-        A resource of which the node has none does not count. With two that count, the deviation is half of what they differ;
-        with fewer it is 0.
-        """
-        counting = 0
-        total, highest, lowest = 0.0, 0.0, 0.0
+    def deviation(self, row: int, with_pod: bool) -> float:
+        """Return the standard deviation of the requested shares of the resources that the node has, in Go's order of operations."""
+        counting, total, squares = 0, 0.0, 0.0
         for place in range(self.count):
-            if self.allocatable(place, row) == 0:
-                continue
-            share = self.share_of(place, row, with_pod)
-            if counting == 0 or share > highest:
-                highest = share
-            if counting == 0 or share < lowest:
-                lowest = share
-            total = total + share
-            counting += 1
-        deviation = 0.0
-        if counting == 2:
-            deviation = abs((highest - lowest) / 2.0)
-        elif counting > 2:
-            mean = total / counting
-            squares = 0.0
-            for place in range(self.count):
-                if self.allocatable(place, row) != 0:
-                    share = self.share_of(place, row, with_pod)
-                    squares = squares + (share - mean) * (share - mean)
-            deviation = math.sqrt(squares / counting)
-        return go.to_int64((1.0 - deviation) * 100.0)
+            whole = self.allocatable(place, row)
+            if whole != 0:
+                used = self.requested(place, row)
+                total = total + share_of(go.add(used, self.requests[place]) if with_pod else used, whole)
+                counting += 1
+        mean = go.divide(total, float(counting))
+        for place in range(self.count):
+            whole = self.allocatable(place, row)
+            if whole != 0:
+                used = self.requested(place, row)
+                share = share_of(go.add(used, self.requests[place]) if with_pod else used, whole)
+                squares = squares + (share - mean) * (share - mean)
+        return math.sqrt(go.divide(squares, float(counting)))
 
-    def share_of(self, place: int, row: int, with_pod: bool) -> float:
-        """Return the requested share of a resource that the node has, at most 1."""
-        requested = self.requested(place, row)
-        if with_pod:
-            requested = go.add(requested, self.requests[place])
-        share = go.divide(float(requested), float(self.allocatable(place, row)))
-        return 1.0 if share > 1.0 else share
+
+def share_of(used: int, whole: int) -> float:
+    """Return the share of a resource that is used, at most 1; `whole` is not 0."""
+    share = go.divide(float(used), float(whole))
+    return 1.0 if share > 1.0 else share
+
+
+def evenness(deviation: float) -> int:
+    """Return 100 times (1 - the deviation), cut to an integer."""
+    return go.to_int64((1.0 - deviation) * 100.0)

@@ -11,9 +11,8 @@ cdef int64_t MAX_NODE_SCORE
 cdef class HardSpread(FilterRule):
     cdef object _plugin, _spec, _cluster, _seen
     cdef list _tables
-    cdef Py_ssize_t _stamp
 
-    @cython.locals(moved=bint, stamp=Py_ssize_t, before=int64_t, number=Py_ssize_t, table=ConstraintTable)
+    @cython.locals(moved=bint, before=int64_t, number=Py_ssize_t, table=ConstraintTable)
     cpdef bint refresh(self) except -1
     @cython.locals(number=Py_ssize_t, table=ConstraintTable)
     cpdef void after_changes(self, object params) except *
@@ -22,16 +21,18 @@ cdef class HardSpread(FilterRule):
 
 cdef class SoftSpread(ScoreRule):
     cdef object _plugin, _spec, _cluster
-    cdef list _tables, _worths, _by_node
+    cdef list _tables
     cdef bint _requires_all_keys, _complete
     cdef Py_ssize_t _node_position
-    cdef double[::1] _weights, _skews
-    cdef uint8_t[::1] _seen_domains
+    cdef double[::1] _weights, _skews, _worths
+    cdef Py_ssize_t[::1] _offsets
+    cdef uint8_t[::1] _seen_domains, _by_node
 
     @cython.locals(number=Py_ssize_t, table=ConstraintTable, size=Py_ssize_t)
     cpdef void prepare(self, uint8_t[::1] feasible) except *
-    @cython.locals(weight=double, skew=double, values=int64_t[::1], found=double[::1], code=Py_ssize_t)
-    cdef object _worths_of(self, Py_ssize_t number, ConstraintTable table)
+    cdef void _lay_out(self) except *
+    @cython.locals(weight=double, skew=double, start=Py_ssize_t, values=int64_t[::1], code=Py_ssize_t)
+    cdef void _weigh_domains(self, Py_ssize_t number, ConstraintTable table) except *
     @cython.locals(count=Py_ssize_t, row=Py_ssize_t)
     cdef Py_ssize_t _count_nodes(self, uint8_t[::1] feasible) except -1
     @cython.locals(
@@ -41,7 +42,7 @@ cdef class SoftSpread(ScoreRule):
     @cython.locals(number=Py_ssize_t, table=ConstraintTable)
     cdef bint is_scored(self, Py_ssize_t row) except -1
     @cython.locals(
-        total=double, number=Py_ssize_t, table=ConstraintTable, code=Py_ssize_t, weight=double, worths=double[::1],
+        total=double, number=Py_ssize_t, table=ConstraintTable, code=Py_ssize_t, weight=double,
     )
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(smallest=int64_t, largest=int64_t, score=int64_t, seen=bint, left_out=bint, row=Py_ssize_t)
@@ -51,4 +52,4 @@ cdef class SoftSpread(ScoreRule):
     @cython.locals(smallest=int64_t, largest=int64_t, left_out=bytes, row=Py_ssize_t)
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
 
-cdef int64_t evened(int64_t raw, int64_t smallest, int64_t largest) except? -9223372036854775807
+cdef inline int64_t evened(int64_t raw, int64_t smallest, int64_t largest) except? -9223372036854775807

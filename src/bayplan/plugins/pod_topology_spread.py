@@ -253,26 +253,21 @@ class HardSpread(FilterRule):
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._seen: object = None
         self._tables: list[ConstraintTable] = []
-        self._stamp = -1
 
     def refresh(self) -> bool:
         """Bring the counts up to date; return whether more rows than those where pods came or went must be asked."""
         tables = self._plugin.tables(self._spec, self._cluster).hard
         moved = tables is not self._seen
         self._seen = self._tables = tables
-        stamp = 0
         for number in range(len(self._tables)):
             table = self._tables[number]
             before = table.smallest
             table.refresh()
-            # Several rules may share a table's sums, never the table.
-            if table.smallest != before:
+            # Where every node is a domain of its own, only rows where pods came or went can have changed, unless the smallest moved.
+            if table.sums.distinct:
+                moved = moved or table.smallest != before
+            elif table.mark_uneven():
                 moved = True
-            if not table.sums.distinct:
-                stamp += table.sums.version
-        if stamp != self._stamp:
-            moved = True
-        self._stamp = stamp
         return moved
 
     def after_changes(self, params: Params | None) -> None:
@@ -311,11 +306,13 @@ class SoftSpread(ScoreRule):
         # Whether every node has the keys of all constraints.
         self._complete = False
         self._node_position = -1
-        # Per constraint: its weight, what is added for its skew, and per domain what that comes to; empty for host names.
+        # Per constraint: its weight, what is added for its skew, whether its domains are host names, and, from its offset on, what
+        # each domain adds to the score.
         self._weights: Any = np.zeros(0, dtype=np.float64)
         self._skews: Any = np.zeros(0, dtype=np.float64)
-        self._worths: list[Any] = []
-        self._by_node: list[bool] = []
+        self._worths: Any = np.zeros(0, dtype=np.float64)
+        self._offsets: Any = np.zeros(0, dtype=np.intp)
+        self._by_node: Any = np.zeros(0, dtype=np.uint8)
         self._seen_domains: Any = np.zeros(1, dtype=np.uint8)
 
     def prepare(self, feasible: Bools) -> None:
@@ -329,10 +326,10 @@ class SoftSpread(ScoreRule):
             self._node_position = end
             coverage = [self._cluster.nodes.coverage(table.key, end) for table in tables]
             self._complete = all([each.complete for each in coverage])
-            self._by_node = [table.key == HOSTNAME for table in tables]
+            self._by_node = np.array([table.key == HOSTNAME for table in tables], dtype=np.uint8)
             self._weights = np.zeros(len(tables), dtype=np.float64)
             self._skews = np.array([float(table.max_skew - 1) for table in tables], dtype=np.float64)
-        self._worths = []
+            self._lay_out()
         for number in range(len(self._tables)):
             table = self._tables[number]
             table.sums.refresh()
@@ -341,20 +338,26 @@ class SoftSpread(ScoreRule):
             else:
                 size = self._count_domains(table, feasible)
             self._weights[number] = go.log(float(size + 2))
-            self._worths.append(self._worths_of(number, table))
+            if not self._by_node[number]:
+                self._weigh_domains(number, table)
 
-    def _worths_of(self, number: int, table: ConstraintTable) -> Any:
-        """Return float64[domains + 1], what a domain adds to the score, in Go's order: the count times the weight, plus the skew."""
-        weight, skew = self._weights[number], self._skews[number]
-        if self._by_node[number]:
-            return None
+    def _lay_out(self) -> None:
+        """Make room for what domains add to the score."""
+        offsets, end = [], 0
+        for table in self._tables:
+            table.sums.refresh()
+            offsets.append(end)
+            end += table.sums.last + 1
+        self._offsets = np.array(offsets, dtype=np.intp)
+        self._worths = np.zeros(end, dtype=np.float64)
+
+    def _weigh_domains(self, number: int, table: ConstraintTable) -> None:
+        """Find what each domain adds to the score, in Go's order: the count times the weight, plus the skew."""
+        weight, skew, start = self._weights[number], self._skews[number], self._offsets[number]
         values = table.sums.values
-        worths: Any = np.zeros(table.sums.last + 1, dtype=np.float64)
-        found = worths
-        for code in range(table.sums.last):
-            found[code] = float(values[code]) * weight + skew
         # Nodes without the key, which come last, get nothing for it.
-        return worths
+        for code in range(table.sums.last):
+            self._worths[start + code] = float(values[code]) * weight + skew
 
     def _count_nodes(self, feasible: Bools) -> int:
         """Return how many feasible nodes are scored."""
@@ -405,8 +408,7 @@ class SoftSpread(ScoreRule):
                 weight = 0.0 if self.columns.bare else self._weights[number]
                 total = total + (float(table.counter.counts[row]) * weight + self._skews[number])
             else:
-                worths = self._worths[number]
-                total = total + worths[code]
+                total = total + self._worths[self._offsets[number] + code]
         return go.to_int64(go.round(total))
 
     def scale(self, raw: Ints, feasible: Bools) -> Params:
@@ -445,8 +447,12 @@ class SoftSpread(ScoreRule):
     def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
         """Do the same for all rows."""
         smallest, largest, left_out = scale[0], scale[1], scale[2]
-        for row in range(self.columns.count):
-            normalized[row] = evened(raw[row], smallest, largest)
+        if largest == 0:
+            for row in range(self.columns.count):
+                normalized[row] = MAX_NODE_SCORE
+        else:
+            for row in range(self.columns.count):
+                normalized[row] = evened(raw[row], smallest, largest)
         if left_out:
             for row in range(self.columns.count):
                 if left_out[row]:

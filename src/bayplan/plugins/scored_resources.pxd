@@ -1,11 +1,10 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from bayplan.base cimport go
 from bayplan.framework.rule cimport ScoreRule
 
 # Constants of the .py, as C numbers.
-cdef Py_ssize_t FIRST_RESOURCE, NON_ZERO_CPU, MEMORY_NUMBER
+cdef Py_ssize_t FIRST_RESOURCE
 
 cdef class ResourceScore(ScoreRule):
     cdef public Py_ssize_t count
@@ -21,5 +20,3 @@ cdef class ResourceScore(ScoreRule):
     cdef int64_t allocatable(self, Py_ssize_t place, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(number=Py_ssize_t)
     cdef int64_t requested(self, Py_ssize_t place, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(number=Py_ssize_t)
-    cdef int64_t requested_with_pod(self, Py_ssize_t place, Py_ssize_t row) except? -9223372036854775807

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from bayplan.base import go_arithmetic as go
 from bayplan.framework.configuration.plugin_arguments import ResourceSpec
 from bayplan.framework.rule import ScoreRule
 from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
 from bayplan.plugins.scored_devices import DeviceTally, ScoredDevices
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU
+from bayplan.state.pod_info import FIRST_RESOURCE
 from bayplan.state.resource_table import FIRST_RESOURCES
-from bayplan.state.resource_table import MEMORY as MEMORY_NUMBER
 
 DEFAULT_RESOURCES = (ResourceSpec(CPU, 1), ResourceSpec(MEMORY, 1))
 """What is weighed if the configuration says nothing."""
@@ -108,10 +106,3 @@ class ResourceScore(ScoreRule):
             if tally is not None and tally.capacity[row] > 0:
                 return int(tally.used[row])
         return self.columns.usage[FIRST_RESOURCE + number, row]
-
-    def requested_with_pod(self, place: int, row: int) -> int:
-        """Return the same, of CPU and memory with the defaults for containers that ask for nothing, and what the pod adds."""
-        number = self.numbers[place]
-        if number <= MEMORY_NUMBER:
-            return go.add(self.columns.usage[NON_ZERO_CPU + number, row], self.requests[place])
-        return go.add(self.requested(place, row), self.requests[place])

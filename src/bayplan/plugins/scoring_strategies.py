@@ -22,6 +22,8 @@ from bayplan.framework.rule import MAX_NODE_SCORE
 from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import ResourceScore, ScoredResource
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import NON_ZERO_CPU
+from bayplan.state.resource_table import MEMORY
 
 Shape: TypeAlias = Sequence[tuple[int, int]]
 """Points (utilization in percent, score of 0 to 100) of a piecewise linear function, by rising utilization."""
@@ -40,10 +42,18 @@ class StrategyScore(ResourceScore):
     def score(self, row: int) -> int:
         """Return the weighted mean; 0 if the node has none of the resources."""
         total = weights = 0
+        columns = self.columns
         for place in range(self.count):
-            allocatable = self.allocatable(place, row)
+            number = self.numbers[place]
+            allocatable = columns.allocatable[number, row]
+            if self.has_devices:
+                allocatable = self.allocatable(place, row)
             if allocatable != 0:
-                share = self.share(self.requested_with_pod(place, row), allocatable)
+                if number <= MEMORY:
+                    requested = go.add(columns.usage[NON_ZERO_CPU + number, row], self.requests[place])
+                else:
+                    requested = go.add(self.requested(place, row), self.requests[place])
+                share = self.share(requested, allocatable)
                 total = go.add(total, go.mul(share, self.weights[place]))
                 weights = go.add(weights, self.weights[place])
         return 0 if weights == 0 else go.quotient(total, weights)
@@ -86,10 +96,18 @@ class RequestedToCapacityRatio(StrategyScore):
     def score(self, row: int) -> int:
         """Return the weighted mean, rounded to the nearest integer, halves up. A resource with the score 0 does not count."""
         total = weights = 0
+        columns = self.columns
         for place in range(self.count):
-            allocatable = self.allocatable(place, row)
+            number = self.numbers[place]
+            allocatable = columns.allocatable[number, row]
+            if self.has_devices:
+                allocatable = self.allocatable(place, row)
             if allocatable != 0:
-                share = self.share(self.requested_with_pod(place, row), allocatable)
+                if number <= MEMORY:
+                    requested = go.add(columns.usage[NON_ZERO_CPU + number, row], self.requests[place])
+                else:
+                    requested = go.add(self.requested(place, row), self.requests[place])
+                share = self.share(requested, allocatable)
                 if share > 0:
                     total = go.add(total, go.mul(share, self.weights[place]))
                     weights = go.add(weights, self.weights[place])

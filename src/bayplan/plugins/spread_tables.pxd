@@ -15,6 +15,8 @@ cdef class ConstraintTable:
     cdef Py_ssize_t _domains, _node_position
     cdef int64_t[::1] _others_before
     cdef bint _on_trial, _had_others
+    cdef uint8_t[::1] _uneven
+    cdef Py_ssize_t _uneven_at
     cdef object __weakref__
 
     cpdef void refresh(self) except *
@@ -24,5 +26,7 @@ cdef class ConstraintTable:
     cdef void _find_smallest(self) except *
     @cython.locals(count=int64_t)
     cdef int64_t _sum(self, Py_ssize_t code) noexcept
+    @cython.locals(moved=bint, uneven=bint, code=Py_ssize_t)
+    cpdef bint mark_uneven(self) except -1
     cpdef int64_t count(self, Py_ssize_t code) noexcept
     cpdef bint is_uneven(self, Py_ssize_t code) noexcept

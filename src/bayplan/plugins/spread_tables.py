@@ -52,6 +52,9 @@ class ConstraintTable:
         # Of `others` what there was before pods were moved on trial.
         self._others_before: Any = np.zeros(0, dtype=np.int64)
         self._had_others = self._on_trial = False
+        # Which domains were uneven when that was last asked, and for which nodes.
+        self._uneven: Any = np.zeros(0, dtype=np.uint8)
+        self._uneven_at = -1
 
     def refresh(self) -> None:
         """Bring the sums up to date, and find the smallest."""
@@ -101,6 +104,19 @@ class ConstraintTable:
     def count(self, code: int) -> int:
         """Return how many pods count in a domain; in one without an eligible node none do."""
         return self._sum(code) if self._exists[code] else 0
+
+    def mark_uneven(self) -> bool:
+        """Note which domains are uneven; return whether one was not that is now, or the other way round."""
+        moved = self._uneven_at != self._node_position
+        if moved:
+            self._uneven_at = self._node_position
+            self._uneven = np.zeros(len(self._exists), dtype=np.uint8)
+        for code in range(len(self._exists)):
+            uneven = self.is_uneven(code)
+            if uneven != (self._uneven[code] != 0):
+                self._uneven[code] = uneven
+                moved = True
+        return moved
 
     def is_uneven(self, code: int) -> bool:
         """Return whether one more pod in a domain would make it uneven."""
