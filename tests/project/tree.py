@@ -3,9 +3,26 @@
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("src", "tests", "docs", "benchmarks", "fuzz", "scripts", "examples", ".ci", "conformance")
+FOLDERS = ("src", "building", "tests", "docs", "benchmarks", "fuzz", "scripts", "examples", ".ci", "conformance")
 TEXT = frozenset(
-    {".py", ".pyi", ".md", ".toml", ".yaml", ".yml", ".json", ".txt", ".sh", ".cfg", ".html", ".js", ".css", ""}
+    {
+        ".py",
+        ".pyi",
+        ".pxd",
+        ".h",
+        ".md",
+        ".toml",
+        ".yaml",
+        ".yml",
+        ".json",
+        ".txt",
+        ".sh",
+        ".cfg",
+        ".html",
+        ".js",
+        ".css",
+        "",
+    }
 )
 
 

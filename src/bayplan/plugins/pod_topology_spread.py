@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayplan.base.go_math import log
+from bayplan.base.go_arithmetic import log
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEvent, QueueingHint
 from bayplan.framework.plugin import (
