@@ -7,7 +7,7 @@ import sys
 import time
 
 from building.compilers import NoCompilerError, find_compiler
-from building.extensions import BuildError, build
+from building.extensions import BuildError, build, discard, is_current
 from building.modules import ROOT, TAG, checkout_sources
 
 
@@ -22,7 +22,9 @@ def main() -> int:
     try:
         compiler = find_compiler(install_zig=not options.no_zig)
     except NoCompilerError as problem:
-        print(f"Running uncompiled, several times slower: {problem}", file=sys.stderr)
+        if not is_current(checkout_sources(), checked=options.checked):
+            discard(checkout_sources(), checked=options.checked)
+            print(f"Running uncompiled, several times slower: {problem}", file=sys.stderr)
         return 0 if options.if_possible else 1
     try:
         count = build(checkout_sources(), compiler, ROOT / "build" / "compiled" / TAG, checked=options.checked)

@@ -112,6 +112,20 @@ def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool 
     return len(jobs)
 
 
+def is_current(sources: Sources, *, checked: bool = False) -> bool:
+    """Return whether every module was compiled from its present sources, by whichever compiler."""
+    built = _read(folder_of(sources, CHECKED if checked else BASELINE) / MANIFEST)
+    return bool(built) and all(
+        module.name in built and built[module.name].sources == sources.hashes(sources.files_of(module))
+        for module in sources.modules()
+    )
+
+
+def discard(sources: Sources, *, checked: bool = False) -> None:
+    """Forget a build, so that the Python sources run: extensions that are out of date would refuse to be imported."""
+    (folder_of(sources, CHECKED if checked else BASELINE) / MANIFEST).unlink(missing_ok=True)
+
+
 def manifest_text(compiler: Compiler, modules: dict[str, Built], *, with_sources: bool) -> str:
     """Return the manifest. Without sources, as in a wheel, nothing is compared with them at import."""
     entries = {
