@@ -24,7 +24,9 @@ def main() -> int:
         return 1
     libraries = []
     for name in ("libasan.so", "libubsan.so"):
-        done = subprocess.run([*compiler.command, f"-print-file-name={name}"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*compiler.command, f"-print-file-name={name}"], capture_output=True, text=True, check=False
+        )
         if "/" not in done.stdout:
             print(f"{compiler.name} has no {name} (on Debian it comes with gcc)", file=sys.stderr)
             return 1

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from building.modules import ROOT, SOURCE
+
 from tests.building.recorded import RESULTS_HASHES
 
 PROGRAM = Path(__file__).with_name("go_arithmetic_program.c")

@@ -22,7 +22,9 @@ from tests.building.recorded import RESULTS_HASHES
 MIN, MAX = -(2**63), 2**63 - 1
 INTEGERS = st.integers(MIN, MAX) | st.sampled_from([MIN, MIN + 1, -2, -1, 0, 1, 2, MAX - 1, MAX])
 NON_ZERO = INTEGERS.filter(bool)
-FLOATS = st.floats() | st.sampled_from([0.5, -0.5, 1.5, 2.5, 0.49999999999999994, 4503599627370497.5, 2.0**63, -(2.0**63), 1e19])
+FLOATS = st.floats() | st.sampled_from(
+    [0.5, -0.5, 1.5, 2.5, 0.49999999999999994, 4503599627370497.5, 2.0**63, -(2.0**63), 1e19]
+)
 
 IntegerFunction = Callable[[str, int, int], int]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bayplan.base import go_arithmetic as go
 from bayplan.columns import Columns, Rule
+
+from bayplan.base import go_arithmetic as go
 
 if TYPE_CHECKING:
     import cython
@@ -40,8 +41,7 @@ def failing(rules: list[Rule], size: int) -> int:
 def released(values: memoryview) -> int:
     """Return the sum, without the GIL."""
     with cython.nogil:
-        total = added(values)
-    return total
+        return added(values)
 
 
 def added(values: memoryview) -> int:
