@@ -14,7 +14,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-checked compiled run test test-arm64 test-cluster test-crash test-fuzz-api lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-fuzz-api lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -48,7 +48,7 @@ test-crash: $(VENV)/.ready-dev compiled ## kill -9 a durable server 200 times un
 test-fuzz-api: $(VENV)/.ready-dev compiled ## send 10,000 made-up requests to the API: make test-fuzz-api ARGS="--requests 2000 --seed 2"
 	@$(BIN)/python -m tests.apiserver.fuzz $(ARGS)
 
-test-arm64: $(VENV)/.ready-dev ## compare Go's arithmetic on an emulated arm64 with the recorded results (needs qemu-user-static)
+test-arm: $(VENV)/.ready-dev ## compare Go's arithmetic on an emulated arm64 with the recorded results (needs qemu-user-static)
 	@$(PIP) ziglang
 	@$(BIN)/python -m tests.building.arm64
 

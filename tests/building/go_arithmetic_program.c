@@ -1,5 +1,5 @@
 /* Prints `results_hash` of bayplan.testing.go_arithmetic_check for the counts given, without Python: for processors that are
-   only emulated (make test-arm64). */
+   only emulated (make test-arm). */
 
 #include <inttypes.h>
 #include <stdio.h>
