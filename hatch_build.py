@@ -16,7 +16,7 @@ VARIABLE = "BAYPLAN_COMPILE"
 
 
 class CompiledModulesHook(BuildHookInterface[Any]):
-    """Compiles beside the sources for an editable install, and into the wheel for any other."""
+    """Compiles in the source tree for an editable install, and into the wheel otherwise."""
 
     PLUGIN_NAME = "custom"
 

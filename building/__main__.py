@@ -1,4 +1,4 @@
-"""``python -m building``: compile what is out of date in this checkout."""
+"""``python -m building``: compile the modules of this checkout that are out of date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding a C compiler that works: the system's, else the one that comes as the Python package ``ziglang``."""
+"""Finding a C compiler that works: the system's, else zig from the Python package ``ziglang``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SANITIZERS = (
 )
 
 INSTALL_TIMEOUT_S = 120
-"""How long the installation of ziglang (90 MB) may take. Without a network it fails after a second."""
+"""Limit on the installation of ziglang (90 MB). Without a network it fails within seconds."""
 
 PROBE = """
 #include <Python.h>
@@ -146,7 +146,7 @@ def _checked(compiler: Compiler) -> Compiler:
         source.write_text(PROBE)
         try:
             compiler.build(source, Path(folder) / "probe.so", BASELINE)
-        except Exception as problem:  # Whatever distutils raises, too.
+        except Exception as problem:  # distutils raises its own kinds.
             last = [line for line in str(problem).splitlines() if line.strip()] or [""]
             raise NoCompilerError(last[-1].strip()) from None
     return compiler

@@ -1,4 +1,4 @@
-"""The build itself: what is out of date is translated by Cython and compiled, in two processes, and the manifest is written."""
+"""The build: translates and compiles modules that are out of date, in two processes, and writes the manifest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Job:
-    """One module to compile, as it is handed to another process."""
+    """One module to compile, passed to a worker process."""
 
     module: Module
     root: Path
@@ -57,7 +57,7 @@ class Job:
 
 
 class BuildError(Exception):
-    """A module does not compile; the message is what Cython or the compiler said."""
+    """A module does not compile; the message is the output of Cython or the compiler."""
 
 
 def folder_of(sources: Sources, variant: str = BASELINE) -> Path:
@@ -66,7 +66,7 @@ def folder_of(sources: Sources, variant: str = BASELINE) -> Path:
 
 
 def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool = False, processes: int = 2) -> int:
-    """Compile what is out of date. Return how many modules that was.
+    """Compile the modules that are out of date. Return their number.
 
     Args:
         scratch: a folder for C files. checked: whether to make the variant that checks bounds and memory.
@@ -187,7 +187,9 @@ def _run(job: Job) -> tuple[str, Built]:
     printed = io.StringIO()
     try:
         sources = Sources(job.root)
-        hashes = sources.hashes(sources.files_of(module))  # First: a source that changes meanwhile makes it stale.
+        hashes = sources.hashes(
+            sources.files_of(module)
+        )  # First: a source that changes during the build makes it stale.
         with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed):
             c_file = _generate_shared(job.scratch) if module.path is None else _translate(job)
         for variant in job.variants:

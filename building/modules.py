@@ -54,7 +54,7 @@ class Sources:
     _hashes: dict[str, str] = field(default_factory=dict)
 
     def modules(self) -> list[Module]:
-        """Return every module whose ``.py`` has a ``.pxd`` beside it, sorted by name."""
+        """Return every module that has a ``.py`` and a ``.pxd``, sorted by name."""
         found = []
         for declarations in sorted((self.root / PACKAGE).rglob("*.pxd")):
             path = declarations.with_suffix(".py")
@@ -92,7 +92,7 @@ class Sources:
 
 
 def _mentioned_in(declarations: str) -> list[str]:
-    """Return the files that a ``.pxd`` may depend on; those that don't exist are somebody else's, or no modules."""
+    """Return the files that a ``.pxd`` may depend on. Those that don't exist belong to other packages, or are no modules."""
     text = re.sub(r"#[^\n]*", "", declarations)
     modules = []
     for package, names in _FROM.findall(text):

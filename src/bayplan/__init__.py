@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bayplan.base.build import install
 
-install()  # First of all: compiled modules are found from here on.
+install()  # Before any other import, so that compiled modules are found.
 
 from bayplan.base.version import __version__  # noqa: E402
 

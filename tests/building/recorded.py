@@ -1,4 +1,4 @@
-"""What was recorded once, and must come out of every build and on every processor."""
+"""Recorded results that every build must reproduce, on every processor."""
 
 from __future__ import annotations
 

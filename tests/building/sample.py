@@ -31,7 +31,7 @@ def write_sample(root: Path) -> Sources:
 
 
 def build_sample(root: Path, compiler: Compiler) -> int:
-    """Compile what is out of date, with C files beside the root. Return how many modules that was."""
+    """Compile the modules that are out of date. Return their number."""
     sources = Sources(root, frozenset({"bayplan.fit"}))
     return build(sources, compiler, root.parent / "scratch")
 

@@ -1,4 +1,4 @@
-"""What gets into a wheel, and what happens where nothing can compile."""
+"""Contents of wheels, and installation without a compiler."""
 
 from __future__ import annotations
 

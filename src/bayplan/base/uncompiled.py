@@ -1,4 +1,4 @@
-"""What the name ``cython`` stands for in a compiled module that runs as Python source (docs/compiled.md)."""
+"""Replacement for ``import cython`` in compiled modules that run as Python source (docs/compiled.md)."""
 
 from __future__ import annotations
 

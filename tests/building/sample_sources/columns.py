@@ -77,7 +77,7 @@ class Columns:
 
 
 class Rule:
-    """What one plugin says about one node."""
+    """The verdict of one plugin on one node."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
