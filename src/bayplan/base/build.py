@@ -1,7 +1,7 @@
 """Which build of this package runs: finds the compiled form of a module, refuses one that is out of date, and names the build.
 
-A module ``X.py`` with an ``X.pxd`` in the same folder exists twice: as Python source, and as an extension in ``_compiled``. Python itself
-only finds the source; the finder that `install` puts first finds the extension. All modules run compiled, or none.
+A module that has a ``.py`` and a ``.pxd`` exists twice: as Python source, and as an extension in ``_compiled``. Python itself only
+finds the source; the finder that `install` puts first finds the extension. All modules run compiled, or none.
 """
 
 from __future__ import annotations
