@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from building.compilers import NoCompilerError, find_compiler
+from building.compilers import Compiler, NoCompilerError, find_compiler
 from building.modules import CHECKED, ROOT
 
 TESTS = ("tests/building/test_go_arithmetic.py", "tests/state", "tests/framework", "tests/plugins", "tests/engine")
@@ -15,33 +15,34 @@ TESTS = ("tests/building/test_go_arithmetic.py", "tests/state", "tests/framework
 ASAN = "detect_leaks=0:abort_on_error=0:halt_on_error=1:allocator_may_return_null=1"
 
 
-def main() -> int:
-    """Return pytest's exit status."""
-    try:
-        compiler = find_compiler(install_zig=False)
-    except NoCompilerError as problem:
-        print(problem, file=sys.stderr)
-        return 1
+def checked_environment(compiler: Compiler) -> dict[str, str]:
+    """Return the variables with which a process loads the checked build. Raise NoCompilerError if a sanitizer is missing."""
     libraries = []
     for name in ("libasan.so", "libubsan.so"):
-        done = subprocess.run(
-            [*compiler.command, f"-print-file-name={name}"], capture_output=True, text=True, check=False
-        )
-        if "/" not in done.stdout:
-            print(f"{compiler.name} has no {name} (on Debian it comes with gcc)", file=sys.stderr)
-            return 1
-        libraries.append(done.stdout.strip())
-    environment = {
-        **os.environ,
+        command = [*compiler.command, f"-print-file-name={name}"]
+        found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+        if "/" not in found:
+            raise NoCompilerError(f"{compiler.name} has no {name} (on Debian it comes with gcc)")
+        libraries.append(found)
+    return {
         "LD_PRELOAD": ":".join(libraries),
         "ASAN_OPTIONS": ASAN,
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-        "PYTHONMALLOC": "malloc",  # So that ASan sees every allocation of its own.
+        "PYTHONMALLOC": "malloc",  # ASan then sees every allocation.
         "BAYPLAN_VARIANT": CHECKED,
         "BAYPLAN_UNCOMPILED": "",
     }
+
+
+def main() -> int:
+    """Return pytest's exit status."""
+    try:
+        checked = checked_environment(find_compiler(install_zig=False))
+    except NoCompilerError as problem:
+        print(problem, file=sys.stderr)
+        return 1
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(sys.argv[1:] or TESTS)]
-    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **checked}, check=False).returncode
 
 
 if __name__ == "__main__":

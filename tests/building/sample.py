@@ -30,10 +30,10 @@ def write_sample(root: Path) -> Sources:
     return Sources(root, frozenset({"bayplan.fit"}))
 
 
-def build_sample(root: Path, compiler: Compiler) -> int:
+def build_sample(root: Path, compiler: Compiler, *, checked: bool = False) -> int:
     """Compile the modules that are out of date. Return their number."""
     sources = Sources(root, frozenset({"bayplan.fit"}))
-    return build(sources, compiler, root.parent / "scratch")
+    return build(sources, compiler, root.parent / "scratch", checked=checked)
 
 
 def run(root: Path, program: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from building.checked import checked_environment
 from building.compilers import Compiler, NoCompilerError, find_compiler
 from building.extensions import MANIFEST, BuildError, folder_of
 from building.modules import Module, Sources, has_x86_64_v3
@@ -197,3 +198,18 @@ def test_sources_of_a_module_are_found_through_cimports(built: Path) -> None:
         *("bayplan/columns.pxd", "bayplan/fit.pxd", "bayplan/fit.py"),
     ]
     assert [module.name for module in sources.modules()] == ["bayplan.columns", "bayplan.fit"]
+
+
+def test_the_checked_build_finds_a_row_out_of_range_and_a_none(sample: Path, compiler: Compiler) -> None:
+    try:
+        environment = checked_environment(compiler)
+    except NoCompilerError as problem:
+        pytest.skip(str(problem))
+    assert build_sample(sample, compiler, checked=True) == 3
+    setup = "from bayplan.base.build import build_name\nfrom bayplan.columns import Columns\nfrom bayplan import fit\n"
+    good = run(sample, setup + "print(build_name(), fit.failing([fit.Fit(Columns(4), 11)], 4))", **environment)
+    assert good.stdout.endswith(" checked) 4\n"), good.stderr
+    for call in ("fit.failing([fit.Fit(Columns(4), 11)], 5)", "fit.failing([fit.Fit(Columns(4), 11)], 2**40)"):
+        assert last_line(run(sample, setup + call, **environment).stderr).startswith("IndexError: ")
+    none = run(sample, setup + "fit.failing([fit.Fit(None, 11)], 1)", **environment)
+    assert last_line(none.stderr) == "AttributeError: 'NoneType' object has no attribute 'free'"
