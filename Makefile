@@ -14,29 +14,43 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-cluster test-crash test-fuzz-api lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-fuzz-api lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-run: $(VENV)/.ready ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
+run: compiled ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
 	@$(BIN)/python -m bayplan up $(EXAMPLE) $(ARGS)
 
-test: lint ## do all that continuous integration does
+build: $(VENV)/.ready ## compile the modules that have a .pxd (docs/compiled.md); fails if nothing here can compile
+	@$(BIN)/python -m building
+
+build-checked: $(VENV)/.ready-dev ## run the tests of compiled modules with checked bounds, under ASan and UBSan
+	@$(BIN)/python -m building --checked --no-zig
+	@$(BIN)/python -m building.checked $(ARGS)
+
+compiled: $(VENV)/.ready ## compile if a compiler works, and say so if none does (BAYPLAN_UNCOMPILED=1 leaves it out)
+	@test -n "$(BAYPLAN_UNCOMPILED)" || $(BIN)/python -m building --if-possible
+
+test: lint compiled ## do all that continuous integration does
 	@$(BIN)/python -m pytest -n 2
 
-test-cluster: $(VENV)/.ready-dev ## run a stock kube-scheduler, kubectl and client-go against the API, and follow a real cluster (needs Go)
+test-cluster: $(VENV)/.ready-dev compiled ## run a stock kube-scheduler, kubectl and client-go against the API, and follow a real cluster (needs Go)
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }
 	@BIN="$(CURDIR)/build/cluster-programs" bash oracle/current/realcluster/build.sh
 	@cd tests/cluster_programs && go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1.36.3" \
 		-o ../../build/cluster-programs/ k8s.io/kubernetes/cmd/kubectl ./informers
 	@BAYPLAN_CLUSTER_PROGRAMS=build/cluster-programs $(BIN)/python -m pytest tests/cluster_programs $(ARGS)
 
-test-crash: $(VENV)/.ready-dev ## kill -9 a durable server 200 times under load: make test-crash ARGS="--kills 20 --seed 2"
+test-crash: $(VENV)/.ready-dev compiled ## kill -9 a durable server 200 times under load: make test-crash ARGS="--kills 20 --seed 2"
 	@$(BIN)/python -m tests.crash $(ARGS)
 
-test-fuzz-api: $(VENV)/.ready-dev ## send 10,000 made-up requests to the API: make test-fuzz-api ARGS="--requests 2000 --seed 2"
+test-fuzz-api: $(VENV)/.ready-dev compiled ## send 10,000 made-up requests to the API: make test-fuzz-api ARGS="--requests 2000 --seed 2"
 	@$(BIN)/python -m tests.apiserver.fuzz $(ARGS)
+
+test-arm: $(VENV)/.ready-dev ## compare Go's arithmetic on an emulated arm64 with the recorded results (needs qemu-user-static)
+	@$(PIP) ziglang
+	@$(BIN)/python -m tests.building.arm64
 
 lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers
 	@$(BIN)/ruff format --check --quiet .
@@ -47,10 +61,10 @@ lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers
 format: $(VENV)/.ready-dev ## format the code and sort the imports
 	@$(BIN)/ruff check --fix --select I,RUF100 --quiet . ; $(BIN)/ruff format .
 
-conformance: $(VENV)/.ready ## compare with recorded answers: make conformance FILES="..." (default: all in conformance/)
+conformance: compiled ## compare with recorded answers: make conformance FILES="..." (default: all in conformance/)
 	@$(BIN)/python -m bayplan conformance $(or $(FILES),conformance/cycles conformance/sampled conformance/queue conformance/hints conformance/config conformance/e2e) $(ARGS)
 
-agreement: $(VENV)/.ready ## run all recorded cases; write conformance/agreement.json and the tables of docs/fidelity.md
+agreement: compiled ## run all recorded cases; write conformance/agreement.json and the tables of docs/fidelity.md
 	@$(BIN)/python -m bayplan.conformance.agreement conformance
 	@$(BIN)/python -m bayplan.conformance.fidelity conformance docs/fidelity.md
 
@@ -59,25 +73,26 @@ oracle: ## build the programs that ask the real scheduler into oracle/BIN (needs
 	@cd oracle/current && go build -o ../BIN/ ./cmd/...
 	@cd oracle/classic && go build -o ../BIN/classic/ ./cmd/...
 
-fuzz: $(VENV)/.ready-dev ## ask the real scheduler and us about random cases: make fuzz ARGS="--kind queue --cases 5000"
+fuzz: $(VENV)/.ready-dev compiled ## ask the real scheduler and us about random cases: make fuzz ARGS="--kind queue --cases 5000"
 	@test -n "$(ORACLE)" || test -x oracle/BIN/cycle || $(MAKE) oracle
 	@$(BIN)/python -m fuzz $(if $(ORACLE),--oracle $(ORACLE)) $(ARGS)
 
-bench: $(VENV)/.ready-dev ## run the benchmarks: make bench SIZE=large ARGS="cycle"
+bench: $(VENV)/.ready-dev compiled ## run the benchmarks: make bench SIZE=large ARGS="cycle"
 	@$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)
 
-docs-cli: $(VENV)/.ready ## write docs/cli.md from the program's own help
+docs-cli: compiled ## write docs/cli.md from the program's own help
 	@$(BIN)/python -m bayplan.cli.reference docs/cli.md
 
 constraints: $(VENV)/.ready-dev ## write constraints.txt from what is installed
-	@{ sed '/^[^#]/,$$d' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable | grep == | LC_ALL=C sort -f; } > constraints.new
+	@{ sed '/^[^#]/,$$d' constraints.txt; { $(BIN)/python -m pip freeze --all --exclude-editable; grep ^ziglang== constraints.txt; } \
+		| grep == | grep -v ^pip== | sort -u | LC_ALL=C sort -f; } > constraints.new
 	@mv constraints.new constraints.txt
 
 wheel: $(VENV)/.ready ## build the wheel into dist/
 	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## remove the environment and all caches
-	@rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) build src/bayplan/_compiled dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The build backend is installed like everything else, so that its version is pinned too (hence no build isolation).
@@ -86,11 +101,11 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
 		{ echo "$(PYTHON) can't make a virtual environment (on Debian: apt-get install python3-venv)" >&2; exit 2; }
 	@echo "Installing into $(VENV) (once) ..." >&2
-	@$(PIP) hatchling
-	@$(PIP) --no-build-isolation --editable .
+	@$(PIP) hatchling cython setuptools
+	@BAYPLAN_COMPILE=0 $(PIP) --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready
-	@$(PIP) --no-build-isolation --editable '.[dev]'
+	@BAYPLAN_COMPILE=0 $(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@

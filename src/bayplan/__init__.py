@@ -8,7 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from bayplan.base.version import __version__
+from bayplan.base.build import install
+
+install()  # Before any other import, so that compiled modules are found.
+
+from bayplan.base.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from bayplan.analysis.result_directory import open_result

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import bayplan.cli.main as program
+from bayplan.base.build import build_name
 from bayplan.base.errors import InputError
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.cli.main import VERBS, Verb, load, main
@@ -52,9 +53,10 @@ def test_every_verb_explains_itself(verb: Verb, capsys: pytest.CaptureFixture[st
     assert f"Usage: bayplan {verb.name}" in capsys.readouterr().out
 
 
-def test_version_names_the_release_it_decides_as(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_names_the_release_it_decides_as_and_the_build(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"bayplan {__version__} (decides as kube-scheduler {KUBERNETES_VERSION})\n"
+    text = f"bayplan {__version__} (decides as kube-scheduler {KUBERNETES_VERSION}), {build_name()}\n"
+    assert capsys.readouterr().out == text
 
 
 @pytest.mark.parametrize(

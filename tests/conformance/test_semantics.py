@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bayplan.base.errors import InputError
-from bayplan.base.go_math import log
+from bayplan.base.go_arithmetic import log
 from bayplan.conformance.cases import Json
 from bayplan.conformance.comparer import compare
 from bayplan.conformance.cycles import answer_cycle_case

@@ -3,9 +3,38 @@
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("src", "tests", "docs", "benchmarks", "fuzz", "scripts", "examples", ".ci", "conformance")
+FOLDERS = (
+    "src",
+    "building",
+    "tests",
+    "docs",
+    "benchmarks",
+    "fuzz",
+    "scripts",
+    "examples",
+    ".ci",
+    "conformance",
+    ".github",
+)
 TEXT = frozenset(
-    {".py", ".pyi", ".md", ".toml", ".yaml", ".yml", ".json", ".txt", ".sh", ".cfg", ".html", ".js", ".css", ""}
+    {
+        ".py",
+        ".pyi",
+        ".pxd",
+        ".h",
+        ".md",
+        ".toml",
+        ".yaml",
+        ".yml",
+        ".json",
+        ".txt",
+        ".sh",
+        ".cfg",
+        ".html",
+        ".js",
+        ".css",
+        "",
+    }
 )
 
 
@@ -13,7 +42,7 @@ def repository_files() -> list[Path]:
     """Return all files of the repository, as absolute paths, sorted."""
     top = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     inside = [path for name in FOLDERS for path in (ROOT / name).rglob("*") if path.is_file()]
-    return sorted(path for path in top + inside if "__pycache__" not in path.parts)
+    return sorted(path for path in top + inside if not {"__pycache__", "_compiled"} & {*path.parts})
 
 
 def text_files() -> list[Path]:

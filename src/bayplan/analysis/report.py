@@ -19,6 +19,7 @@ from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.analysis.units import format_amount, format_count, format_duration, format_share
 from bayplan.analysis.utilisation import UtilisationFacts
 from bayplan.analysis.waits import WaitFacts
+from bayplan.base.build import build_name
 from bayplan.sim.result import SimulationResult, WallClock
 
 WIDTH = 80
@@ -129,6 +130,8 @@ def _overview(facts: RunFacts, wall: WallClock | None) -> Table:
     if facts.still_waiting.pods:
         _add(table, "waiting since", _wait_text(facts.still_waiting, "until the end", facts.still_waiting.pods))
     _add(table, "decisions", _decision_text(facts, wall))
+    if wall is not None:
+        _add(table, "build", build_name())
     if attempts.repeated:
         more = f"{format_count(attempts.repeated, 'pod')} more than once, {attempts.most_pod} {attempts.most:,} times"
         _add(table, "attempts", f"{attempts.total:,} for {format_count(attempts.pods, 'pod')}; {more}")

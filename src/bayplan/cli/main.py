@@ -22,6 +22,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from bayplan.base.build import build_name
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import end_collections, rare_collections
 from bayplan.base.version import KUBERNETES_VERSION, __version__
@@ -128,7 +129,7 @@ def _root(
 ) -> None:
     """Take kube-scheduler's decisions in virtual time, and explain them."""
     if version:
-        typer.echo(f"bayplan {__version__} (decides as kube-scheduler {KUBERNETES_VERSION})")
+        typer.echo(f"bayplan {__version__} (decides as kube-scheduler {KUBERNETES_VERSION}), {build_name()}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.analysis.cluster_sentences import node_sentence
+from bayplan.base.build import build_name
 from bayplan.base.errors import PluginFailure
 from bayplan.base.plain_data import Plain
 from bayplan.base.version import KUBERNETES_VERSION, __version__
@@ -50,6 +51,7 @@ async def root(observation: Observation, request: Request, query: Query) -> Resp
     document = {
         "version": __version__,
         "kubernetes_version": KUBERNETES_VERSION,
+        "build": build_name(),
         "instance": subject.instance,
         "started_at": format_instant(observation.start_ns),
         "links": {name: f"/bayplan/v1/{name}" for name in (*names, "stream", "openapi.json")},

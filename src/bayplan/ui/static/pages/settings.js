@@ -69,7 +69,7 @@ export function open({ root, signal }) {
           ? h(
               "dl",
               { class: "facts" },
-              ["version", "kubernetes_version", "instance"].flatMap((key) => [
+              ["version", "kubernetes_version", "build", "instance"].flatMap((key) => [
                 h("dt", null, key.replace("_", " ")),
                 h("dd", { class: "name" }, String(about[key] ?? "–")),
               ]),

@@ -1,0 +1,40 @@
+"""``python -m building``: compile the modules of this checkout that are out of date."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from building.compilers import NoCompilerError, find_compiler
+from building.extensions import BuildError, build, discard, is_current
+from building.modules import ROOT, TAG, checkout_sources
+
+
+def main() -> int:
+    """Return the exit status: 0 if every module is up to date, or nothing can compile and that is acceptable."""
+    parser = argparse.ArgumentParser(prog="python -m building", description=__doc__)
+    parser.add_argument("--if-possible", action="store_true", help="Do without if there is no compiler.")
+    parser.add_argument("--checked", action="store_true", help="Check bounds, memory and undefined behaviour.")
+    parser.add_argument("--no-zig", action="store_true", help="Never install ziglang.")
+    options = parser.parse_args()
+    started = time.monotonic()
+    try:
+        compiler = find_compiler(install_zig=not options.no_zig)
+    except NoCompilerError as problem:
+        if not is_current(checkout_sources(), checked=options.checked):
+            discard(checkout_sources(), checked=options.checked)
+            print(f"Running uncompiled, several times slower: {problem}", file=sys.stderr)
+        return 0 if options.if_possible else 1
+    try:
+        count = build(checkout_sources(), compiler, ROOT / "build" / "compiled" / TAG, checked=options.checked)
+    except BuildError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    if count:
+        print(f"Compiled {count} modules in {time.monotonic() - started:.0f} s.", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

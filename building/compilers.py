@@ -1,0 +1,164 @@
+"""Finding a C compiler that works: the system's, else zig from the Python package ``ziglang``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from building.modules import BASELINE, CHECKED, ROOT, SOURCE, V3
+
+COMMON = ("-O3", "-g0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-DNDEBUG", "-w")
+"""Go's integers wrap and its amd64 compiler fuses no multiply and add. ``-ffast-math`` would change scores."""
+
+SANITIZERS = (
+    *("-O1", "-g", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-omit-frame-pointer", "-w"),
+    *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
+)
+
+INSTALL_TIMEOUT_S = 120
+"""Limit on the installation of ziglang (90 MB). Without a network it fails within seconds."""
+
+PROBE = """
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "probe"};
+PyMODINIT_FUNC PyInit_probe(void) { return PyModule_Create(&module); }
+"""
+
+
+class NoCompilerError(Exception):
+    """Nothing here can compile an extension; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler that was tried and works.
+
+    Attributes:
+        name: for people, as in ``gcc 12.2.0``. command: what to run; empty for Microsoft's, which setuptools finds.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+
+    @property
+    def is_zig(self) -> bool:
+        """Whether this is ziglang."""
+        return self.name.startswith("zig")
+
+    def flags(self, variant: str) -> list[str]:
+        """Return the options for one variant."""
+        if not self.command:
+            return ["/O2", "/fp:precise"]
+        flags = list(SANITIZERS if variant == CHECKED else COMMON)
+        if variant == V3:
+            flags.append("-march=x86_64_v3" if self.is_zig else "-march=x86-64-v3")
+        elif self.is_zig:
+            flags.append("-mcpu=baseline")  # Zig would compile for the CPU of this machine.
+        return flags
+
+    def build(self, source: Path, target: Path, variant: str) -> None:
+        """Compile one C file into one extension. Raise RuntimeError, with what the compiler printed, if it fails."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        new = target.with_name(f"{target.name}.{os.getpid()}.new")
+        include = [sysconfig.get_path("include"), sysconfig.get_path("platinclude"), str(SOURCE)]
+        try:
+            if self.command:
+                self._build(source, new, [*self.flags(variant), *(f"-I{each}" for each in dict.fromkeys(include))])
+            else:
+                _build_with_setuptools(source, new, self.flags(variant), include)
+            new.replace(target)
+        finally:
+            new.unlink(missing_ok=True)
+
+    def _build(self, source: Path, target: Path, options: Sequence[str]) -> None:
+        shared = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared", "-fPIC"]
+        strip = [] if sys.platform == "darwin" or any("sanitize" in each for each in options) else ["-s"]
+        command = [*self.command, *shared, *strip, *options, str(source), "-o", str(target), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{shlex.join(command)} failed:\n{done.stdout}{done.stderr}")
+
+
+def _build_with_setuptools(source: Path, target: Path, flags: list[str], include: list[str]) -> None:
+    """Compile with Microsoft's compiler, which setuptools knows how to find."""
+    from setuptools._distutils.ccompiler import new_compiler
+
+    compiler = new_compiler()
+    with tempfile.TemporaryDirectory() as folder:
+        objects = compiler.compile([str(source)], output_dir=folder, include_dirs=include, extra_postargs=flags)
+        libraries = [str(Path(sys.base_exec_prefix) / "libs")]
+        compiler.link_shared_object(objects, str(target), library_dirs=libraries, build_temp=folder)
+
+
+def find_compiler(*, install_zig: bool) -> Compiler:
+    """Return the first compiler that compiles an extension. Raise NoCompilerError if there is none.
+
+    Args:
+        install_zig: whether ziglang may be installed into this environment when the system has no compiler.
+    """
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise NoCompilerError("compiled modules are not declared safe for free-threaded Python")
+    if sys.platform == "win32":
+        return _checked(Compiler("msvc"))
+    if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
+        raise NoCompilerError("Python.h is missing (on Debian: apt-get install python3-dev)")
+    reasons = []
+    for command in _system_commands():
+        try:
+            return _checked(Compiler(_name_of(command), command))
+        except (NoCompilerError, OSError) as problem:
+            reasons.append(f"{shlex.join(command)} does not work: {problem}")
+    if importlib.util.find_spec("ziglang") is None and (not install_zig or not _install_zig()):
+        reasons = reasons or ["no C compiler was found"]
+        raise NoCompilerError(f"{reasons[0]}; ziglang is not installed")
+    command = (sys.executable, "-m", "ziglang", "cc")
+    version = subprocess.run([*command[:-1], "version"], capture_output=True, text=True, check=False).stdout.strip()
+    return _checked(Compiler(f"zig {version}", command))
+
+
+def _system_commands() -> list[tuple[str, ...]]:
+    named = [os.environ.get("CC"), sysconfig.get_config_var("CC"), "cc", "gcc", "clang"]
+    commands = dict.fromkeys(tuple(shlex.split(each)) for each in named if each)
+    return [command for command in commands if command and shutil.which(command[0])]
+
+
+def _name_of(command: tuple[str, ...]) -> str:
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    first = done.stdout.partition("\n")[0]
+    version = re.search(r"\d+(\.\d+)+", re.sub(r"\(.*?\)", "", first) or first)
+    family = "clang" if "clang" in first else "gcc" if "gcc" in first.lower() or "Free Software" in done.stdout else ""
+    return f"{family or Path(command[0]).name} {version.group() if version else 'of unknown version'}"
+
+
+def _checked(compiler: Compiler) -> Compiler:
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text(PROBE)
+        try:
+            compiler.build(source, Path(folder) / "probe.so", BASELINE)
+        except Exception as problem:  # distutils raises its own kinds.
+            last = [line for line in str(problem).splitlines() if line.strip()] or [""]
+            raise NoCompilerError(last[-1].strip()) from None
+    return compiler
+
+
+def _install_zig() -> bool:
+    print("No C compiler works here: installing ziglang (90 MB, once) ...", file=sys.stderr, flush=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--retries", "0", "--timeout", "5"]
+    command = [*pip, "install", "--constraint", str(ROOT / "constraints.txt"), "ziglang"]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=INSTALL_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    importlib.invalidate_caches()
+    return done.returncode == 0

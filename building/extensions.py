@@ -1,0 +1,228 @@
+"""The build: translates and compiles modules that are out of date, in two processes, and writes the manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+from building.compilers import Compiler
+from building.modules import BASELINE, CHECKED, PACKAGE, SHARED, TAG, V3, Module, Sources, has_x86_64_v3
+
+DIRECTIVES = {
+    "language_level": 3,
+    "annotation_typing": False,  # Annotations are for mypy; C types come from the .pxd alone.
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "nonecheck": False,
+    "cdivision": False,  # /, // and % mean what they mean in Python; Go's division is go.quotient.
+    "binding": True,
+    "embedsignature": False,
+}
+CHECKED_DIRECTIVES = {**DIRECTIVES, "boundscheck": True, "initializedcheck": True, "nonecheck": True}
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Built:
+    """One module in the manifest: what it was made from (files with their hashes), in which variants, and how."""
+
+    sources: dict[str, str]
+    variants: list[str]
+    key: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """One module to compile, passed to a worker process."""
+
+    module: Module
+    root: Path
+    folder: Path
+    scratch: Path
+    variants: tuple[str, ...]
+    compiler: Compiler
+    key: str
+
+
+class BuildError(Exception):
+    """A module does not compile; the message is the output of Cython or the compiler."""
+
+
+def folder_of(sources: Sources, variant: str = BASELINE) -> Path:
+    """Return the folder that gets the extensions of this Python: inside the package, where `bayplan.base.build` looks."""
+    return sources.root / PACKAGE / "_compiled" / (f"{CHECKED}-{TAG}" if variant == CHECKED else TAG)
+
+
+def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool = False, processes: int = 2) -> int:
+    """Compile the modules that are out of date. Return their number.
+
+    Args:
+        scratch: a folder for C files. checked: whether to make the variant that checks bounds and memory.
+
+    Raises:
+        BuildError: a module does not compile. Those that do are up to date then.
+    """
+    folder = folder_of(sources, CHECKED if checked else BASELINE)
+    old, new = _read(folder / MANIFEST), {}
+    jobs: list[Job] = []
+    modules = sources.modules()
+    for module in [Module(SHARED), *modules] if modules else []:
+        variants = (
+            [CHECKED] if checked else [BASELINE, *([V3] if module.name in sources.hot and has_x86_64_v3() else [])]
+        )
+        key = _key(compiler, variants)
+        built = old.get(module.name)
+        if (
+            built is not None
+            and built.key == key
+            and built.sources == sources.hashes(sources.files_of(module))
+            and all((folder / module.file(variant)).exists() for variant in variants)
+        ):
+            new[module.name] = built
+        else:
+            jobs.append(Job(module, sources.root, folder, scratch, tuple(variants), compiler, key))
+    problems = []
+    if jobs:
+        print(
+            f"Compiling {len(jobs)} of {len(modules) + 1} modules with {compiler.name} ...", file=sys.stderr, flush=True
+        )
+        with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
+            for done in as_completed([pool.submit(_run, job) for job in jobs]):
+                try:
+                    name, built = done.result()
+                    new[name] = built
+                except BuildError as problem:
+                    problems.append(str(problem))
+    if jobs or new.keys() != old.keys():
+        _write(folder, compiler, new)
+    if problems:
+        raise BuildError("\n".join(sorted(problems)))
+    return len(jobs)
+
+
+def is_current(sources: Sources, *, checked: bool = False) -> bool:
+    """Return whether every module was compiled from its present sources, by whichever compiler."""
+    built = _read(folder_of(sources, CHECKED if checked else BASELINE) / MANIFEST)
+    return bool(built) and all(
+        module.name in built and built[module.name].sources == sources.hashes(sources.files_of(module))
+        for module in sources.modules()
+    )
+
+
+def discard(sources: Sources, *, checked: bool = False) -> None:
+    """Forget a build, so that the Python sources run: extensions that are out of date would refuse to be imported."""
+    (folder_of(sources, CHECKED if checked else BASELINE) / MANIFEST).unlink(missing_ok=True)
+
+
+def manifest_text(compiler: Compiler, modules: dict[str, Built], *, with_sources: bool) -> str:
+    """Return the manifest. Without sources, as in a wheel, nothing is compared with them at import."""
+    entries = {
+        name: {**asdict(built), "sources": built.sources if with_sources else {}}
+        for name, built in sorted(modules.items())
+    }
+    facts = {"compiler": compiler.name, "machine": platform.machine(), "in_checkout": with_sources, "modules": entries}
+    return json.dumps(facts, indent=1) + "\n"
+
+
+def installed_files(sources: Sources, compiler: Compiler) -> dict[str, str]:
+    """Return the extensions that a wheel contains, by absolute path: their places in it. The manifest is among them."""
+    folder = folder_of(sources)
+    modules = _read(folder / MANIFEST)
+    inside = f"{PACKAGE}/_compiled/{TAG}"
+    files = {
+        str(folder / file): f"{inside}/{file}"
+        for name, built in modules.items()
+        for file in (Module(name).file(variant) for variant in built.variants)
+    }
+    installed = folder / "installed.json"
+    installed.write_text(manifest_text(compiler, modules, with_sources=False), encoding="utf-8")
+    return {**files, str(installed): f"{inside}/{MANIFEST}"}
+
+
+def _read(path: Path) -> dict[str, Built]:
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        return {name: Built(**built) for name, built in facts["modules"].items()}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _write(folder: Path, compiler: Compiler, modules: dict[str, Built]) -> None:
+    wanted = {Module(name).file(variant) for name, built in modules.items() for variant in built.variants}
+    for path in folder.glob("*/*"):
+        if path.relative_to(folder).as_posix() not in wanted:
+            path.unlink()
+    new = folder / f"{MANIFEST}.{os.getpid()}.new"
+    folder.mkdir(parents=True, exist_ok=True)
+    new.write_text(manifest_text(compiler, modules, with_sources=True), encoding="utf-8")
+    new.replace(folder / MANIFEST)
+
+
+def _key(compiler: Compiler, variants: Sequence[str]) -> str:
+    """Return what an extension depends on besides its sources."""
+    flags = [" ".join(compiler.flags(variant)) for variant in variants]
+    directives = ",".join(
+        f"{name}={value}" for name, value in (CHECKED_DIRECTIVES if CHECKED in variants else DIRECTIVES).items()
+    )
+    return "; ".join(
+        [compiler.name, directives, f"cython {metadata.version('cython')}", sys.version.partition(" ")[0], *flags]
+    )
+
+
+def _run(job: Job) -> tuple[str, Built]:
+    """Translate and compile one module; in a process of its own."""
+    module = job.module
+    printed = io.StringIO()
+    try:
+        sources = Sources(job.root)
+        hashes = sources.hashes(
+            sources.files_of(module)
+        )  # First: a source that changes during the build makes it stale.
+        with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed):
+            c_file = _generate_shared(job.scratch) if module.path is None else _translate(job)
+        for variant in job.variants:
+            job.compiler.build(c_file, job.folder / module.file(variant), variant)
+    except Exception as problem:  # Cython raises many kinds.
+        raise BuildError(f"{module.name}: {printed.getvalue()}{problem}") from None
+    return module.name, Built(hashes, list(job.variants), job.key)
+
+
+def _translate(job: Job) -> Path:
+    """Let Cython write the C file, and return it."""
+    from Cython.Build import cythonize
+
+    os.chdir(job.root)  # Tracebacks then name files as bayplan/engine/plan.py, which Python finds on its path.
+    path = str(job.module.path)
+    checked = CHECKED in job.variants
+    folder = job.scratch / (CHECKED if checked else BASELINE)
+    cythonize(  # type: ignore[no-untyped-call]
+        [path],
+        compiler_directives=CHECKED_DIRECTIVES if checked else DIRECTIVES,
+        shared_utility_qualified_name=SHARED,
+        build_dir=str(folder),
+        force=True,
+        quiet=True,
+    )
+    return (folder / path).with_suffix(".c")
+
+
+def _generate_shared(scratch: Path) -> Path:
+    c_file = scratch / f"{SHARED.rpartition('.')[2]}.c"
+    scratch.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "cython", f"--generate-shared={c_file}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(done.stdout + done.stderr)
+    return c_file

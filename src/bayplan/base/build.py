@@ -1,0 +1,153 @@
+"""Which build of this package runs: finds the compiled form of a module, refuses one that is out of date, and names the build.
+
+A module that has a ``.py`` and a ``.pxd`` exists twice: as Python source, and as an extension in ``_compiled``. Python itself only
+finds the source; the finder that `install` puts first finds the extension. All modules run compiled, or none.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import os
+import sys
+from importlib.util import source_hash, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
+SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
+UNCOMPILED_VARIABLE = "BAYPLAN_UNCOMPILED"
+VARIANT_VARIABLE = "BAYPLAN_VARIANT"
+BASELINE, V3, CHECKED = "baseline", "x86-64-v3", "checked"
+V3_FLAGS = frozenset({"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"})
+"""What Linux calls the features of x86-64-v3 that x86-64-v2 lacks (LZCNT is called abm, OSXSAVE xsave)."""
+
+FREE_THREADING_IS_SAFE = False
+"""Whether the compiled modules are declared safe without the GIL. An extension that is not would switch it on again."""
+
+
+class CompiledFinder:
+    """Finds the extension of a module. Raises ImportError, naming the command, if its sources have changed since.
+
+    Args:
+        folder: holds the manifest and a folder per variant. manifest: its contents. variant: of hot modules.
+        root: the folder that contains the package; hashes are of files in it.
+    """
+
+    def __init__(
+        self, folder: Path, manifest: dict[str, Any], variant: str, root: Path = PACKAGE_FOLDER.parent
+    ) -> None:
+        self._folder = str(folder)
+        self._root = root
+        self._modules: dict[str, Any] = manifest["modules"]
+        self._variant = variant
+        self._in_checkout: bool = manifest["in_checkout"]
+        self._hashes: dict[str, str | None] = {}
+        used = variant if any(variant in module["variants"] for module in self._modules.values()) else BASELINE
+        level = (
+            manifest["machine"] if used == BASELINE else f"{manifest['machine']} {CHECKED}" if used == CHECKED else used
+        )
+        self.name = f"compiled ({manifest['compiler']}, {level})"
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a module's extension; None if the module is not a compiled one."""
+        module = self._modules.get(name)
+        if module is None:
+            if self._in_checkout and name.startswith("bayplan."):
+                self._refuse_if_compilable(name)
+            return None
+        for source, expected in module["sources"].items():
+            if self._hash_of(source) != expected:
+                raise _stale(name, f"{source} has changed since it was compiled")
+        variants = module["variants"]
+        variant = self._variant if self._variant in variants else variants[0]
+        file = f"{self._folder}/{variant}/{name.removeprefix('bayplan.')}{SUFFIX}"
+        return spec_from_file_location(name, file, loader=importlib.machinery.ExtensionFileLoader(name, file))
+
+    def _refuse_if_compilable(self, name: str) -> None:
+        stem = f"{self._root}/{name.replace('.', '/')}"
+        if os.path.exists(f"{stem}.pxd") and os.path.exists(f"{stem}.py"):
+            raise _stale(name, "this module is not compiled yet, and others are")
+
+    def _hash_of(self, source: str) -> str | None:
+        if source not in self._hashes:
+            try:
+                with open(f"{self._root}/{source}", "rb") as file:
+                    self._hashes[source] = source_hash(file.read()).hex()
+            except OSError:
+                self._hashes[source] = None
+        return self._hashes[source]
+
+
+def install() -> None:
+    """Make compiled modules importable, if this package has any for this Python and `BAYPLAN_UNCOMPILED` is not set.
+
+    The package calls this before it imports anything else. Raise ImportError if `BAYPLAN_VARIANT` names a variant that is not
+    there or that this CPU can't run.
+    """
+    if os.environ.get(UNCOMPILED_VARIABLE, "") not in ("", "0") or _finder() is not None:
+        return
+    if not (FREE_THREADING_IS_SAFE or getattr(sys, "_is_gil_enabled", lambda: True)()):
+        return
+    wanted = os.environ.get(VARIANT_VARIABLE, "")
+    tag = SUFFIX.strip(".").rpartition(".")[0]
+    folder = PACKAGE_FOLDER / "_compiled" / (f"{CHECKED}-{tag}" if wanted == CHECKED else tag)
+    try:
+        text = (folder / "manifest.json").read_bytes()
+    except OSError:
+        if wanted:
+            raise ImportError(
+                f"{VARIANT_VARIABLE}={wanted}: there is no such build in {folder}; {_command(wanted)}"
+            ) from None
+        return
+    import json
+
+    manifest = json.loads(text)
+    sys.meta_path.insert(0, CompiledFinder(folder, manifest, _variant(wanted)))
+
+
+def build_name() -> str:
+    """Return the build that runs: ``compiled (gcc 12.2.0, x86-64-v3)``, or ``uncompiled``. Reports and `--version` print it."""
+    finder = _finder()
+    return "uncompiled" if finder is None else finder.name
+
+
+def cpu_has_v3() -> bool:
+    """Return whether this CPU, and the operating system, can run code for x86-64-v3. Only Linux is asked."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith("flags"):
+                    return V3_FLAGS.issubset(line.split())
+    except OSError:
+        pass
+    return False
+
+
+def _variant(wanted: str) -> str:
+    if wanted not in ("", BASELINE, V3, CHECKED):
+        raise ImportError(f"{VARIANT_VARIABLE}: expected {BASELINE}, {V3} or {CHECKED}, got {wanted!r}")
+    if wanted == V3 and not cpu_has_v3():
+        raise ImportError(f"{VARIANT_VARIABLE}={V3}: this CPU can't run it; try {VARIANT_VARIABLE}={BASELINE}")
+    return wanted or (V3 if cpu_has_v3() else BASELINE)
+
+
+def _finder() -> CompiledFinder | None:
+    for finder in sys.meta_path:
+        if isinstance(finder, CompiledFinder):
+            return finder
+    return None
+
+
+def _stale(name: str, reason: str) -> ImportError:
+    advice = f'run "make build", or set {UNCOMPILED_VARIABLE}=1 to run the Python sources'
+    return ImportError(f"{name}: {reason}; {advice}", name=name)
+
+
+def _command(variant: str) -> str:
+    return f'run "make {"build-checked" if variant == CHECKED else "build"}"'

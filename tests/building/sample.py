@@ -1,0 +1,44 @@
+"""A small package with compiled modules, for tests: sources as text, and a build of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from building.compilers import Compiler
+from building.extensions import build
+from building.modules import SOURCE, Sources
+
+BASE = ("__init__.py", "build.py", "go.pxd", "go_arithmetic.h", "go_arithmetic.py", "uncompiled.py")
+INIT = '"""A sample."""\n\nfrom bayplan.base.build import install\n\ninstall()\n'
+FOLDER = Path(__file__).parent / "sample_sources"
+
+
+def write_sample(root: Path) -> Sources:
+    """Write the sources of the sample: the present `bayplan.base.build`, and two modules, the second of which is hot."""
+    package = root / "bayplan"
+    (package / "base").mkdir(parents=True)
+    (package / "__init__.py").write_text(INIT)
+    for name in BASE:
+        shutil.copy(SOURCE / "bayplan" / "base" / name, package / "base" / name)
+    for path in sorted(FOLDER.iterdir()):
+        if path.suffix in (".py", ".pxd"):
+            shutil.copy(path, package / path.name)
+    return Sources(root, frozenset({"bayplan.fit"}))
+
+
+def build_sample(root: Path, compiler: Compiler, *, checked: bool = False) -> int:
+    """Compile the modules that are out of date. Return their number."""
+    sources = Sources(root, frozenset({"bayplan.fit"}))
+    return build(sources, compiler, root.parent / "scratch", checked=checked)
+
+
+def run(root: Path, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process that imports the sample, not this package."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("BAYPLAN_")}
+    variables |= {"PYTHONPATH": str(root), **environment}
+    command = [sys.executable, "-S", "-c", program]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, cwd=root)

@@ -1,0 +1,87 @@
+"""Columns and a rule, and kinds of classes that are not declared: what docs/compiled.md says of them is tested here."""
+
+from __future__ import annotations
+
+import enum
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, NamedTuple, TypeVar
+
+from bayplan.base import go_arithmetic as go
+
+T = TypeVar("T")
+
+FACTOR = 7
+_FACTOR = FACTOR
+
+
+class Pair(NamedTuple):
+    """Two numbers."""
+
+    x: int
+    y: int = 2
+
+
+class Colour(enum.IntEnum):
+    """An enumeration."""
+
+    RED = 1
+
+    def nice(self) -> str:
+        """Return the name in lower case."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A data class."""
+
+    name: str
+    parts: list[int] = field(default_factory=list)
+    kind: ClassVar[str] = "spec"
+
+
+class Box(Generic[T]):
+    """A generic class."""
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+
+class Columns:
+    """The cluster."""
+
+    LIMIT: ClassVar[int] = 5
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.hidden = 1
+        self.free = array("q", [10] * size)
+
+    @property
+    def doubled(self) -> int:
+        """Twice the size."""
+        return self.size * 2
+
+    def share(self, row: int, parts: int = 3) -> int:
+        """Return a part of what is free."""
+        return go.quotient(self.free[row], parts) * _FACTOR
+
+    def rows(self) -> Iterator[int]:
+        """Yield all rows."""
+        yield from range(self.size)
+
+    def __reduce__(self) -> tuple[type[Columns], tuple[int]]:
+        return Columns, (self.size,)
+
+
+class Rule:
+    """The verdict of one plugin on one node."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+
+    def filter(self, row: int) -> int:
+        """Return 0 if the pod fits."""
+        return 0

@@ -1,0 +1,52 @@
+"""A rule that is compiled in two variants, and uses a class of another module."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bayplan.columns import Columns, Rule
+
+from bayplan.base import go_arithmetic as go
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from bayplan.base import uncompiled as cython
+
+
+class Fit(Rule):
+    """A node must have room."""
+
+    def __init__(self, columns: Columns, cpu: int) -> None:
+        super().__init__(columns)
+        self.cpu = cpu
+
+    def filter(self, row: int) -> int:
+        """Return 1 if room lacks."""
+        columns = self.columns
+        left = go.sub(columns.free[row], self.cpu)
+        return 1 if left < 0 else Rule.filter(self, row)
+
+
+def failing(rules: list[Rule], size: int) -> int:
+    """Return how many pairs of rule and row fail."""
+    total = 0
+    for rule in rules:
+        for row in range(size):
+            if rule.filter(row) != 0:
+                total += 1
+    return total
+
+
+def released(values: memoryview) -> int:
+    """Return the sum, without the GIL."""
+    with cython.nogil:
+        return added(values)
+
+
+def added(values: memoryview) -> int:
+    """Return the sum."""
+    total = 0
+    for row in range(values.shape[0]):
+        total += values[row]
+    return total

@@ -1,0 +1,180 @@
+"""Go's arithmetic, against plain integers: as Python has it, and as compiled modules have it, in every build and on arm64."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.base import go_arithmetic as go
+from bayplan.base.build import BASELINE, UNCOMPILED_VARIABLE, V3, VARIANT_VARIABLE, cpu_has_v3
+from bayplan.testing import go_arithmetic_check as check
+from tests.building.builds import compiled_variants
+from tests.building.recorded import RESULTS_HASHES
+
+MIN, MAX = -(2**63), 2**63 - 1
+INTEGERS = st.integers(MIN, MAX) | st.sampled_from([MIN, MIN + 1, -2, -1, 0, 1, 2, MAX - 1, MAX])
+NON_ZERO = INTEGERS.filter(bool)
+FLOATS = st.floats() | st.sampled_from(
+    [0.5, -0.5, 1.5, 2.5, 0.49999999999999994, 4503599627370497.5, 2.0**63, -(2.0**63), 1e19]
+)
+
+IntegerFunction = Callable[[str, int, int], int]
+
+
+def in_python(name: str, a: int, b: int) -> int:
+    result: int = getattr(go, name)(a, b)
+    return result
+
+
+ways = pytest.mark.parametrize("result", [in_python, check.integer_result], ids=["in Python", "in this build"])
+
+
+def low_64_bits(number: int) -> int:
+    return int.from_bytes((number % 2**64).to_bytes(8, "little"), "little", signed=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b", "want"),
+    [
+        pytest.param("add", MAX, 1, MIN, id="a sum that overflows wraps"),
+        pytest.param("sub", MIN, 1, MAX, id="so does a difference"),
+        pytest.param("mul", MIN, -1, MIN, id="and a product"),
+        pytest.param("mul", 3037000500, 3037000500, -9223372036709301616, id="a product just over the limit"),
+        pytest.param("quotient", 7, 2, 3, id="quotients are cut"),
+        pytest.param("quotient", -7, 2, -3, id="towards zero if the dividend is negative"),
+        pytest.param("quotient", 7, -2, -3, id="and if the divisor is"),
+        pytest.param("quotient", MIN, -1, MIN, id="the smallest integer by -1 is itself"),
+        pytest.param("remainder", -7, 2, -1, id="a remainder has the sign of the dividend"),
+        pytest.param("remainder", 7, -2, 1, id="not of the divisor"),
+        pytest.param("remainder", MIN, -1, 0, id="nothing is left of the smallest integer by -1"),
+    ],
+)
+@ways
+def test_integers(result: IntegerFunction, name: str, a: int, b: int, want: int) -> None:
+    assert result(name, a, b) == want
+
+
+@ways
+@given(a=INTEGERS, b=INTEGERS)
+def test_sums_differences_and_products_wrap(result: IntegerFunction, a: int, b: int) -> None:
+    assert [result(name, a, b) for name in ("add", "sub", "mul")] == [low_64_bits(n) for n in (a + b, a - b, a * b)]
+
+
+@ways
+@given(a=INTEGERS, b=NON_ZERO)
+def test_quotients_are_cut_and_remainders_are_the_rest(result: IntegerFunction, a: int, b: int) -> None:
+    exact = math.trunc(Fraction(a, b))
+    assert [result(name, a, b) for name in ("quotient", "remainder")] == [low_64_bits(exact), a - b * exact]
+
+
+@pytest.mark.parametrize("name", ["quotient", "remainder"])
+@ways
+def test_division_by_zero_raises(result: IntegerFunction, name: str) -> None:
+    with pytest.raises(ZeroDivisionError, match="integer divide by zero"):
+        result(name, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("x", "want"),
+    [
+        pytest.param(-2.9, -2, id="cut towards zero"),
+        pytest.param(2.0**63, MIN, id="just too large"),
+        pytest.param(-(2.0**63), MIN, id="just small enough"),
+        pytest.param(math.nextafter(2.0**63, 0.0), 2**63 - 1024, id="the largest that fits"),
+        pytest.param(math.inf, MIN, id="infinite"),
+        pytest.param(math.nan, MIN, id="not a number"),
+    ],
+)
+def test_conversion_to_integers(x: float, want: int) -> None:
+    assert (go.to_int64(x), check.converted(x)) == (want, want)
+
+
+@given(FLOATS)
+def test_conversion_against_fractions(x: float) -> None:
+    fits = math.isfinite(x) and MIN <= math.trunc(Fraction(x)) <= MAX
+    want = math.trunc(Fraction(x)) if fits else MIN
+    assert (go.to_int64(x), check.converted(x)) == (want, want)
+
+
+def same(x: float, y: float) -> bool:
+    return go.float_bits(x) == go.float_bits(y) or (math.isnan(x) and math.isnan(y))
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b", "want"),
+    [
+        pytest.param("round", 0.5, 0.0, 1.0, id="a half goes up"),
+        pytest.param("round", -0.5, 0.0, -1.0, id="a negative half goes down"),
+        pytest.param("round", 2.5, 0.0, 3.0, id="to the odd number, too"),
+        pytest.param("round", 0.49999999999999994, 0.0, 0.0, id="just less than a half"),
+        pytest.param("round", -0.2, 0.0, -0.0, id="the sign stays"),
+        pytest.param("round", math.inf, 0.0, math.inf, id="infinity is round"),
+        pytest.param("round", math.nan, 0.0, math.nan, id="no number stays none"),
+        pytest.param("divide", 1.0, 0.0, math.inf, id="one by zero"),
+        pytest.param("divide", 1.0, -0.0, -math.inf, id="one by negative zero"),
+        pytest.param("divide", 0.0, 0.0, math.nan, id="zero by zero"),
+        pytest.param("log", 3.0, 0.0, 1.0986122886681096, id="the first integer for which C libraries differ"),
+        pytest.param("log", 0.0, 0.0, -math.inf, id="of zero"),
+        pytest.param("log", -1.0, 0.0, math.nan, id="of a negative number"),
+        pytest.param("log", math.inf, 0.0, math.inf, id="of infinity"),
+    ],
+)
+def test_floats(name: str, a: float, b: float, want: float) -> None:
+    in_go = getattr(go, name)(a, b) if name == "divide" else getattr(go, name)(a)
+    assert same(in_go, want)
+    assert same(check.float_result(name, a, b), want)
+
+
+@given(FLOATS, FLOATS)
+def test_floats_are_the_same_in_python_and_in_this_build(a: float, b: float) -> None:
+    assert same(go.divide(a, b), check.float_result("divide", a, b))
+    assert same(go.round(a), check.float_result("round", a, 0.0))
+    assert same(go.log(a), check.float_result("log", a, 0.0))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_rounding_against_fractions(x: float) -> None:
+    exact = Fraction(x)
+    want = math.floor(abs(exact) + Fraction(1, 2))
+    assert go.round(x) == (want if exact >= 0 else -want)
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_logarithms_are_close_to_the_c_library(x: float) -> None:
+    assert go.log(x) == pytest.approx(math.log(x), rel=1e-15, abs=1e-15)
+
+
+def test_one_hash_over_many_results_is_the_recorded_one() -> None:
+    counts = [count for count in RESULTS_HASHES if count <= 10_000]
+    assert {count: check.results_hash(count) for count in counts} == {count: RESULTS_HASHES[count] for count in counts}
+
+
+@pytest.mark.parametrize("variant", [BASELINE, V3])
+def test_a_million_results_have_the_recorded_hash_in_each_variant(variant: str) -> None:
+    if variant not in compiled_variants():
+        pytest.skip(f"nothing is compiled for {variant} here")
+    if variant == V3 and not cpu_has_v3():
+        pytest.skip(f"this CPU can't run {V3}")
+    program = "from bayplan.testing.go_arithmetic_check import results_hash; print(results_hash(1_000_000))"
+    environment = {**os.environ, VARIANT_VARIABLE: variant, UNCOMPILED_VARIABLE: ""}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == RESULTS_HASHES[1_000_000]
+
+
+@pytest.mark.parametrize("build", ["uncompiled", BASELINE])
+def test_these_tests_pass_in_the_other_builds_too(build: str) -> None:
+    if build == BASELINE and build not in compiled_variants():
+        pytest.skip("nothing is compiled here")
+    uncompiled = build == "uncompiled"
+    other = {UNCOMPILED_VARIABLE: "1" if uncompiled else "", VARIANT_VARIABLE: "" if uncompiled else build}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not hash and not other", __file__]
+    done = subprocess.run(command, env={**os.environ, **other}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
