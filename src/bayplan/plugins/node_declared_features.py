@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
-import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
 from bayplan.framework.plugin import PROCEED, FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
 
 REASON = "node(s) didn't match Pod's required features"
 NO_PRE_FILTER = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
@@ -63,18 +61,9 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
         """SKIP where the pod needs no feature."""
         return PROCEED if self._enabled and spec.key else SKIP
 
-    def filter(self, spec: NodeDeclaredFeaturesSpec, params: Params | None, rows: Rows) -> Codes:
-        """Return `NOT_DECLARED` where a feature is missing. Walks the nodes: few pods need a feature, and once is enough."""
-        if not self._enabled:
-            return rows.codes(rows.fill(0))
-        if params is None:
-            return rows.codes(rows.fill(STATE_MISSING))
-        nodes = (rows.state.nodes.nodes[number] for number in rows.row_numbers().tolist())
-        verdicts = (
-            0 if node is None or spec.key <= known_features(node.status.declared_features) else NOT_DECLARED
-            for node in nodes
-        )
-        return np.fromiter(verdicts, dtype=np.uint16, count=len(rows))
+    def filter_rule(self, spec: NodeDeclaredFeaturesSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about the features that a node declares."""
+        return DeclaredFeatures(spec.key, cluster, enabled=self._enabled)
 
     def reasons(self, spec: NodeDeclaredFeaturesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reason, or what is wrong where PreFilter is disabled."""
@@ -87,6 +76,27 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE)
         pod_update = ClusterEvent(EventResource.POD, ActionType.UPDATE)
         return ((node, is_schedulable_after_node_change), (pod_update, is_schedulable_after_pod_update))
+
+
+class DeclaredFeatures(FilterRule):
+    """`NOT_DECLARED` if a feature is missing."""
+
+    def __init__(self, needed: frozenset[str], cluster: ClusterState, *, enabled: bool) -> None:
+        super().__init__(cluster.columns)
+        self._needed = needed
+        self._nodes = cluster.nodes
+        self._enabled = enabled
+
+    def filter(self, row: int) -> int:
+        """Compare the features of the node with those that the pod needs."""
+        if not self._enabled:
+            return 0
+        if self.params is None:
+            return STATE_MISSING
+        node = self._nodes.nodes[row]
+        if node is None or self._needed <= known_features(node.status.declared_features):
+            return 0
+        return NOT_DECLARED
 
 
 def needed_features(pod: Pod) -> frozenset[str]:

@@ -6,7 +6,7 @@ Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/, and for
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -94,6 +94,15 @@ def pod_volumes(pod: Pod) -> PodVolumes:
         has_claims=any(item.claim is not None for item in volumes),
         has_named_claims=any(item.claim is not None and not item.ephemeral for item in volumes),
     )
+
+
+def with_shared_key(volumes: PodVolumes) -> PodVolumes:
+    """Return volumes with the key of all pods that have volumes.
+
+    For plugins whose verdicts follow from the params alone: pods of different claims share one result, and nodes are asked
+    again only if the params differ.
+    """
+    return replace(volumes, key="volumes") if volumes.volumes else volumes
 
 
 def owner_of_ephemeral(pod: Pod) -> tuple[str, str] | None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
 from bayplan.framework.plugin import (
@@ -20,14 +18,13 @@ from bayplan.framework.plugin import (
     PreFilterResult,
     Reads,
 )
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, Status, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolumeClaim
 from bayplan.objects.volumes import Volume
 from bayplan.plugins.pod_claims import PodVolumes, claim_not_found, is_disk, pod_volumes
-from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
 from bayplan.state.volume_use import VolumeUse
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
@@ -46,6 +43,9 @@ REASONS = {
 class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     """Rejects nodes with a pod that uses one of the pod's disks, and all nodes while another pod uses its exclusive claim.
 
+    Attributes:
+        use: the pods with volumes.
+
     Params of a pod with exclusive claims: how many conflicts PreFilter counted, how many volumes named these claims then, and
     the claims' names.
     """
@@ -57,7 +57,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
-        self._use = VolumeUse(handle.cluster)
+        self.use = VolumeUse(handle.cluster)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
         """Return the pod's volumes."""
@@ -83,8 +83,8 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
                 exclusive[volume.claim] = None
         if not exclusive:
             return PROCEED if has_disks else SKIP
-        self._use.follow()
-        conflicts = sum(f"{spec.namespace}/{name}" in self._use.claim_users for name in exclusive)
+        self.use.follow()
+        conflicts = sum(f"{spec.namespace}/{name}" in self.use.claim_users for name in exclusive)
         if not has_disks and not conflicts:
             return SKIP
         names = tuple(sorted(exclusive))
@@ -98,32 +98,15 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         assert isinstance(conflicts, int)
         assert isinstance(before, int)
         assert isinstance(names, tuple)
-        self._use.follow()
+        self.use.follow()
         return conflicts + self._users_of(names) - before, before, names
 
     def _users_of(self, names: Iterable[str]) -> int:
-        return sum(self._use.name_users.get(name, 0) for name in names)
+        return sum(self.use.name_users.get(name, 0) for name in names)
 
-    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
-        """Return `DISK_CONFLICT`, else `CLAIM_IN_USE` everywhere or nowhere."""
-        verdict = 0
-        if params is None:
-            verdict = STATE_MISSING
-        elif params:
-            conflicts = params[0]
-            assert isinstance(conflicts, int)
-            verdict = CLAIM_IN_USE if conflicts > 0 else 0
-        verdicts = np.full(len(rows), verdict, dtype=np.uint16)
-        disks = [volume.source for volume in spec.volumes if is_disk(volume.source)]
-        if not disks:
-            return verdicts
-        self._use.follow()
-        pods_on = self._use.pods_on
-        numbers = pods_on if rows.index is None else rows.index.tolist()
-        for place, row in zip(numbers if rows.index is None else range(len(rows)), numbers, strict=True):
-            if any(disks_conflict(disks, info.pod.spec.volumes) for info in pods_on.get(row, ())):
-                verdicts[place] = DISK_CONFLICT
-        return verdicts
+    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
+        """Return the rule about disks and exclusive claims."""
+        return FreeVolumes(self, spec, cluster)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return what is in use."""
@@ -162,6 +145,53 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             return HintAnswer.ERROR
         claim = objects[1].metadata
         return HintAnswer(claim.namespace == pod.metadata.namespace and claim.name in _claims(pod))
+
+
+class FreeVolumes(FilterRule):
+    """`DISK_CONFLICT` for nodes that use one of the pod's disks, else `CLAIM_IN_USE` for all nodes or none."""
+
+    def __init__(self, plugin: VolumeRestrictions, spec: PodVolumes, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._use = plugin.use
+        self._disks = [volume.source for volume in spec.volumes if is_disk(volume.source)]
+        self._disk_rows: list[dict[int, int]] = []
+        self._verdict = 0
+
+    def refresh(self) -> bool:
+        """Look up which nodes use the pod's disks; PreFilter told whether a claim is in use."""
+        self._look_at(self.params)
+        return False
+
+    def after_changes(self, params: Params | None) -> None:
+        """Count the conflicts over claims again."""
+        self._look_at(self._plugin.params_after_changes(self._spec, params, self._cluster))
+
+    def before_changes(self, params: Params | None) -> None:
+        """Go back to what PreFilter counted."""
+        self._look_at(params)
+
+    def _look_at(self, params: Params | None) -> None:
+        self._verdict = 0
+        if params is None:
+            self._verdict = STATE_MISSING
+        elif params:
+            conflicts = params[0]
+            assert isinstance(conflicts, int)
+            self._verdict = CLAIM_IN_USE if conflicts > 0 else 0
+        if self._disks:
+            self._use.follow()
+            self._disk_rows = [rows for disk in self._disks for rows in self._use.rows_with(disk)]
+
+    def filter(self, row: int) -> int:
+        """Compare the pod's disks with those of the pods on the node, if any of them names the same disk."""
+        for rows in self._disk_rows:
+            if row in rows:
+                pods = self._use.pods_on.get(row, ())
+                if any([disks_conflict(self._disks, info.pod.spec.volumes) for info in pods]):
+                    return DISK_CONFLICT
+                break
+        return self._verdict
 
 
 def _claims(pod: Pod) -> frozenset[str]:

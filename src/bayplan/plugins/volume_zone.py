@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Code, Status, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Requirement
@@ -21,10 +22,11 @@ from bayplan.plugins.pod_claims import (
     claim_not_found,
     class_of_claim,
     pod_volumes,
+    with_shared_key,
 )
-from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
+from bayplan.state.node_matcher import LabelTest
+from bayplan.state.node_table import NodeTable
 
 TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 NEW_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION}
@@ -44,15 +46,17 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
     compiles_requests = False
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
         self._statuses: dict[Status, int] = {}
+        # Whether the profile runs PreFilter: then verdicts follow from the params alone.
+        self._pre_filters = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
         """Return the pod's volumes."""
-        return pod_volumes(pod)
+        volumes = pod_volumes(pod)
+        return with_shared_key(volumes) if self._pre_filters else volumes
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
         """Claims and volumes are looked at where the pod names claims."""
@@ -60,12 +64,14 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
         """Return the topology of the bound volumes as params; SKIP where they have none."""
-        topologies = self._topologies(spec, cluster)
+        self._pre_filters = True
+        topologies = self.topologies(spec, cluster)
         if isinstance(topologies, Status):
             return topologies
         return PreFilterResult(topologies) if topologies else SKIP
 
-    def _topologies(self, spec: PodVolumes, cluster: ClusterState) -> tuple[tuple[str, tuple[str, ...]], ...] | Status:
+    def topologies(self, spec: PodVolumes, cluster: ClusterState) -> tuple[tuple[str, tuple[str, ...]], ...] | Status:
+        """Return per label of a bound volume its key and the values that it allows, or why the pod is rejected."""
         catalog = cluster.catalog
         found: list[tuple[str, tuple[str, ...]]] = []
         for volume in spec.volumes:
@@ -88,30 +94,12 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             found += volume_topologies(bound)
         return tuple(found)
 
-    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
-        """Return `WRONG_ZONE` for nodes with zone labels that a volume does not allow."""
-        topologies = params
-        if topologies is None:
-            # Without PreFilter, upstream looks the volumes up for each node.
-            answer = self._topologies(spec, rows.state)
-            if isinstance(answer, Status):
-                return rows.codes(rows.fill(self._verdict(answer)))
-            topologies = answer
-        labelled = rows.everywhere(False)
-        for key in TOPOLOGY_LABELS:
-            labelled = labelled | (rows.label(key) >= 0)
-        wrong = rows.everywhere(False)
-        for topology in topologies:
-            assert isinstance(topology, tuple)
-            key, values = topology
-            allowed = rows.matches(Requirement(key, "In", values))
-            newer = NEW_LABELS.get(key)
-            if newer is not None:
-                allowed = allowed | ((rows.label(key) < 0) & rows.matches(Requirement(newer, "In", values)))
-            wrong = wrong | (allowed == False)  # noqa: E712 - elementwise, and "~" would not do for plain numbers.
-        return rows.verdicts((labelled & wrong, WRONG_ZONE))
+    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
+        """Return the rule about the zone and region labels of a node."""
+        return VolumeZones(self, spec, cluster)
 
-    def _verdict(self, status: Status) -> int:
+    def verdict_of(self, status: Status) -> int:
+        """Return the verdict that stands for a status of PreFilter."""
         number = self._statuses.setdefault(status, len(self._statuses) + FIRST_TEXT)
         return number | (ERROR_BIT if status.code is Code.ERROR else UNRESOLVABLE_BIT)
 
@@ -170,6 +158,81 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             return HintAnswer.ERROR
         before = objects[0]
         return HintAnswer(before is None or volume_topologies(before) != volume_topologies(objects[1]))
+
+
+class ZoneTest:
+    """Whether a node has one of the values that a label of a volume allows, under the label's key or its newer name."""
+
+    def __init__(self, key: str, values: tuple[str, ...], nodes: NodeTable) -> None:
+        newer = NEW_LABELS.get(key)
+        self._test = LabelTest(Requirement(key, "In", values), nodes)
+        self._newer = LabelTest(Requirement(newer, "In", values), nodes) if newer is not None else None
+
+    def bind(self) -> None:
+        """Look at the labels as they are now."""
+        self._test.bind()
+        if self._newer is not None:
+            self._newer.bind()
+
+    def matches(self, row: int) -> bool:
+        """Return whether the node in a row has one of the values; the newer key counts if the node lacks the older one."""
+        if self._test.matches(row):
+            return True
+        return self._newer is not None and not self._test.has_key(row) and self._newer.matches(row)
+
+
+class VolumeZones(FilterRule):
+    """`WRONG_ZONE` for nodes with zone or region labels that a volume does not allow."""
+
+    def __init__(self, plugin: VolumeZone, spec: PodVolumes, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._labels = [LabelTest(Requirement(key, "Exists", ()), cluster.nodes) for key in TOPOLOGY_LABELS]
+        self._topologies: object = None
+        self._tests: list[ZoneTest] = []
+        self._verdict = 0
+
+    def bind(self) -> None:
+        """Look at the labels as they are now."""
+        for label in self._labels:
+            label.bind()
+        for test in self._tests:
+            test.bind()
+
+    def refresh(self) -> bool:
+        """Take the topologies that PreFilter found; without PreFilter look them up, as upstream does for each node."""
+        topologies = self.params
+        self._verdict = 0
+        if topologies is None:
+            answer = self._plugin.topologies(self._spec, self._cluster)
+            if isinstance(answer, Status):
+                self._verdict = self._plugin.verdict_of(answer)
+                return False
+            topologies = answer
+        if topologies is not self._topologies:
+            self._topologies = topologies
+            self._tests = [ZoneTest(key, values, self._cluster.nodes) for key, values in topologies]
+            for test in self._tests:
+                test.bind()
+        return False
+
+    def filter(self, row: int) -> int:
+        """Let nodes without any of the labels pass; the others must have a value of each volume's labels."""
+        if self._verdict:
+            return self._verdict
+        labelled = False
+        for number in range(len(self._labels)):
+            label = self._labels[number]
+            if label.has_key(row):
+                labelled = True
+                break
+        if not labelled:
+            return 0
+        for number in range(len(self._tests)):
+            test = self._tests[number]
+            if not test.matches(row):
+                return WRONG_ZONE
+        return 0
 
 
 def volume_topologies(volume: PersistentVolume) -> list[tuple[str, tuple[str, ...]]]:

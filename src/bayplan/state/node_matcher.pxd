@@ -10,6 +10,7 @@ cdef class LabelTest:
     cpdef void bind(self) except *
     @cython.locals(code=Py_ssize_t)
     cpdef bint matches(self, Py_ssize_t row) except -1
+    cpdef bint has_key(self, Py_ssize_t row) except -1
 
 cdef class TermMatcher:
     cdef object _nodes, _fields

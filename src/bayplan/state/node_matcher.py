@@ -36,6 +36,10 @@ class LabelTest:
         # A node without the key has the last place of the table.
         return self._matching[code if code >= 0 else self._last] != 0
 
+    def has_key(self, row: int) -> bool:
+        """Return whether the node in a row has the label, whatever its value."""
+        return self._codes[row] >= 0
+
 
 class TermMatcher:
     """One term of a node selector, or the labels of a ``nodeSelector``: all of its requirements must hold.

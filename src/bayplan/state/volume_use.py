@@ -6,7 +6,7 @@ it last looked. So it is right inside trials, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from bayplan.objects.volumes import Volume
@@ -25,7 +25,7 @@ class VolumeUse:
         name_users: the same over all namespaces, by the claim's name alone.
     """
 
-    __slots__ = ("_position", "_state", "claim_users", "name_users", "pods_on")
+    __slots__ = ("_disk_rows", "_position", "_state", "claim_users", "name_users", "pods_on")
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -33,6 +33,8 @@ class VolumeUse:
         self.pods_on: dict[int, tuple[PodInfo, ...]] = {}
         self.claim_users: dict[str, int] = {}
         self.name_users: dict[str, int] = {}
+        # By kind and name of a disk the rows that use it, and how many volumes there name it.
+        self._disk_rows: dict[tuple[str, str], dict[int, int]] = {}
 
     def follow(self) -> Collection[int]:
         """Bring everything up to date; return the rows that may have changed."""
@@ -46,24 +48,35 @@ class VolumeUse:
             self._look_at(row)
         return rows
 
+    def rows_with(self, volume: Volume) -> Iterator[dict[int, int]]:
+        """Yield, by row, how many volumes of pods name a disk of this volume; disks that no pod uses are left out.
+
+        Disks of one name can still be different ones: the name is not all that tells them apart.
+        """
+        for key in _disk_names(volume):
+            rows = self._disk_rows.get(key)
+            if rows:
+                yield rows
+
     def _look_at(self, row: int) -> None:
         infos = tuple([info for info in self._state.pods_on[row].values() if has_volumes(info.pod.spec.volumes)])
         before = self.pods_on.get(row, ())
         if infos == before:
             return
         for info in before:
-            self._count(info, -1)
+            self._count(info, row, -1)
         for info in infos:
-            self._count(info, 1)
+            self._count(info, row, 1)
         if infos:
             self.pods_on[row] = infos
         else:
             del self.pods_on[row]
 
-    def _count(self, info: PodInfo, change: int) -> None:
+    def _count(self, info: PodInfo, row: int, change: int) -> None:
         namespace = info.pod.metadata.namespace
         for volume in info.pod.spec.volumes:
             if volume.persistent_volume_claim is None:
+                self._count_disks(volume, row, change)
                 continue
             name = volume.persistent_volume_claim.claim_name
             for users, key in ((self.claim_users, f"{namespace}/{name}"), (self.name_users, name)):
@@ -72,6 +85,30 @@ class VolumeUse:
                     users[key] = count
                 else:
                     del users[key]
+
+
+    def _count_disks(self, volume: Volume, row: int, change: int) -> None:
+        for key in _disk_names(volume):
+            rows = self._disk_rows.setdefault(key, {})
+            count = rows.get(row, 0) + change
+            if count:
+                rows[row] = count
+            else:
+                del rows[row]
+                if not rows:
+                    del self._disk_rows[key]
+
+
+def _disk_names(volume: Volume) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of the disks that pods of a node can't share at will."""
+    if volume.gce_persistent_disk is not None:
+        yield "gce", volume.gce_persistent_disk.pd_name
+    if volume.aws_elastic_block_store is not None:
+        yield "ebs", volume.aws_elastic_block_store.volume_id
+    if volume.iscsi is not None:
+        yield "iscsi", volume.iscsi.iqn
+    if volume.rbd is not None:
+        yield "rbd", volume.rbd.image
 
 
 def has_volumes(volumes: tuple[Volume, ...]) -> bool:

@@ -9,12 +9,13 @@ import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Params, PreFilterResult
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.plugins.classic.failure_reasons import VOLUME_BIND_CONFLICT, VOLUME_NODE_CONFLICT
 from bayplan.plugins.pod_claims import PodVolumes
-from bayplan.plugins.volume_binding.plugin import STATE_KEY, CycleClaims, VolumeBinding
+from bayplan.plugins.volume_binding.plugin import STATE_KEY, CycleClaims, VolumeBinding, VolumeNeeds
 from bayplan.plugins.volume_binding.solution import BIND_CONFLICT, NODE_CONFLICT, VOLUME_MISSING
-from bayplan.plugins.volume_binding.sorted_claims import SortedClaims, sort_claims
+from bayplan.plugins.volume_binding.sorted_claims import sort_claims
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
@@ -44,9 +45,13 @@ class CheckVolumeBinding(VolumeBinding):
         claims = sort_claims(spec, cluster.catalog, self._claims, self._volumes)
         if isinstance(claims, Status):
             return PreFilterResult((claims.message,))
-        params = (claims, self.versions(claims))
+        params = (self.needs(claims),)
         state.write(STATE_KEY, CycleClaims(params))
         return PreFilterResult(params)
+
+    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule | None:
+        """Let `filter` be asked."""
+        return None
 
     def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
         """Return flags of what is wrong with a node, or the number of an error."""
@@ -55,9 +60,9 @@ class CheckVolumeBinding(VolumeBinding):
         claims = params[0]
         if isinstance(claims, str):
             return np.full(len(rows), self._number_of(claims) | ERROR_BIT, dtype=np.uint16)
-        assert isinstance(claims, SortedClaims)
-        verdicts = self._solution(params).verdicts(self._number_of)[rows.row_numbers()]
-        missing = next((name for name, volume in claims.bound if volume is None), None)
+        assert isinstance(claims, VolumeNeeds)
+        verdicts = self.verdicts(params)[rows.row_numbers()]
+        missing = next((volume.missing for volume in claims.bound if volume.missing), None)
         if missing is not None:
             lacking = (verdicts & (VOLUME_MISSING | ERROR_BIT)) == VOLUME_MISSING
             number = self._number_of(f'could not find v1.PersistentVolume "{missing}"')

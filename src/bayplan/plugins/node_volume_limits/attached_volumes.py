@@ -37,6 +37,7 @@ class AttachedVolumes:
         counts: int64[capacity] per driver, volumes of pods on the node and further volumes that are attached to it.
         rows_of: the rows whose pods use a volume, by its unique name.
         errors: rows where the volumes of a pod can't be told, with the reason.
+        version: moves if something changed in other rows than those that the log of usage names.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
@@ -48,6 +49,7 @@ class AttachedVolumes:
         self._counted: dict[int, dict[str, int]] = {}
         self._versions: dict[type[Struct], int] = dict.fromkeys(READ, -1)
         self._nodes_seen = (-1, -1, -1)
+        self._writes = -1
         # Which rows read a claim, or a volume, through the pods on them: by key, with prefixes that keep both apart.
         self._readers: dict[str, dict[int, None]] = {}
         self._read_by: dict[int, tuple[str, ...]] = {}
@@ -57,6 +59,14 @@ class AttachedVolumes:
         self.counts: dict[str, Ints] = {}
         self.rows_of: dict[str, dict[int, None]] = {}
         self.errors: dict[int, str] = {}
+        self.version = 0
+
+    def counts_of(self, driver: str) -> Ints:
+        """Return int64[capacity], the volumes of a driver on each node."""
+        counts = self.counts.get(driver)
+        if counts is None:
+            counts = self.counts[driver] = np.zeros(self._cluster.nodes.capacity, dtype=np.int64)
+        return counts
 
     def drivers_of(self, row: int) -> frozenset[str]:
         """Return the drivers that are installed on a node."""
@@ -67,6 +77,12 @@ class AttachedVolumes:
         """Bring all columns up to date."""
         cluster, catalog = self._cluster, self._cluster.catalog
         stale: dict[int, None] = dict.fromkeys(self._use.follow())
+        if self._writes == catalog.writes and self._nodes_seen[1:] == (cluster.node_log.end, cluster.nodes.capacity):
+            for row in stale:
+                self._look_at(row)
+            return
+        self._writes = catalog.writes
+        placed = len(stale)
         nodes_seen = (catalog.version(CSINode), cluster.node_log.end, cluster.nodes.capacity)
         nodes_changed = nodes_seen != self._nodes_seen
         if nodes_changed:
@@ -84,6 +100,8 @@ class AttachedVolumes:
         else:
             for key in (*(CLAIM + claim for claim in claims), *(VOLUME + volume for volume in volumes)):
                 stale.update(self._readers.get(key, {}))
+        if nodes_changed or len(stale) > placed:
+            self.version += 1
         for row in stale:
             self._look_at(row)
 
@@ -174,10 +192,7 @@ class AttachedVolumes:
         for driver in self._counted.get(row, {}):
             self.counts[driver][row] = 0
         for driver, count in counted.items():
-            counts = self.counts.get(driver)
-            if counts is None:
-                counts = self.counts[driver] = np.zeros(self._cluster.nodes.capacity, dtype=np.int64)
-            counts[row] = count
+            self.counts_of(driver)[row] = count
         self._counted[row] = counted
 
     def _note_readers(self, row: int, read: dict[str, None]) -> None:

@@ -28,11 +28,13 @@ class CsiNames(msgspec.Struct, frozen=True):
         drivers: the driver by unique name (``driver/handle``).
         error: why they can't be told, in upstream's words, or the empty text.
         flags: of a verdict with that error.
+        migrates: whether nodes without CSINode may name them otherwise.
     """
 
     drivers: dict[str, str] = msgspec.field(default_factory=dict)
     error: str = ""
     flags: int = ERROR_BIT
+    migrates: bool = False
 
 
 def csi_names(volumes: PodVolumes, catalog: ObjectCatalog, *, migrated: bool, new_pod: bool) -> CsiNames:
@@ -45,57 +47,72 @@ def csi_names(volumes: PodVolumes, catalog: ObjectCatalog, *, migrated: bool, ne
         new_pod: whether the pod is the one to be scheduled, which needs all its claims; those of others may be missing.
     """
     found: dict[str, str] = {}
+    migrates = False
     for volume in volumes.volumes:
         if volume.claim is None:
-            if not migrated or in_tree_plugin(volume.source) not in MIGRATED:
+            if in_tree_plugin(volume.source) not in MIGRATED:
+                continue
+            migrates = True
+            if not migrated:
                 continue
             try:
                 inline = translate_inline_volume(volume.source)
             except TranslationError as problem:
-                return CsiNames(error=f"converting volume({volume.source.name}) from inline to csi: {problem}")
+                text = f"converting volume({volume.source.name}) from inline to csi: {problem}"
+                return CsiNames(error=text, migrates=True)
             found[f"{inline.driver}/{inline.handle}"] = inline.driver
             continue
         if not volume.claim:
-            return CsiNames(error="PersistentVolumeClaim had no name")
+            return CsiNames(error="PersistentVolumeClaim had no name", migrates=migrates)
         key = f"{volumes.namespace}/{volume.claim}"
         claim = catalog.get(PersistentVolumeClaim, key)
         if claim is None:
             if new_pod:
-                return CsiNames(error=f"looking up PVC {key}: {claim_not_found(volume.claim)}", flags=UNRESOLVABLE_BIT)
+                text = f"looking up PVC {key}: {claim_not_found(volume.claim)}"
+                return CsiNames(error=text, flags=UNRESOLVABLE_BIT, migrates=migrates)
             continue
         if volume.ephemeral:
             text = ownership_error(claim, volumes.namespace, volumes.pod_name, volumes.pod_uid)
             if text:
-                return CsiNames(error=text)
-        name = _name_of_claim(claim, catalog, migrated=migrated)
-        if name is not None and name[0] and name[1]:
-            found[f"{name[0]}/{name[1]}"] = name[0]
-    return CsiNames(found)
+                return CsiNames(error=text, migrates=migrates)
+        driver, handle, in_tree = _name_of_claim(claim, catalog, migrated=migrated)
+        migrates |= in_tree
+        if driver and handle:
+            found[f"{driver}/{handle}"] = driver
+    return CsiNames(found, migrates=migrates)
 
 
-def _name_of_claim(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str] | None:
-    """Return driver and handle of a claim's volume, or None where it is not a matter of CSI."""
+def _name_of_claim(
+    claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool
+) -> tuple[str, str, bool]:
+    """Return driver and handle of a claim's volume, empty if it is not a matter of CSI, and whether that depends on `migrated`."""
     volume = catalog.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is None:
         return _name_by_class(claim, catalog, migrated=migrated)
     if volume.spec.csi is not None:
-        return volume.spec.csi.driver, volume.spec.csi.volume_handle
-    if not migrated or in_tree_plugin(volume.spec) not in MIGRATED:
-        return None
+        return volume.spec.csi.driver, volume.spec.csi.volume_handle, False
+    if in_tree_plugin(volume.spec) not in MIGRATED:
+        return "", "", False
+    if not migrated:
+        return "", "", True
     try:
         translated = translate_volume(volume)
     except TranslationError:
-        return None
-    return translated.driver, translated.handle
+        return "", "", True
+    return translated.driver, translated.handle, True
 
 
-def _name_by_class(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str] | None:
-    """Return the driver that will make a claim's volume, and a handle that no volume has."""
+def _name_by_class(
+    claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool
+) -> tuple[str, str, bool]:
+    """Return the driver that will make a claim's volume, a handle that no volume has, and whether that depends on `migrated`."""
     storage_class = catalog.get(StorageClass, class_of_claim(claim))
     if storage_class is None:
-        return None
+        return "", "", False
     handle = f"{NOT_PROVISIONED}{claim.metadata.namespace}/{claim.metadata.name}"
     provisioner = storage_class.provisioner
-    if provisioner in DRIVERS:
-        return (DRIVERS[provisioner], handle) if migrated and provisioner in MIGRATED else None
-    return provisioner, handle
+    if provisioner not in DRIVERS:
+        return provisioner, handle, False
+    if provisioner not in MIGRATED:
+        return "", "", False
+    return (DRIVERS[provisioner], handle, True) if migrated else ("", "", True)

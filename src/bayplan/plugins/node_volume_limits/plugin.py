@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.objects.pod import Pod
-from bayplan.objects.storage import (
-    CSIDriver,
-    CSINode,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
+from bayplan.objects.storage import CSIDriver
 from bayplan.plugins.csi_migration import is_migratable
 from bayplan.plugins.node_volume_limits.attached_volumes import AttachedVolumes
 from bayplan.plugins.node_volume_limits.csi_names import CsiNames, csi_names
 from bayplan.plugins.node_volume_limits.hints import LimitHints
-from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes
-from bayplan.state.arrays import Bools, Codes
+from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes, with_shared_key
+from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
 
 EXCEEDED = 1
 FIRST_TEXT = 2
 LAST_TEXT = 0x3FFF
 REASON_EXCEEDED = "node(s) exceed max volume count"
-KINDS = (CSINode, VolumeAttachment, PersistentVolume, PersistentVolumeClaim, StorageClass, CSIDriver)
-"""What the verdicts of a pod with volumes depend on, beside nodes and pods."""
-
 
 class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     """Rejects nodes that would have to attach more volumes of a driver than they can.
 
-    Params: how the pod's volumes are named on nodes without CSINode and on those with one, and, where any node could
-    reject them, the versions of all objects that are read.
+    Params: what the pod wants on nodes without CSINode and on those with one (`Wanted`).
     """
 
     name = "NodeVolumeLimits"
@@ -51,9 +42,11 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
         self._needs_driver = handle.feature_gates.enabled("VolumeLimitScaling")
-        self._attached = AttachedVolumes(handle.cluster)
+        self.attached = AttachedVolumes(handle.cluster)
         self._hints = LimitHints()
         self._texts: dict[str, int] = {}
+        # Whether the profile runs PreFilter: then verdicts follow from the params alone.
+        self._pre_filters = False
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return whose the claims of ephemeral volumes must be."""
@@ -61,7 +54,8 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
         """Return the pod's volumes."""
-        return pod_volumes(pod)
+        volumes = pod_volumes(pod)
+        return with_shared_key(volumes) if self._pre_filters else volumes
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
         """Pods without claims and migratable volumes are skipped whatever the cluster holds."""
@@ -69,78 +63,54 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
         """SKIP pods without claims and migratable volumes."""
-        return PreFilterResult(self._examine(spec, cluster)) if _may_count(spec) else SKIP
+        if not _may_count(spec):
+            return SKIP
+        self._pre_filters = True
+        return PreFilterResult(self.examine(spec))
 
-    def _examine(self, spec: PodVolumes, cluster: ClusterState) -> Params:
-        catalog = cluster.catalog
-        plain = csi_names(spec, catalog, migrated=False, new_pod=True)
-        migrated = csi_names(spec, catalog, migrated=True, new_pod=True)
-        if not (plain.drivers or plain.error or migrated.drivers or migrated.error):
+    def examine(self, spec: PodVolumes) -> tuple[Wanted, Wanted]:
+        """Return what a pod wants on nodes without CSINode and on those with one."""
+        self.attached.follow()
+        catalog = self.handle.cluster.catalog
+        names = csi_names(spec, catalog, migrated=True, new_pod=True)
+        migrated = self._wanted(names)
+        if not names.migrates:
+            return migrated, migrated
+        return self._wanted(csi_names(spec, catalog, migrated=False, new_pod=True)), migrated
+
+    def _wanted(self, names: CsiNames) -> Wanted:
+        if names.error:
+            return Wanted((), (), self.verdict_of(names.error, names.flags), (), names.drivers)
+        counts: dict[str, int] = {}
+        for driver in names.drivers.values():
+            counts[driver] = counts.get(driver, 0) + 1
+        rows_of = self.attached.rows_of
+        in_use = tuple([name for name in names.drivers if name in rows_of])
+        return Wanted(tuple(counts.items()), in_use, 0, self._needed_drivers(counts), names.drivers)
+
+    def _needed_drivers(self, drivers: Iterable[str]) -> tuple[str, ...]:
+        """Return the drivers that say that their pods must not go to nodes without them."""
+        if not self._needs_driver:
             return ()
-        return (_key(plain), _key(migrated), *(catalog.version(kind) for kind in KINDS))
-
-    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
-        """Return `EXCEEDED`, or the number of a text: what is wrong with the volumes, or which driver is missing."""
-        if params is None:
-            params = self._examine(spec, rows.state)
-        if not params:
-            return np.zeros(len(rows), dtype=np.uint16)
-        catalog = rows.state.catalog
-        self._attached.follow()
-        index = rows.row_numbers()
-        has_csi_node = self._attached.has_csi_node[index]
-        verdicts = np.zeros(len(index), dtype=np.uint16)
-        for migrated in (False, True):
-            names = csi_names(spec, catalog, migrated=migrated, new_pod=True)
-            concerned = has_csi_node == migrated
-            if names.error:
-                verdicts[concerned] = self._verdict(names.error, names.flags)
-                continue
-            if not names.drivers:
-                continue
-            if migrated:
-                self._check_limits(names, rows, concerned, verdicts)
-            if self._needs_driver:
-                self._check_drivers(names, rows, concerned, verdicts)
-        return verdicts
-
-    def _check_limits(self, names: CsiNames, rows: Rows, concerned: Bools, verdicts: Codes) -> None:
-        """Compare what is attached and what would come with the limits; pods that can't be told from others are errors."""
-        attached, index = self._attached, rows.row_numbers()
-        for driver in dict.fromkeys(names.drivers.values()):
-            limits, counts = attached.limits.get(driver), attached.counts.get(driver)
-            if limits is None:
-                continue
-            wanted = np.zeros(rows.state.nodes.capacity, dtype=np.int64)
-            for name, other in names.drivers.items():
-                if other == driver:
-                    # A volume that a pod of the node uses already is not attached a second time.
-                    wanted += 1
-                    wanted[list(attached.rows_of.get(name, ()))] -= 1
-            total = wanted if counts is None else wanted + counts
-            exceeded = (wanted > 0) & (total > limits)
-            verdicts[concerned & exceeded[index]] = EXCEEDED
-        for row, text in attached.errors.items():
-            if attached.limited[row]:
-                verdicts[concerned & (index == row)] = self._verdict(text, ERROR_BIT)
-
-    def _check_drivers(self, names: CsiNames, rows: Rows, concerned: Bools, verdicts: Codes) -> None:
-        """Reject nodes without a driver that says that its pods must not go there."""
-        catalog = rows.state.catalog
-        wanted = []
-        for driver in sorted(set(names.drivers.values())):
-            described = catalog.get(CSIDriver, driver)
+        needed = []
+        for driver in sorted(drivers):
+            described = self.handle.cluster.catalog.get(CSIDriver, driver)
             if described is not None and described.spec.prevent_pod_scheduling_if_missing:
-                wanted.append(driver)
-        if not wanted:
-            return
-        for place in np.flatnonzero(concerned).tolist():
-            installed = self._attached.drivers_of(int(rows.row_numbers()[place]))
-            missing = next((driver for driver in wanted if driver not in installed), None)
-            if missing is not None:
-                verdicts[place] = self._verdict(f"{missing} CSI driver is not installed on the node", 0)
+                needed.append(driver)
+        return tuple(needed)
 
-    def _verdict(self, text: str, flags: int) -> int:
+    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
+        """Return the rule about the volumes that a node can attach."""
+        return AttachableVolumes(self, spec, cluster)
+
+    def missing_driver(self, row: int, needed: Iterable[str]) -> int:
+        """Return the verdict about a node that lacks one of some drivers; 0 if it has them all."""
+        installed = self.attached.drivers_of(row)
+        missing = next((driver for driver in needed if driver not in installed), None)
+        return 0 if missing is None else self.verdict_of(f"{missing} CSI driver is not installed on the node", 0)
+
+    def verdict_of(self, text: str, flags: int) -> int:
+        """Return the verdict that stands for a text."""
         return min(self._texts.setdefault(text, len(self._texts) + FIRST_TEXT), LAST_TEXT) | flags
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -172,5 +142,122 @@ def _may_count(spec: PodVolumes) -> bool:
     return spec.has_claims or any(is_migratable(volume.source) for volume in spec.volumes)
 
 
-def _key(names: CsiNames) -> tuple[object, ...]:
-    return tuple(names.drivers.items()), names.error
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a pod wants a node to attach. What compares equal is answered alike by every node.
+
+    Attributes:
+        counts: per driver how many volumes.
+        in_use: the unique names of those that some pod on a node uses; they are not attached a second time there.
+        problem: the verdict about all nodes if the volumes can't be told, else 0.
+        needed: drivers that must be installed.
+        drivers: the driver by unique name, for pods that are moved on trial.
+    """
+
+    counts: tuple[tuple[str, int], ...]
+    in_use: tuple[str, ...]
+    problem: int
+    needed: tuple[str, ...]
+    drivers: Mapping[str, str] = field(compare=False)
+
+
+class DriverLimit:
+    """How many volumes of a driver nodes take and have, and how many the pod adds.
+
+    Args:
+        limits, counts: int64[capacity].
+        fresh: how many of the pod's volumes no pod on a node uses. in_use: per other volume the rows whose pods use it.
+    """
+
+    def __init__(self, limits: Ints, counts: Ints, fresh: int, in_use: list[dict[int, None]]) -> None:
+        self._limits: Any = limits
+        self._counts: Any = counts
+        self._fresh = fresh
+        self._in_use = in_use
+
+    def exceeded(self, row: int) -> bool:
+        """Return whether the node in a row would have too many volumes, if the pod brings any."""
+        wanted = self._fresh
+        for number in range(len(self._in_use)):
+            rows = self._in_use[number]
+            if row not in rows:
+                wanted += 1
+        return wanted > 0 and wanted + self._counts[row] > self._limits[row]
+
+
+class AttachableVolumes(FilterRule):
+    """`EXCEEDED`, or the number of a text: what is wrong with the volumes, or which driver is missing."""
+
+    def __init__(self, plugin: NodeVolumeLimits, spec: PodVolumes, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._plugin, self._spec, self._attached = plugin, spec, plugin.attached
+        self._plain = self._migrated = NOTHING_WANTED
+        self._version = -1
+        self._limits: list[DriverLimit] = []
+        self._has_csi_node: Any = None
+        self._problem_on_plain = self._problem_on_migrated = 0
+        self._has_errors = self._needs_drivers = False
+
+    def refresh(self) -> bool:
+        """Bring the columns up to date; return whether objects were written by which other rows than the logs name differ."""
+        self._look()
+        moved = self._version != self._attached.version
+        self._version = self._attached.version
+        return moved
+
+    def after_changes(self, params: Params | None) -> None:
+        """Look at the volumes of the pods that are there now."""
+        self._look()
+
+    def before_changes(self, params: Params | None) -> None:
+        """Look at them again."""
+        self._look()
+
+    def _look(self) -> None:
+        attached = self._attached
+        attached.follow()
+        wanted = self.params if self.params is not None else self._plugin.examine(self._spec)
+        self._plain, self._migrated = wanted
+        self._problem_on_plain, self._problem_on_migrated = self._plain.problem, self._migrated.problem
+        self._has_csi_node = attached.has_csi_node.view(np.uint8)
+        # Pods whose volumes can't be told are errors for pods that bring volumes.
+        self._has_errors = bool(attached.errors) and bool(self._migrated.counts)
+        self._needs_drivers = bool(self._plain.needed or self._migrated.needed)
+        self._limits = []
+        if not self._migrated.problem:
+            for driver, _ in self._migrated.counts:
+                limits = attached.limits.get(driver)
+                if limits is not None:
+                    names = [name for name, other in self._migrated.drivers.items() if other == driver]
+                    in_use = [attached.rows_of[name] for name in names if name in attached.rows_of]
+                    counts = attached.counts_of(driver)
+                    self._limits.append(DriverLimit(limits, counts, len(names) - len(in_use), in_use))
+
+    def filter(self, row: int) -> int:
+        """A missing driver goes before pods whose volumes can't be told, and those before a limit."""
+        migrated = self._has_csi_node[row] != 0
+        problem = self._problem_on_migrated if migrated else self._problem_on_plain
+        if problem:
+            return problem
+        verdict = 0
+        if migrated:
+            for number in range(len(self._limits)):
+                limit = self._limits[number]
+                if limit.exceeded(row):
+                    verdict = EXCEEDED
+                    break
+            if self._has_errors:
+                verdict = self._verdict_of_error(row, verdict)
+        if self._needs_drivers:
+            needed = self._migrated.needed if migrated else self._plain.needed
+            return self._plugin.missing_driver(row, needed) or verdict
+        return verdict
+
+    def _verdict_of_error(self, row: int, verdict: int) -> int:
+        text = self._attached.errors.get(row)
+        if text is None or not self._attached.limited[row]:
+            return verdict
+        return self._plugin.verdict_of(text, ERROR_BIT)
+
+
+NOTHING_WANTED = Wanted((), (), 0, (), {})

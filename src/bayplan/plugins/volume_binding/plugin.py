@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -24,18 +24,26 @@ from bayplan.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.objects.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
-from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes
+from bayplan.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes, with_shared_key
 from bayplan.plugins.volume_binding.assumed_objects import AssumedObjects
 from bayplan.plugins.volume_binding.capacity_score import capacity_score
 from bayplan.plugins.volume_binding.hints import BindingHints
 from bayplan.plugins.volume_binding.reachable_rows import ReachableRows
 from bayplan.plugins.volume_binding.reservation import Reservation, claim_for_node, volume_for_claim
 from bayplan.plugins.volume_binding.solution import FIRST_ERROR, LAST_ERROR, REASONS, Decision, Solution
-from bayplan.plugins.volume_binding.solve import solve
+from bayplan.plugins.volume_binding.solve import BoundVolume, bound_volume, solve
 from bayplan.plugins.volume_binding.sorted_claims import SortedClaims, claims_error, sort_claims
 from bayplan.plugins.volume_binding.volumes_by_class import VolumesByClass
 from bayplan.state.arrays import Bools, Codes, Ints
@@ -50,6 +58,21 @@ RESERVED_KEY = "VolumeBinding/reserved"
 NOT_FOUND = "not found"
 STATE_MISSING = 0x2000 | ERROR_BIT
 KEPT_SOLUTIONS = 8
+
+
+class VolumeNeeds(msgspec.Struct, frozen=True):
+    """All that the volumes of a pod on each node follow from; compared by value.
+
+    Attributes:
+        bound: per bound claim from which nodes its volume can be reached.
+        delayed: claims that wait for their first consumer. classes: the storage classes of those, in the same order.
+        versions: of the other objects that are read, and of the assumed volumes.
+    """
+
+    bound: tuple[BoundVolume, ...]
+    delayed: tuple[PersistentVolumeClaim, ...]
+    classes: tuple[StorageClass, ...]
+    versions: tuple[int, ...]
 
 
 class CycleClaims(msgspec.Struct, frozen=True):
@@ -68,8 +91,7 @@ class VolumeBinding(
 ):
     """Rejects nodes where the pod's volumes can't be reached, found or made; reserves them. Arguments: `VolumeBindingArgs`.
 
-    Params: the sorted claims, and the versions of all else that the choice of volumes reads. What Reserve assumed lives in the
-    plugin, as upstream each profile has its own.
+    Params: the pod's `VolumeNeeds`. What Reserve assumed lives in the plugin, as upstream each profile has its own.
     """
 
     name = "VolumeBinding"
@@ -103,8 +125,8 @@ class VolumeBinding(
         return owner_of_ephemeral(pod)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
-        """Return the pod's volumes."""
-        return pod_volumes(pod)
+        """Return the pod's volumes; which pods share results is up to the params."""
+        return with_shared_key(pod_volumes(pod))
 
     # Filter.
 
@@ -132,23 +154,28 @@ class VolumeBinding(
         claims = sort_claims(spec, catalog, self._claims, self._volumes)
         if isinstance(claims, Status):
             return claims
-        return (claims, self.versions(claims))
+        return (self.needs(claims),)
 
-    def versions(self, claims: SortedClaims) -> tuple[int, ...]:
-        """Return what moves when the choice of volumes for these claims may change, beside the claims themselves."""
+    def needs(self, claims: SortedClaims) -> VolumeNeeds:
+        """Return what the choice of volumes for some claims depends on."""
         catalog = self.handle.cluster.catalog
-        versions: tuple[int, ...] = (catalog.version(CSINode),) if claims.bound else ()
+        bound = tuple([bound_volume(item, self._reachable, migration=self.migration) for item in claims.bound])
+        versions: tuple[int, ...] = ()
+        if any([volume.plugin for volume in bound]):
+            versions = (catalog.version(CSINode),)
         if claims.delayed:
             kinds = (PersistentVolume, CSIDriver, CSIStorageCapacity)
             versions = (*versions, *(catalog.version(kind) for kind in kinds), self._volumes.version)
-        return versions
+        return VolumeNeeds(bound, claims.delayed, claims.classes, versions)
 
-    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
-        """Return the flags of what is wrong with a node (`solution`), or the number of an error."""
-        if params is None:
-            return np.full(len(rows), STATE_MISSING, dtype=np.uint16)
+    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule | None:
+        """Return the rule about the pod's volumes on a node."""
+        return VolumesOnNode(self, cluster)
+
+    def verdicts(self, params: Params) -> Codes:
+        """Return uint16[rows], the verdicts about all nodes: the same array as long as nothing changes that they depend on."""
         self._filters = True
-        return self._solution(params).verdicts(self._number_of)[rows.row_numbers()]
+        return self._solution(params).verdicts(self._number_of)
 
     def _number_of(self, text: str) -> int:
         return min(self._texts.setdefault(text, len(self._texts) + FIRST_ERROR), LAST_ERROR)
@@ -160,9 +187,9 @@ class VolumeBinding(
         for known, known_position, solution in self._solutions:
             if known_position == position and known == params:
                 return solution
-        claims = params[0]
-        assert isinstance(claims, SortedClaims)
-        solution = solve(claims, cluster, self._reachable, self._volumes_of_class, migration=self.migration)
+        needs = params[0]
+        assert isinstance(needs, VolumeNeeds)
+        solution = solve(needs, cluster, self._reachable, self._volumes_of_class)
         self._solutions = [(params, position, solution), *self._solutions[: KEPT_SOLUTIONS - 1]]
         return solution
 
@@ -295,3 +322,32 @@ class VolumeBinding(
                 hints.is_schedulable_after_csi_storage_capacity_change,
             ),
         )
+
+
+class VolumesOnNode(FilterRule):
+    """The flags of what is wrong with a node (`solution`), or the number of an error.
+
+    Which volume a node gets depends on what else there is to choose from, so that the plugin works it out for all nodes
+    together, and once for all pods of equal params.
+    """
+
+    def __init__(self, plugin: VolumeBinding, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._plugin = plugin
+        self._known: object = None
+        self._codes: Any = None
+
+    def refresh(self) -> bool:
+        """Take the verdicts for the params of this cycle."""
+        if self.params is None:
+            self._known = self._codes = None
+            return True
+        codes = self._plugin.verdicts(self.params)
+        if codes is self._known:
+            return False
+        self._known = self._codes = codes
+        return True
+
+    def filter(self, row: int) -> int:
+        """Return the verdict about a node; without PreFilter there is none."""
+        return STATE_MISSING if self._known is None else self._codes[row]

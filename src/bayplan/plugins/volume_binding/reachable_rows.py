@@ -6,6 +6,7 @@ Rows of equal conditions are worked out once, and kept until a node changes. A v
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,6 +25,26 @@ from bayplan.state.arrays import Bools, Index
 from bayplan.state.cluster_state import ClusterState
 
 
+KNOWN_AFFINITIES = 1 << 15
+"""So many affinities are known by their address; then all are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A condition on the labels of nodes.
+
+    Attributes:
+        key: compares by meaning; None for every node.
+        terms: the requirements of each term.
+    """
+
+    key: Hashable
+    terms: tuple[tuple[Requirement, ...], ...] = field(compare=False)
+
+
+EVERY_NODE = Reach(None, ())
+
+
 class ReachableRows:
     """Rows by condition, for one state."""
 
@@ -32,22 +53,32 @@ class ReachableRows:
         self._position = -1
         self._rows: dict[Hashable, Index] = {}
         # By address; the entry holds the affinity, so that no address is used anew while it is here.
-        self._by_affinity: dict[int, tuple[NodeSelector, Index]] = {}
+        self._by_affinity: dict[int, tuple[NodeSelector, Reach]] = {}
+
+    def reach_of(self, affinity: NodeSelector | None) -> Reach:
+        """Return what a volume's node affinity means; only labels count, and terms with mistakes match nothing."""
+        if affinity is None:
+            return EVERY_NODE
+        known = self._by_affinity.get(id(affinity))
+        if known is not None:
+            return known[1]
+        terms = [term for term in compile_node_selector(affinity).terms if not term.errors]
+        reach = Reach(
+            ("affinity", tuple([term.labels.key if term.labels is not None else () for term in terms])),
+            tuple([term.labels.requirements if term.labels is not None else () for term in terms]),
+        )
+        if len(self._by_affinity) >= KNOWN_AFFINITIES:
+            self._by_affinity.clear()
+        self._by_affinity[id(affinity)] = affinity, reach
+        return reach
+
+    def rows_of(self, reach: Reach) -> Index:
+        """Return intp, the rows from which something can be reached."""
+        return self._kept(reach.key, reach.terms)
 
     def by_affinity(self, affinity: NodeSelector | None) -> Index:
-        """Return intp, the rows that a volume's node affinity allows; only labels count, and terms with mistakes match nothing."""
-        if affinity is None:
-            return self._kept(None, ())
-        if self._cluster.node_log.end == self._position:
-            known = self._by_affinity.get(id(affinity))
-            if known is not None:
-                return known[1]
-        selector = compile_node_selector(affinity)
-        terms = [term for term in selector.terms if not term.errors]
-        key = ("affinity", tuple(term.labels.key if term.labels is not None else () for term in terms))
-        rows = self._kept(key, [term.labels.requirements if term.labels is not None else () for term in terms])
-        self._by_affinity[id(affinity)] = affinity, rows
-        return rows
+        """Return intp, the rows that a volume's node affinity allows."""
+        return self.rows_of(self.reach_of(affinity))
 
     def by_topologies(self, terms: tuple[TopologySelectorTerm, ...]) -> Index:
         """Return intp, the rows that match one of a class's allowed topologies; all where it has none."""
@@ -76,7 +107,6 @@ class ReachableRows:
         if position != self._position:
             self._position = position
             self._rows = {}
-            self._by_affinity = {}
         rows = self._rows.get(key)
         if rows is None:
             rows = self._rows[key] = self._find(None if key is None else terms)

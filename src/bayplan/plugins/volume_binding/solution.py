@@ -75,12 +75,19 @@ class Solution:
         self.static: list[StaticChoice] = []
         self.provisions: list[Provision] = []
         self.errors: list[tuple[str, Bools]] = []
+        self._verdicts: Codes | None = None
 
     def verdicts(self, number_of: Callable[[str], int]) -> Codes:
-        """Return uint16 per row, 0 where the pod's volumes are all right; `number_of` gives the text of an error a number."""
+        """Return uint16 per row, 0 where the pod's volumes are all right; `number_of` gives the text of an error a number.
+
+        The same array each time, and the solution must not change any more.
+        """
+        if self._verdicts is not None:
+            return self._verdicts
         verdicts: Codes = self.flags | (self.flags != 0) * np.uint16(UNRESOLVABLE_BIT)
         for text, rows in reversed(self.errors):
             verdicts[rows] = number_of(text) | ERROR_BIT
+        self._verdicts = verdicts
         return verdicts
 
     def decision(self, row: int) -> Decision:

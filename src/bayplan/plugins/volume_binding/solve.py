@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
+import msgspec
 import numpy as np
 
 from bayplan.objects.quantity import value
@@ -19,7 +21,7 @@ from bayplan.objects.storage import (
 from bayplan.plugins.csi_migration import MIGRATED, TranslationError, in_tree_plugin, translate_volume
 from bayplan.plugins.pod_claims import SELECTED_NODE, STORAGE, class_of_claim
 from bayplan.plugins.volume_binding.matching import by_size, choose_volume
-from bayplan.plugins.volume_binding.reachable_rows import ReachableRows
+from bayplan.plugins.volume_binding.reachable_rows import EVERY_NODE, Reach, ReachableRows
 from bayplan.plugins.volume_binding.solution import (
     BIND_CONFLICT,
     NODE_CONFLICT,
@@ -29,7 +31,6 @@ from bayplan.plugins.volume_binding.solution import (
     Provision,
     Solution,
 )
-from bayplan.plugins.volume_binding.sorted_claims import SortedClaims
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 
@@ -40,17 +41,70 @@ VolumesOfClass = Callable[[str], Sequence[PersistentVolume]]
 """The volumes of a storage class by name, assumed versions among them."""
 
 
+class BoundVolume(msgspec.Struct, frozen=True):
+    """From which nodes the volume of a bound claim can be reached: the same for all volumes of which this says the same.
+
+    Attributes:
+        missing: the name of the volume if it does not exist.
+        reach: its node affinity.
+        plugin: its in-tree plugin if nodes may know it by a CSI driver. driver_reach: its node affinity on such nodes.
+        error: why it can't be translated for them.
+    """
+
+    missing: str = ""
+    reach: Reach = EVERY_NODE
+    plugin: str = ""
+    driver_reach: Reach = EVERY_NODE
+    error: str = ""
+
+
+EVERYWHERE = BoundVolume()
+
+
+class Claims(Protocol):
+    """What is solved (`VolumeNeeds`)."""
+
+    @property
+    def bound(self) -> tuple[BoundVolume, ...]:
+        """Return from which nodes the volume of each bound claim can be reached."""
+        ...
+
+    @property
+    def delayed(self) -> tuple[PersistentVolumeClaim, ...]:
+        """Return the claims that wait for their first consumer."""
+        ...
+
+    @property
+    def classes(self) -> tuple[StorageClass, ...]:
+        """Return the storage classes of those, in the same order."""
+        ...
+
+
+def bound_volume(
+    bound: tuple[str, PersistentVolume | None], reachable: ReachableRows, *, migration: bool
+) -> BoundVolume:
+    """Return what matters of a bound claim, given by name and volume; with `migration` nodes may know it by a CSI driver."""
+    name, volume = bound
+    if volume is None:
+        return BoundVolume(missing=name)
+    affinity = volume.spec.node_affinity
+    plugin = in_tree_plugin(volume.spec) if migration else ""
+    if plugin not in MIGRATED:
+        return EVERYWHERE if affinity is None else BoundVolume(reach=reachable.reach_of(affinity.required))
+    reach = EVERY_NODE if affinity is None else reachable.reach_of(affinity.required)
+    try:
+        translated = translate_volume(volume).node_affinity
+    except TranslationError as problem:
+        return BoundVolume(reach=reach, plugin=plugin, error=f"could not translate pv: {problem}")
+    return BoundVolume(reach=reach, plugin=plugin, driver_reach=reachable.reach_of(translated))
+
+
 def solve(
-    claims: SortedClaims,
-    cluster: ClusterState,
-    reachable: ReachableRows,
-    volumes_of_class: VolumesOfClass,
-    *,
-    migration: bool = True,
+    claims: Claims, cluster: ClusterState, reachable: ReachableRows, volumes_of_class: VolumesOfClass
 ) -> Solution:
-    """Return a pod's volumes on all nodes; with `migration` in-tree volumes go by CSI drivers where a node says so."""
+    """Return a pod's volumes on all nodes."""
     solution = Solution(cluster.nodes.count)
-    _check_bound_claims(claims, cluster, reachable, solution, migration=migration)
+    _check_bound_claims(claims, cluster, reachable, solution)
     if claims.delayed:
         _find_volumes(claims, cluster, reachable, volumes_of_class, solution)
     return solution
@@ -59,39 +113,31 @@ def solve(
 # Bound claims.
 
 
-def _check_bound_claims(
-    claims: SortedClaims, cluster: ClusterState, reachable: ReachableRows, solution: Solution, *, migration: bool
-) -> None:
+def _check_bound_claims(claims: Claims, cluster: ClusterState, reachable: ReachableRows, solution: Solution) -> None:
     """Note on which nodes a bound volume can't be reached or is missing; the first claim that fails is the last looked at."""
     going = np.ones(cluster.nodes.count, dtype=np.bool_)
-    for _, volume in claims.bound:
-        if volume is None:
+    for volume in claims.bound:
+        if volume.missing:
             solution.flags[going] |= VOLUME_MISSING
             return
-        affinity = volume.spec.node_affinity
         reached = np.zeros_like(going)
-        reached[reachable.by_affinity(affinity.required if affinity is not None else None)] = True
-        migrated = _migrated_rows(volume, cluster) if migration else None
-        if migrated is not None:
-            try:
-                there = reachable.by_affinity(translate_volume(volume).node_affinity)
-            except TranslationError as problem:
+        reached[reachable.rows_of(volume.reach)] = True
+        if volume.plugin:
+            migrated = _migrated_rows(volume.plugin, cluster)
+            if volume.error:
                 failed = migrated & going
-                solution.errors.append((f"could not translate pv: {problem}", failed))
+                solution.errors.append((volume.error, failed))
                 going = going & ~failed
             else:
                 by_driver = np.zeros_like(going)
-                by_driver[there] = True
+                by_driver[reachable.rows_of(volume.driver_reach)] = True
                 reached = np.where(migrated, by_driver, reached)
         solution.flags[going & ~reached] |= NODE_CONFLICT
         going = going & reached
 
 
-def _migrated_rows(volume: PersistentVolume, cluster: ClusterState) -> Bools | None:
-    """Return the nodes that know an in-tree volume by its CSI driver, or None where none could."""
-    plugin = in_tree_plugin(volume.spec)
-    if plugin not in MIGRATED:
-        return None
+def _migrated_rows(plugin: str, cluster: ClusterState) -> Bools:
+    """Return the nodes that know volumes of an in-tree plugin by their CSI driver."""
     rows = np.zeros(cluster.nodes.count, dtype=np.bool_)
     for csi_node in cluster.catalog.all(CSINode):
         row = cluster.nodes.row_of.get(csi_node.metadata.name)
@@ -105,7 +151,7 @@ def _migrated_rows(volume: PersistentVolume, cluster: ClusterState) -> Bools | N
 
 
 def _find_volumes(
-    claims: SortedClaims,
+    claims: Claims,
     cluster: ClusterState,
     reachable: ReachableRows,
     volumes_of_class: VolumesOfClass,
