@@ -6,7 +6,6 @@ Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/, and for
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -44,31 +43,40 @@ class PodVolume(msgspec.Struct, frozen=True):
     ephemeral: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PodVolumes:
-    """The volumes of a pod that are claims or disks; others don't matter to scheduling.
+class PodVolumes(msgspec.Struct, frozen=True, eq=False):
+    """The volumes of a pod that are claims or disks; others don't matter to scheduling. Compared by key.
 
     Attributes:
-        key: tells all that the rest depends on.
+        key: tells all that the rest depends on, unless results are shared by pods of different volumes (`pod_volumes`).
         namespace, pod_name, pod_uid: of the pod; the latter two are empty unless it has ephemeral volumes.
         volumes: in the order of the pod.
         has_claims: whether one of them is a claim. has_named_claims: likewise, ephemeral ones left out.
     """
 
     key: Hashable
-    namespace: str = field(compare=False)
-    pod_name: str = field(compare=False)
-    pod_uid: str = field(compare=False)
-    volumes: tuple[PodVolume, ...] = field(compare=False)
-    has_claims: bool = field(compare=False)
-    has_named_claims: bool = field(compare=False)
+    namespace: str
+    pod_name: str
+    pod_uid: str
+    volumes: tuple[PodVolume, ...]
+    has_claims: bool
+    has_named_claims: bool
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PodVolumes) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
 
 NO_VOLUMES = PodVolumes(None, "", "", "", (), has_claims=False, has_named_claims=False)
 
 
-def pod_volumes(pod: Pod) -> PodVolumes:
-    """Return the volumes of a pod that are claims or disks; `NO_VOLUMES` where it has none."""
+def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
+    """Return the volumes of a pod that are claims or disks; `NO_VOLUMES` if it has none.
+
+    With `shared` all pods that have volumes get the same key. That is for plugins whose verdicts follow from the params alone:
+    pods of different claims share one result then, and nodes are asked again only if the params differ.
+    """
     if not pod.spec.volumes:
         return NO_VOLUMES
     metadata = pod.metadata
@@ -85,24 +93,18 @@ def pod_volumes(pod: Pod) -> PodVolumes:
     if not volumes:
         return NO_VOLUMES
     name, uid = (metadata.name, metadata.uid) if ephemeral else ("", "")
+    key: Hashable = "volumes"
+    if not shared:
+        key = (metadata.namespace, name, uid, _encode([item.source for item in volumes]))
     return PodVolumes(
-        (metadata.namespace, name, uid, _encode([item.source for item in volumes])),
+        key,
         metadata.namespace,
         name,
         uid,
         tuple(volumes),
-        has_claims=any(item.claim is not None for item in volumes),
-        has_named_claims=any(item.claim is not None and not item.ephemeral for item in volumes),
+        has_claims=any([item.claim is not None for item in volumes]),
+        has_named_claims=any([item.claim is not None and not item.ephemeral for item in volumes]),
     )
-
-
-def with_shared_key(volumes: PodVolumes) -> PodVolumes:
-    """Return volumes with the key of all pods that have volumes.
-
-    For plugins whose verdicts follow from the params alone: pods of different claims share one result, and nodes are asked
-    again only if the params differ.
-    """
-    return replace(volumes, key="volumes") if volumes.volumes else volumes
 
 
 def owner_of_ephemeral(pod: Pod) -> tuple[str, str] | None:

@@ -22,7 +22,6 @@ from bayplan.plugins.pod_claims import (
     claim_not_found,
     class_of_claim,
     pod_volumes,
-    with_shared_key,
 )
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.node_matcher import LabelTest
@@ -55,8 +54,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
         """Return the pod's volumes."""
-        volumes = pod_volumes(pod)
-        return with_shared_key(volumes) if self._pre_filters else volumes
+        return pod_volumes(pod, shared=self._pre_filters)
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
         """Claims and volumes are looked at where the pod names claims."""

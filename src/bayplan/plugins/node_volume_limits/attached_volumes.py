@@ -5,9 +5,12 @@ Columns are followed lazily, like `VolumeUse`: whoever asks pays for the rows an
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from msgspec import Struct
 
+from bayplan.objects.pod import Pod
 from bayplan.objects.storage import (
     CSINode,
     PersistentVolume,
@@ -15,10 +18,11 @@ from bayplan.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from bayplan.plugins.node_volume_limits.csi_names import csi_names
+from bayplan.plugins.node_volume_limits.csi_names import CsiNames, csi_names
 from bayplan.plugins.pod_claims import pod_volumes
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import PodInfo
 from bayplan.state.volume_use import VolumeUse
 
 NO_LIMIT = 1 << 62
@@ -26,6 +30,15 @@ READ = (PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment)
 """The objects by which the volumes of pods, and those that are attached, are told."""
 
 CLAIM, VOLUME = "claim:", "volume:"
+
+
+class OfPod(NamedTuple):
+    """The volumes of one pod on a node, and which claims and volumes were read for them."""
+
+    info: PodInfo
+    pod: Pod
+    names: CsiNames
+    read: tuple[str, ...]
 
 
 class AttachedVolumes:
@@ -43,6 +56,8 @@ class AttachedVolumes:
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._use = VolumeUse(cluster)
+        # By row, then by the identity of a pod's record, which the entry holds.
+        self._of_pods: dict[int, dict[int, OfPod]] = {}
         self._by_pods: dict[int, dict[str, str]] = {}
         self._attached: dict[int, dict[str, str]] = {}
         self._attached_volumes: dict[str, None] = {}
@@ -79,7 +94,7 @@ class AttachedVolumes:
         stale: dict[int, None] = dict.fromkeys(self._use.follow())
         if self._writes == catalog.writes and self._nodes_seen[1:] == (cluster.node_log.end, cluster.nodes.capacity):
             for row in stale:
-                self._look_at(row)
+                self._look_at(row, placed=True)
             return
         self._writes = catalog.writes
         placed = len(stale)
@@ -158,24 +173,27 @@ class AttachedVolumes:
                 names = self._attached.setdefault(row, {})
                 names[f"{spec.attacher}/{volume.spec.csi.volume_handle}"] = spec.attacher
 
-    def _look_at(self, row: int) -> None:
-        """Work out the volumes of one node anew."""
-        catalog, migrated = self._cluster.catalog, bool(self.has_csi_node[row])
+    def _look_at(self, row: int, *, placed: bool = False) -> None:
+        """Work out the volumes of one node; if pods were `placed` or removed and nothing else changed, those of the new ones."""
+        migrated = bool(self.has_csi_node[row])
         names: dict[str, str] = {}
         read: dict[str, None] = {}
         self.errors.pop(row, None)
+        known = self._of_pods.get(row, {}) if placed else {}
+        of_pods: dict[int, OfPod] = {}
         for info in self._use.pods_on.get(row, ()):
-            volumes = pod_volumes(info.pod)
-            for volume in volumes.volumes:
-                if volume.claim is not None:
-                    key = f"{volumes.namespace}/{volume.claim}"
-                    claim = catalog.get(PersistentVolumeClaim, key)
-                    read[CLAIM + key] = None
-                    read[VOLUME + (claim.spec.volume_name if claim is not None else "")] = None
-            of_pod = csi_names(volumes, catalog, migrated=migrated, new_pod=False)
-            if of_pod.error:
-                self.errors.setdefault(row, of_pod.error)
-            names.update(of_pod.drivers)
+            found = known.get(id(info))
+            if found is None or found.info is not info or found.pod is not info.pod:
+                found = self._of_pod(info, migrated=migrated)
+            of_pods[id(info)] = found
+            read.update(dict.fromkeys(found.read))
+            if found.names.error:
+                self.errors.setdefault(row, found.names.error)
+            names.update(found.names.drivers)
+        if of_pods:
+            self._of_pods[row] = of_pods
+        else:
+            self._of_pods.pop(row, None)
         self._note_readers(row, read)
         before = self._by_pods.get(row, {})
         for name in before.keys() - names.keys():
@@ -194,6 +212,16 @@ class AttachedVolumes:
         for driver, count in counted.items():
             self.counts_of(driver)[row] = count
         self._counted[row] = counted
+
+    def _of_pod(self, info: PodInfo, *, migrated: bool) -> OfPod:
+        catalog, volumes = self._cluster.catalog, pod_volumes(info.pod, shared=True)
+        read = []
+        for volume in volumes.volumes:
+            if volume.claim is not None:
+                key = f"{volumes.namespace}/{volume.claim}"
+                claim = catalog.get(PersistentVolumeClaim, key)
+                read += [CLAIM + key, VOLUME + (claim.spec.volume_name if claim is not None else "")]
+        return OfPod(info, info.pod, csi_names(volumes, catalog, migrated=migrated, new_pod=False), tuple(read))
 
     def _note_readers(self, row: int, read: dict[str, None]) -> None:
         for key in self._read_by.get(row, ()):

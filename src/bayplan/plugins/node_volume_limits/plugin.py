@@ -19,7 +19,7 @@ from bayplan.plugins.csi_migration import is_migratable
 from bayplan.plugins.node_volume_limits.attached_volumes import AttachedVolumes
 from bayplan.plugins.node_volume_limits.csi_names import CsiNames, csi_names
 from bayplan.plugins.node_volume_limits.hints import LimitHints
-from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes, with_shared_key
+from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 
@@ -54,8 +54,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
         """Return the pod's volumes."""
-        volumes = pod_volumes(pod)
-        return with_shared_key(volumes) if self._pre_filters else volumes
+        return pod_volumes(pod, shared=self._pre_filters)
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
         """Pods without claims and migratable volumes are skipped whatever the cluster holds."""

@@ -36,7 +36,7 @@ from bayplan.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes, with_shared_key
+from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes
 from bayplan.plugins.volume_binding.assumed_objects import AssumedObjects
 from bayplan.plugins.volume_binding.capacity_score import capacity_score
 from bayplan.plugins.volume_binding.hints import BindingHints
@@ -126,7 +126,7 @@ class VolumeBinding(
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
         """Return the pod's volumes; which pods share results is up to the params."""
-        return with_shared_key(pod_volumes(pod))
+        return pod_volumes(pod, shared=True)
 
     # Filter.
 
