@@ -102,8 +102,8 @@ def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
         name,
         uid,
         tuple(volumes),
-        has_claims=any([item.claim is not None for item in volumes]),
-        has_named_claims=any([item.claim is not None and not item.ephemeral for item in volumes]),
+        has_claims=any(item.claim is not None for item in volumes),
+        has_named_claims=any(item.claim is not None and not item.ephemeral for item in volumes),
     )
 
 

@@ -188,7 +188,8 @@ class FreeVolumes(FilterRule):
         for rows in self._disk_rows:
             if row in rows:
                 pods = self._use.pods_on.get(row, ())
-                if any([disks_conflict(self._disks, info.pod.spec.volumes) for info in pods]):
+                mounted = [volume for info in pods for volume in info.pod.spec.volumes]
+                if disks_conflict(self._disks, mounted):
                     return DISK_CONFLICT
                 break
         return self._verdict

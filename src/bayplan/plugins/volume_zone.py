@@ -6,6 +6,7 @@ Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#topology
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
@@ -209,7 +210,8 @@ class VolumeZones(FilterRule):
             topologies = answer
         if topologies is not self._topologies:
             self._topologies = topologies
-            self._tests = [ZoneTest(key, values, self._cluster.nodes) for key, values in topologies]
+            pairs = cast("tuple[tuple[str, tuple[str, ...]], ...]", topologies)
+            self._tests = [ZoneTest(key, values, self._cluster.nodes) for key, values in pairs]
             for test in self._tests:
                 test.bind()
         return False

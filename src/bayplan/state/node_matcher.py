@@ -38,7 +38,8 @@ class LabelTest:
 
     def has_key(self, row: int) -> bool:
         """Return whether the node in a row has the label, whatever its value."""
-        return self._codes[row] >= 0
+        present: bool = self._codes[row] >= 0
+        return present
 
 
 class TermMatcher:

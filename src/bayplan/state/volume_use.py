@@ -86,7 +86,6 @@ class VolumeUse:
                 else:
                     del users[key]
 
-
     def _count_disks(self, volume: Volume, row: int, change: int) -> None:
         for key in _disk_names(volume):
             rows = self._disk_rows.setdefault(key, {})

@@ -82,9 +82,7 @@ def csi_names(volumes: PodVolumes, catalog: ObjectCatalog, *, migrated: bool, ne
     return CsiNames(found, migrates=migrates)
 
 
-def _name_of_claim(
-    claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool
-) -> tuple[str, str, bool]:
+def _name_of_claim(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str, bool]:
     """Return driver and handle of a claim's volume, empty if it is not a matter of CSI, and whether that depends on `migrated`."""
     volume = catalog.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is None:
@@ -102,9 +100,7 @@ def _name_of_claim(
     return translated.driver, translated.handle, True
 
 
-def _name_by_class(
-    claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool
-) -> tuple[str, str, bool]:
+def _name_by_class(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str, bool]:
     """Return the driver that will make a claim's volume, a handle that no volume has, and whether that depends on `migrated`."""
     storage_class = catalog.get(StorageClass, class_of_claim(claim))
     if storage_class is None:

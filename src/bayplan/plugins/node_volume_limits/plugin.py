@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ EXCEEDED = 1
 FIRST_TEXT = 2
 LAST_TEXT = 0x3FFF
 REASON_EXCEEDED = "node(s) exceed max volume count"
+
 
 class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     """Rejects nodes that would have to attach more volumes of a driver than they can.
@@ -215,8 +216,8 @@ class AttachableVolumes(FilterRule):
     def _look(self) -> None:
         attached = self._attached
         attached.follow()
-        wanted = self.params if self.params is not None else self._plugin.examine(self._spec)
-        self._plain, self._migrated = wanted
+        found = self.params if self.params is not None else self._plugin.examine(self._spec)
+        self._plain, self._migrated = cast("tuple[Wanted, Wanted]", found)
         self._problem_on_plain, self._problem_on_migrated = self._plain.problem, self._migrated.problem
         self._has_csi_node = attached.has_csi_node.view(np.uint8)
         # Pods whose volumes can't be told are errors for pods that bring volumes.

@@ -161,7 +161,7 @@ class VolumeBinding(
         catalog = self.handle.cluster.catalog
         bound = tuple([bound_volume(item, self._reachable, migration=self.migration) for item in claims.bound])
         versions: tuple[int, ...] = ()
-        if any([volume.plugin for volume in bound]):
+        if any(volume.plugin for volume in bound):
             versions = (catalog.version(CSINode),)
         if claims.delayed:
             kinds = (PersistentVolume, CSIDriver, CSIStorageCapacity)

@@ -24,7 +24,6 @@ from bayplan.objects.storage import TopologySelectorTerm
 from bayplan.state.arrays import Bools, Index
 from bayplan.state.cluster_state import ClusterState
 
-
 KNOWN_AFFINITIES = 1 << 15
 """So many affinities are known by their address; then all are forgotten."""
 
