@@ -7,108 +7,11 @@ runs). Counts are those of the files under test/integration/scheduler_perf; `tes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from benchmarks.scheduler_perf.case import Batch, Case, Churn
 
 ZONES = ("moon-1", "moon-2", "moon-3")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Pods of one template.
-
-    Attributes:
-        template: its name. count: how many pods. namespace: where; with `namespaces` over 1 so many, numbered, get `count` each.
-        volume: "csi" or "in-tree": each pod has a bound claim of its own. devices: each has a claim for one device.
-        extended: each asks for a resource of its own. waits: the pods can't be scheduled.
-    """
-
-    template: str
-    count: int
-    namespace: str = "namespace-2"
-    namespaces: int = 1
-    volume: str = ""
-    devices: bool = False
-    extended: bool = False
-    waits: bool = False
-
-
-@dataclass(frozen=True)
-class Churn:
-    """What happens while pods are measured, once for so many measured pods: as often as at upstream's own speed.
-
-    Attributes:
-        every: measured pods between two happenings; 0: all measured pods come first, and wait for what happens.
-        interval_ms: the time between them.
-        creates: the template of a pod that comes. recreates: whether a node and a service come and go with it, and it goes, too.
-        deletes: the namespace whose pods are deleted one by one; `finalizers`: they stay, being deleted.
-    """
-
-    every: int
-    interval_ms: int
-    creates: str = ""
-    recreates: bool = False
-    deletes: str = ""
-    finalizers: bool = False
-
-
-@dataclass(frozen=True)
-class Case:
-    """One case in one size.
-
-    Attributes:
-        name, workload: upstream's. floor: its threshold, 0: none.
-        nodes, zones: nodes of 4 CPU, and the zones that they get in turn. tainted: so many more with a taint.
-        named_node: whether there is one more that holds 90,000 pods. csi: "csi" or "migrated": nodes have CSINodes.
-        extended: whether each node has a resource of its own. devices: how many each node offers.
-        labelled: whether namespaces have the label that selectors ask for. service: the namespace that has one.
-        before: pods that are there when measuring starts. measured, also: the pods that are counted.
-        churn: what happens meanwhile.
-        echo: whether the host hands bound pods back, as a watch does; without, only decisions are measured.
-        unit: what a second counts; cycles where every pod is tried many times.
-    """
-
-    name: str
-    workload: str
-    nodes: int
-    measured: Batch
-    before: tuple[Batch, ...] = ()
-    floor: int = 0
-    zones: tuple[str, ...] = ()
-    tainted: int = 0
-    named_node: bool = False
-    csi: str = ""
-    extended: bool = False
-    devices: int = 0
-    labelled: bool = False
-    service: str = ""
-    churn: Churn | None = None
-    echo: bool = False
-    unit: str = "pods/s"
-    also: tuple[Batch, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """Return the name of the case and its workload."""
-        return f"{self.name}/{self.workload}"
-
-    def small(self) -> Case:
-        """Return the case in a hundredth of its size."""
-
-        def shrunk(batch: Batch) -> Batch:
-            return replace(batch, count=max(batch.count // 100, 2), namespaces=max(batch.namespaces // 20, 1))
-
-        churn = self.churn
-        if churn is not None and churn.every:
-            churn = replace(churn, every=max(churn.every // 20, 1))
-        return replace(
-            self,
-            nodes=max(self.nodes // 100, 2 if self.nodes else 0),
-            tainted=self.tainted // 100,
-            before=tuple(map(shrunk, self.before)),
-            measured=shrunk(self.measured),
-            also=tuple(map(shrunk, self.also)),
-            churn=churn,
-        )
 
 
 def affinity(name: str, workload: str, template: str, floor: int, *, running: int, measured: int, zone: bool) -> Case:

@@ -26,7 +26,7 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
-from benchmarks.scheduler_perf.cases import Batch, Case, Churn
+from benchmarks.scheduler_perf.case import Batch, Case, Churn
 from benchmarks.scheduler_perf.templates import (
     NAMED_NODE,
     TEMPLATES,
@@ -51,12 +51,14 @@ class Measured:
     Attributes:
         seconds: of processor time. pods: measured pods that were decided about. decisions: cycles while measuring.
         decisions_hash: of the nodes, in the order of the bindings, and of the victims.
+        records_digest: of all records, those of the pods before included: when, which pod, how the cycle ended, node or message.
     """
 
     seconds: float
     pods: int
     decisions: int
     decisions_hash: str
+    records_digest: str
 
 
 @dataclass
@@ -268,7 +270,7 @@ def measure(case: Case, *, sampled: bool) -> Measured:
         assert not missing, f"{case.label}: {missing} pods have no node"
     lines = [f"{key} {node}" for key, node in list(host.bound.items())[before:]]
     digest = hashlib.blake2b("\n".join(lines + host.evicted).encode(), digest_size=8).hexdigest()
-    return Measured(seconds, len(pods), host.decisions, digest)
+    return Measured(seconds, len(pods), host.decisions, digest, host.scheduler.records.digest())
 
 
 def _decide(case: Case, host: Host, pods: list[Pod]) -> float:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-from benchmarks.scheduler_perf.cases import CASES, MATCHING, SHAPED_LIKE, Batch, Case
+from benchmarks.scheduler_perf.case import Batch, Case
+from benchmarks.scheduler_perf.cases import CASES, MATCHING, SHAPED_LIKE
 from benchmarks.scheduler_perf.templates import OURS, TEMPLATES
 
 from tests.shared import shared_path
