@@ -25,7 +25,7 @@ SIZES = ("small", "medium", "large")
 DIVISORS = {"small": 20, "medium": 10}
 """Divisors of scheduler_perf cases: a twentieth of 5,000 nodes still is sampled, a hundredth would not be."""
 
-MIN_CASE_NODES = 10
+MIN_CASE_NODES = {"small": 5, "medium": 10}
 """Cases are not scaled below this: pods that just fit on fifty nodes don't fit on two."""
 
 
@@ -163,7 +163,7 @@ def _scheduler_perf(case: Case, sampled: bool, size: str) -> Hashes:
     if size != "large":
         divisor = DIVISORS[size]
         if case.nodes:
-            divisor = min(divisor, max(case.nodes // MIN_CASE_NODES, 5))
+            divisor = min(divisor, max(case.nodes // MIN_CASE_NODES[size], 5))
         case = case.scaled(divisor)
     found = measure(case, sampled=sampled)
     return Hashes(found.decisions_hash, found.records_digest)

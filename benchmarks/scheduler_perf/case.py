@@ -11,8 +11,10 @@ class Batch:
 
     Attributes:
         template: its name. count: how many pods. namespace: where; with `namespaces` over 1 so many, numbered, get `count` each.
-        volume: "csi" or "in-tree": each pod has a bound claim of its own. devices: each has a claim for one device.
-        extended: each asks for a resource of its own. waits: the pods can't be scheduled.
+        volume: "csi" or "in-tree": each pod has a bound claim of its own; "csi-once": one that a single pod at a time may use.
+        shares: the prefix of the earlier batch whose claims the pods use. devices: each has a claim for one device.
+        extended: the prefix of the resource that each pod asks for, one of its own. ports: host ports that they take in turn.
+        waits: the pods can't be scheduled.
     """
 
     template: str
@@ -20,8 +22,10 @@ class Batch:
     namespace: str = "namespace-2"
     namespaces: int = 1
     volume: str = ""
+    shares: str = ""
     devices: bool = False
-    extended: bool = False
+    extended: str = ""
+    ports: int = 0
     waits: bool = False
 
 
@@ -33,14 +37,14 @@ class Churn:
         every: measured pods between two happenings; 0: all measured pods come first, and wait for what happens.
         interval_ms: the time between them.
         creates: the template of a pod that comes. recreates: whether a node and a service come and go with it, and it goes, too.
-        deletes: the namespace whose pods are deleted one by one; `finalizers`: they stay, being deleted.
+        deletes: the namespaces whose pods are deleted, one of each at a time; `finalizers`: they stay, being deleted.
     """
 
     every: int
     interval_ms: int
     creates: str = ""
     recreates: bool = False
-    deletes: str = ""
+    deletes: tuple[str, ...] = ()
     finalizers: bool = False
 
 
@@ -52,7 +56,8 @@ class Case:
         name, workload: upstream's. floor: its threshold, 0: none.
         nodes, zones: nodes of 4 CPU, and the zones that they get in turn. tainted: so many more with a taint.
         named_node: whether there is one more that holds 90,000 pods. csi: "csi" or "migrated": nodes have CSINodes.
-        extended: whether each node has a resource of its own. devices: how many each node offers.
+        volume_limit: how many volumes a node with a CSINode can attach. extended: whether each node has a resource of its own.
+        devices: how many each node offers. device_classes: classes that stand for an extended resource each; 0: one that does not.
         labelled: whether namespaces have the label that selectors ask for. service: the namespace that has one.
         before: pods that are there when measuring starts. measured, also: the pods that are counted.
         churn: what happens meanwhile.
@@ -70,8 +75,10 @@ class Case:
     tainted: int = 0
     named_node: bool = False
     csi: str = ""
+    volume_limit: int = 39
     extended: bool = False
     devices: int = 0
+    device_classes: int = 0
     labelled: bool = False
     service: str = ""
     churn: Churn | None = None
@@ -102,6 +109,7 @@ class Case:
             self,
             nodes=max(self.nodes // divisor, 2 if self.nodes else 0),
             tainted=self.tainted // divisor,
+            device_classes=self.device_classes // divisor,
             before=tuple(map(shrunk, self.before)),
             measured=shrunk(self.measured),
             also=tuple(map(shrunk, self.also)),

@@ -233,7 +233,7 @@ SIMPLE: Sequence[Case] = (
         "SchedulingWithExtendedResource",
         "5000pods_5000nodes",
         5000,
-        Batch("pod-default", 5000, "test", extended=True),
+        Batch("pod-default", 5000, "test", extended="foo.com/bar-"),
         floor=180,
         extended=True,
     ),
@@ -253,7 +253,7 @@ SIMPLE: Sequence[Case] = (
         Batch("light-pod", 5000, "namespace-3"),
         (Batch("pod-with-finalizer", 5000, "namespace-1"),),
         830,
-        churn=Churn(8, 10, deletes="namespace-1", finalizers=True),
+        churn=Churn(8, 10, deletes=("namespace-1",), finalizers=True),
         echo=True,
     ),
 )
@@ -271,6 +271,9 @@ def volumes(name: str, workload: str, volume: str, floor: int, *, running: int, 
         csi=csi,
     )
 
+
+GPU = "example.com/gpu-"
+"""The extended resources that device classes stand for, one each."""
 
 VOLUMES: Sequence[Case] = (
     Case(
@@ -300,6 +303,15 @@ VOLUMES: Sequence[Case] = (
         (Batch("pod-default", 2500, "test", devices=True),),
         120,
         devices=10,
+    ),
+    Case(
+        "SchedulingWithExtendedResource",
+        "5000pods_500nodes",
+        500,
+        Batch("pod-default", 2500, "test", extended=GPU),
+        (Batch("pod-default", 2500, "init", extended=GPU),),
+        devices=10,
+        device_classes=2500,
     ),
 )
 
@@ -365,7 +377,7 @@ GATED: Sequence[Case] = (
         (Batch("gated-pod", 10000, "namespace-1", waits=True), Batch("light-pod", 20000, "namespace-3")),
         910,
         named_node=True,
-        churn=Churn(18, 20, deletes="namespace-3"),
+        churn=Churn(18, 20, deletes=("namespace-3",)),
         echo=True,
     ),
     Case(
@@ -381,9 +393,35 @@ GATED: Sequence[Case] = (
 )
 
 SHAPED_LIKE = "shaped like 50Nodes_500Pods"
-"""The templates of upstream's event handling are not at hand: the same things happen to as many nodes."""
+"""Not upstream's pods: the same things happen to as many nodes, without volumes."""
+
+PORTS = 12
+TOPOLOGY_BLOCKERS, AFFINITY_BLOCKERS = "blockertopologyportsresources", "blockeraffinity"
+"""Ports that pods take in turn, and the namespaces of the two groups of pods that are in the way of all others."""
 
 EVENTS: Sequence[Case] = (
+    Case(
+        "EventHandlingPodDelete",
+        "50Nodes_500Pods",
+        50,
+        Batch("poddelete-pod-podtopologyspread", 500, TOPOLOGY_BLOCKERS),
+        (
+            Batch("poddelete-pod-blocker-topology-ports-resources", 480, TOPOLOGY_BLOCKERS, volume="csi", ports=PORTS),
+            Batch("poddelete-pod-blocker-affinity", 480, AFFINITY_BLOCKERS, volume="csi-once"),
+        ),
+        csi="csi",
+        volume_limit=20,
+        also=(
+            Batch("poddelete-pod-volumerestrictions", 480, AFFINITY_BLOCKERS, shares="init-1"),
+            Batch("poddelete-pod-nodeports", 500, "nodeports", ports=PORTS),
+            Batch("poddelete-pod-noderesources", 500, "noderesources"),
+            Batch("poddelete-pod-nodevolumelimits", 480, "nodevolumelimits", volume="csi"),
+            Batch("poddelete-pod-interpodaffinity", 500, "interpodaffinity"),
+        ),
+        churn=Churn(0, 10, deletes=(TOPOLOGY_BLOCKERS, AFFINITY_BLOCKERS)),
+        echo=True,
+        unit="cycles/s",
+    ),
     Case(
         "EventHandlingPodDelete",
         SHAPED_LIKE,
@@ -391,7 +429,7 @@ EVENTS: Sequence[Case] = (
         Batch("waits-for-room", 250, "noderesources"),
         (Batch("pod-hostport-80", 50, "blockers"), Batch("blocker", 450, "blockers")),
         also=(Batch("pod-hostport-80", 50, "nodeports"), Batch("waits-for-distance", 200, "interpodaffinity")),
-        churn=Churn(0, 10, deletes="blockers"),
+        churn=Churn(0, 10, deletes=("blockers",)),
         echo=True,
         unit="cycles/s",
     ),
