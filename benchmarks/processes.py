@@ -1,0 +1,76 @@
+"""Run a command as a process of its own and measure it: wall time, processor time, peak memory."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event, Thread
+from typing import NamedTuple
+
+SAMPLE_INTERVAL_S = 0.02
+"""The kernel keeps the peak itself, so that sampling only misses what happens right before the end."""
+
+
+class ProcessRun(NamedTuple):
+    """A process that has ended.
+
+    Attributes:
+        seconds: wall time from start to end. peak_bytes: the largest resident size, 0 where the system does not say (not Linux).
+    """
+
+    seconds: float
+    peak_bytes: int
+    stdout: str
+
+
+def run_process(command: Sequence[str]) -> ProcessRun:
+    """Run a command to its end.
+
+    Raises:
+        subprocess.CalledProcessError: it failed; its error output went to ours.
+    """
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    peaks, ended = [0], Event()
+    sampler = Thread(target=_sample, args=(process.pid, peaks, ended))
+    sampler.start()
+    stdout, _ = process.communicate()
+    seconds = time.perf_counter() - start
+    ended.set()
+    sampler.join()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return ProcessRun(seconds, max(peaks), stdout)
+
+
+def run_bayplan(*arguments: str) -> ProcessRun:
+    """Run the command line."""
+    return run_process([sys.executable, "-m", "bayplan", *arguments])
+
+
+def digest_in(report: str) -> str:
+    """Return the digest of decisions that a report of `bayplan simulate` ends with."""
+    found = re.search("digest ([0-9a-f]{16})", report)
+    if found is None:
+        raise ValueError(f"expected a digest of decisions in the report, got: {report[-500:]}")
+    return found[1]
+
+
+def peak_of(pid: int | str = "self") -> int:
+    """Return the largest resident size of a process so far, in bytes; 0 if it has ended or the system does not say."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) * 1024 if found else 0
+
+
+def _sample(pid: int, peaks: list[int], ended: Event) -> None:
+    while not ended.wait(SAMPLE_INTERVAL_S):
+        peaks.append(peak_of(pid))
+        del peaks[:-2]
