@@ -69,9 +69,8 @@ def scheduler_with_plugin(*, sampled: bool) -> Scheduler:
     )
 
 
-def run(nodes_count: int, pods_count: int, *, sampled: bool) -> tuple[float, float, str]:
+def run(scheduler: Scheduler, nodes_count: int, pods_count: int) -> tuple[float, float, str]:
     """Schedule all pods; return seconds of the first pod and of the others, and a hash of the nodes that were chosen."""
-    scheduler = scheduler_with_plugin(sampled=sampled)
     for node in make_nodes(nodes_count):
         scheduler.handle(None, node, 0)
     pods = make_pods(pods_count, 1)
@@ -93,7 +92,7 @@ def figures(size: str) -> Iterator[Figure]:
     """Yield pods a second after the first pass, all nodes scored and sampled."""
     nodes_count, pods_count = (50, 60) if size == "small" else (5_000, 5_000)
     for sampled in (False, True):
-        first, others, digest = run(nodes_count, pods_count, sampled=sampled)
+        first, others, digest = run(scheduler_with_plugin(sampled=sampled), nodes_count, pods_count)
         yield Figure(
             name=f"{nodes_count:,} nodes, plugin in plain Python, {'sampled' if sampled else 'all scored'}",
             value=(pods_count - 1) / max(others, 1e-9),

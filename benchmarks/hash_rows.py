@@ -13,8 +13,9 @@ from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
-from benchmarks import bench_engine, bench_preemption
+from benchmarks import bench_custom_plugin, bench_engine, bench_preemption
 from benchmarks.bench_simulation import OPENB, write_trace
+from benchmarks.real_kinds import KINDS, TITLES, real_nodes, real_pods
 from benchmarks.scheduler_perf.case import Case
 from benchmarks.scheduler_perf.cases import CASES
 from benchmarks.scheduler_perf.host import measure
@@ -57,6 +58,8 @@ def hash_rows() -> Iterator[Row]:
     """Yield all rows, the fast ones first."""
     yield from _simulation_rows()
     yield from _engine_rows()
+    yield from _real_kind_rows()
+    yield from _custom_plugin_rows()
     yield from _preemption_rows()
     yield from _scheduler_perf_rows()
 
@@ -129,6 +132,41 @@ def _many_nodes(make_scheduler: Callable[[RecordLevel], Scheduler], _size: str) 
     scheduler = make_scheduler(RecordLevel.SUMMARY)
     nodes, pods = bench_engine.make_nodes(100_000), bench_engine.make_pods(2_000, 50)
     _, decisions, _ = bench_engine.run(scheduler, nodes, pods)
+    return Hashes(decisions, scheduler.records.digest())
+
+
+# The nodes and pods that the real engine is measured with, and how cost grows.
+
+REAL_KIND_SIZES: Mapping[str, tuple[int, int]] = {"small": (200, 200), "medium": (500, 500), "large": (5_000, 2_000)}
+
+
+def _real_kind_rows() -> Iterator[Row]:
+    for sampled in (False, True):
+        for kind in KINDS:
+            yield Row(f"against real/{TITLES[kind]}, {_suffix(sampled)}", partial(_real_kind, kind, sampled))
+
+
+def _real_kind(kind: str, sampled: bool, size: str) -> Hashes:
+    nodes_count, pods_count = REAL_KIND_SIZES[size]
+    scheduler = (bench_engine.default_scheduler if sampled else bench_engine.default_profile_scheduler)(
+        RecordLevel.SUMMARY
+    )
+    _, decisions, _ = bench_engine.run(scheduler, real_nodes(nodes_count), real_pods(kind, pods_count))
+    return Hashes(decisions, scheduler.records.digest())
+
+
+# A user's plugin.
+
+
+def _custom_plugin_rows() -> Iterator[Row]:
+    for sampled in (False, True):
+        yield Row(f"custom plugin/FewPods, {_suffix(sampled)}", partial(_custom_plugin, sampled))
+
+
+def _custom_plugin(sampled: bool, size: str) -> Hashes:
+    scheduler = bench_custom_plugin.scheduler_with_plugin(sampled=sampled)
+    nodes_count, pods_count = {"small": (150, 300), "medium": (500, 500), "large": (5_000, 5_000)}[size]
+    _, _, decisions = bench_custom_plugin.run(scheduler, nodes_count, pods_count)
     return Hashes(decisions, scheduler.records.digest())
 
 
