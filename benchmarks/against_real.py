@@ -4,9 +4,9 @@
     make bench-against-real ARGS="--nodes 1000 --pods 500 --repeat 1 --kinds basic"
 
 The real side is oracle/current/realcluster/bench: UpdateSnapshot, SchedulePod and AssumePod, without queue, binding or events. Our
-side is everything from the arrival of a pod to its decision: queue, cycle, reserve and summary record. The real engine looks at
-nodes with as many threads as there are cores, ours with one: both kinds of ratio are given, by wall time and by processor time.
-Machines vary, so each round runs one side right after the other, and the ratio is that of the round; the median counts.
+side includes everything from the arrival of a pod to its decision: queue, cycle, reserve and summary record. The real engine
+filters and scores nodes on all cores, ours on one, so the table has two ratios: by wall time and by processor time. Machines vary,
+so each round runs one side right after the other and has its own ratio; the table shows the median.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchmarks.bench_engine import default_profile_scheduler, default_scheduler
 from benchmarks.real_kinds import KINDS, TITLES, node_of, pod_of, real_nodes, real_pods
 
 PROGRAM = Path("build", "real-bench")
-"""Where `make bench-against-real` builds the real side."""
+"""The real side, built by `make bench-against-real`."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -68,12 +68,12 @@ class Measured(msgspec.Struct, frozen=True):
         return sorted(self.pods / getattr(each, side).wall_s for each in self.rounds)
 
     def cores(self, side: str) -> float:
-        """Return how many cores a side used, in all rounds together."""
+        """Return the average number of cores that a side used, over all rounds."""
         runs = [getattr(each, side) for each in self.rounds]
         return float(sum(run.cpu_s for run in runs) / sum(run.wall_s for run in runs))
 
     def ratios(self, *, by_processor_time: bool) -> list[float]:
-        """Return how many times as fast ours was in each round, sorted."""
+        """Return the speedup of ours over the real engine in each round, sorted."""
         if by_processor_time:
             return sorted(each.real.cpu_s / each.ours.cpu_s for each in self.rounds)
         return sorted(each.real.wall_s / each.ours.wall_s for each in self.rounds)
@@ -108,7 +108,7 @@ def run_ours(kind: str, nodes: int, pods: int, *, sampled: bool) -> Run:
 
 
 def check_same_objects(program: Path, kind: str, count: int = 30) -> None:
-    """Make sure that both sides make the same nodes and pods.
+    """Check that both sides use the same nodes and pods.
 
     Raises:
         RuntimeError: they don't.
@@ -145,7 +145,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _short(value: float) -> str:
-    """Return a number with three digits that count."""
+    """Return a number with two or three significant digits."""
     if value >= 1000:
         return f"{round(value, 2 - len(str(int(value)))):,.0f}"
     return f"{value:.0f}" if value >= 10 else f"{value:.1f}"

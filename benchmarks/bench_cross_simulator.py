@@ -1,7 +1,7 @@
-"""The case that simulators are compared by: 1,067 pods on 100 nodes from YAML manifests, the whole process.
+"""The published comparison of simulators: 1,067 pods on 100 nodes from YAML manifests, whole process.
 
-The published comparison takes its pods and nodes from a trace of Alibaba; these have that shape, and are made on the spot: nodes of
-two sizes, pods of one container with requests between half a CPU and 16, one manifest each. Wanted: under 0.5 s.
+The original takes its pods and nodes from an Alibaba trace. This benchmark generates a case of the same shape: nodes of two sizes,
+pods with one container that requests 0.5 to 16 CPUs, one manifest each. Goal: under 0.5 s.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.processes import digest_in, run_bayplan
 
 SIZES = {"small": (10, 60), "large": (100, 1_067)}
 TRIES = 3
-"""The fastest run counts: what else a machine does only ever adds time."""
+"""The fastest run counts: other load only adds time."""
 
 NODE = """apiVersion: v1
 kind: Node

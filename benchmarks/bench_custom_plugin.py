@@ -1,6 +1,6 @@
 """Pods a second with a user's plugin in the default profile: plain Python, one method per node, declaring what it reads.
 
-The first pass asks the plugin about every node; it has a figure of its own. After it, the rows that changed are asked again.
+The first pass asks the plugin about every node and is reported on its own. Later cycles ask it only about changed nodes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from benchmarks import Figure
 from benchmarks.bench_engine import make_nodes, make_pods
 
 MAX_PODS = 20
-"""Nodes with more pods of their own are refused."""
+"""The plugin rejects nodes with this many pods."""
 
 
 class FewPods(PerNodePlugin):
-    """Prefers nodes with few pods, zone by zone, and refuses full ones."""
+    """Prefer nodes with few pods and nodes of the first zone; reject full nodes."""
 
     name = "FewPods"
     reads = Reads.NODES | Reads.USAGE
@@ -39,11 +39,11 @@ class FewPods(PerNodePlugin):
         return tuple(sorted(pod.metadata.labels.items()))
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
-        """Refuse a node with too many pods."""
+        """Reject a node with too many pods."""
         return "node(s) had too many pods" if len(node.pods) >= MAX_PODS else None
 
     def score_node(self, pod: Pod, node: NodeInfo) -> int:
-        """Return 100 less 5 for every pod, 2 less for nodes outside the first zone."""
+        """Return 100, minus 5 for every pod, minus 2 outside the first zone."""
         outside = node.labels.get("topology.kubernetes.io/zone") != "zone-0"
         return max(100 - 5 * len(node.pods) - 2 * outside, 0)
 

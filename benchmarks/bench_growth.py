@@ -1,6 +1,6 @@
-"""How the cost of a decision grows with the cluster: from 100 to 100,000 nodes, plain, spreading and affinity, all and sampled.
+"""Decisions a second by cluster size: 100 to 100,000 nodes; plain, spreading and affinity; all nodes scored and sampled.
 
-`python -m benchmarks.growth_plot` draws the figures. Counted is processor time, the first pass over the nodes included.
+`python -m benchmarks.growth_plot` draws the figures. Figures are processor time, including the first pass over the nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NODES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 KINDS = ("basic", "spread", "prefaffinity")
 PODS = 2_000
 TRIES = 2
-"""The fastest counts: what else a machine does only ever adds time."""
+"""The fastest run counts: other load only adds time."""
 
 
 def decide(nodes: Sequence[Node], pods: Sequence[Pod], *, sampled: bool) -> tuple[float, str]:

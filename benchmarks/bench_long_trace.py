@@ -1,7 +1,7 @@
 """A million pods that arrive, run and end on 20,000 nodes in virtual time, from a generated CSV trace to the report.
 
-The tasks arrive a second apart on average and run for a day and a half, so that 120,000 run at once and take half of the CPUs. The
-trace is written before the clock starts. Wanted: under 90 s and 4 GB.
+The tasks arrive a second apart on average and run for 33 hours on average, so about 120,000 run at once and use half of the CPUs.
+The trace is written before the measurement starts. Goal: under 90 s and 4 GB.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.processes import digest_in, run_bayplan
 GAP_S = 3
 RUNS_S = (600, 240_000)
 SIZES = {"small": (40, 400), "medium": (2_000, 100_000), "large": (20_000, 1_000_000)}
-"""Nodes and tasks. In a smaller cluster tasks run for shorter times, so that it is as full."""
+"""Nodes and tasks. Tasks run for shorter times on fewer nodes, so that utilisation stays the same."""
 
 
 def write_long_trace(folder: Path, nodes: int, tasks: int) -> list[str]:

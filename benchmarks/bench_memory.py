@@ -1,4 +1,4 @@
-"""What pods, nodes and records cost in memory: known to the state, with their typed objects."""
+"""Memory of pods, nodes and records in the state, with their typed objects."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ def bound_pod(number: int, node_name: str) -> Pod:
 
 
 def add_nodes(scheduler: Scheduler, nodes: list[Node], count: int) -> None:
-    """Tell a scheduler of so many new nodes, and add them to the list."""
+    """Add `count` new nodes to a scheduler and to the list."""
     nodes.extend(make_nodes(count))
     for node in nodes:
         scheduler.handle(None, node, 0)
 
 
 def bound_pods(scheduler: Scheduler, nodes: list[Node], count: int) -> None:
-    """Tell a scheduler of so many running pods, on its nodes in turn."""
+    """Add `count` running pods to a scheduler, on its nodes in turn."""
     for number in range(count):
         scheduler.handle(None, bound_pod(number, nodes[number % len(nodes)].metadata.name), 0)
 
 
 def grown_by(action: Callable[[], object]) -> int:
-    """Return by how many bytes memory has grown after an action; what its result holds counts."""
+    """Return the bytes that an action adds to memory, including its result."""
     gc.collect()
     before = tracemalloc.get_traced_memory()[0]
     result = action()
@@ -85,11 +85,11 @@ def grown_by(action: Callable[[], object]) -> int:
 
 
 def record_bytes(nodes: list[Node], pods_count: int, level: RecordLevel) -> float:
-    """Return the bytes of a record: what is left for each pod when a run is over and nothing but its records is kept."""
+    """Return the bytes of a record: the memory that remains per pod after a run when only its records are referenced."""
 
     def records() -> Records:
         found = decided(nodes, pods_count, level).records
-        # Small caches of the process may hold a cluster until others take its place.
+        # Caches of the process may hold a cluster until other clusters replace it.
         for _ in range(OTHER_RUNS):
             decided(nodes[:1], 1, RecordLevel.OFF)
         return found
@@ -98,7 +98,7 @@ def record_bytes(nodes: list[Node], pods_count: int, level: RecordLevel) -> floa
 
 
 def decided(nodes: list[Node], pods_count: int, level: RecordLevel) -> Scheduler:
-    """Return a scheduler that has placed so many pods of 50 templates."""
+    """Return a scheduler that has placed `pods_count` pods of 50 templates."""
     scheduler = default_profile_scheduler(level)
     for node in nodes:
         scheduler.handle(None, node, 0)
@@ -110,7 +110,7 @@ def decided(nodes: list[Node], pods_count: int, level: RecordLevel) -> Scheduler
 
 
 def hold_bound_pods(nodes_count: int, pods_count: int) -> None:
-    """Hold so many bound pods and print the peak memory of this process, which does nothing else."""
+    """Add bound pods and print the peak memory of this process, which does nothing else."""
     scheduler = default_profile_scheduler(RecordLevel.OFF)
     nodes = make_nodes(nodes_count)
     for node in nodes:
@@ -120,7 +120,7 @@ def hold_bound_pods(nodes_count: int, pods_count: int) -> None:
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Yield the bytes of a bound pod, a node and a record, typed objects included, and what a process with bound pods takes."""
+    """Yield the bytes of a bound pod, a node and a record, and the peak memory of a process with bound pods."""
     nodes_count, pods_count = (50, 1_000) if size == "small" else (5_000, 100_000)
     tracemalloc.start()
     scheduler = first_plugins_scheduler(RecordLevel.OFF)
@@ -131,10 +131,10 @@ def figures(size: str) -> Iterator[Figure]:
         name=f"{pods_count:,} bound pods with their objects",
         value=pod_bytes / pods_count,
         unit="bytes/pod",
-        note=f"{pod_bytes / 1e6:,.0f} MB for them all",
+        note=f"{pod_bytes / 1e6:,.0f} MB in total",
     )
     yield Figure(name=f"{nodes_count:,} nodes with their objects", value=node_bytes / nodes_count, unit="bytes/node")
-    # The first run pays for what is loaded once.
+    # The first run also pays for lazy imports.
     record_bytes(nodes, 50, RecordLevel.OFF)
     for level in (RecordLevel.SUMMARY, RecordLevel.FULL):
         yield Figure(
@@ -148,7 +148,7 @@ def figures(size: str) -> Iterator[Figure]:
         name=f"a process with {pods_count:,} bound pods on {nodes_count:,} nodes, peak",
         value=int(ended.stdout) / 1e6,
         unit="MB",
-        note="the default profile; nothing is traced",
+        note="default profile, without tracemalloc",
     )
 
 

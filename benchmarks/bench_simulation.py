@@ -26,8 +26,7 @@ def write_trace(
     """Write a node list and a task list in OpenB's columns, seeded; return their paths.
 
     Args:
-        gap_s: tasks arrive less than so many seconds after one another. runs_s: how long they run, at least and at most.
-        gpus: whether some of them ask for GPUs.
+        gap_s: upper bound of the time between arrivals. runs_s: shortest and longest run time. gpus: whether tasks request GPUs.
     """
     random = Random(1)
     rows = [",".join(NODES)]

@@ -249,7 +249,7 @@ def count(modules: Mapping[str, Module]) -> dict[str, Counts]:
 
 
 class Changes(NamedTuple):
-    """Reachable lines of code of one package that are gone, that came from another file, and that are new."""
+    """Reachable lines of code of one package: deleted, moved here from another file, and new."""
 
     deleted: int
     moved: int
@@ -257,13 +257,13 @@ class Changes(NamedTuple):
 
 
 def changes(before: Mapping[str, Module], after: Mapping[str, Module]) -> dict[str, Changes]:
-    """Return what happened to reachable lines of code; deleted lines count in the package that they were in."""
+    """Compare reachable lines of code; deleted lines count in the package that they were in."""
     old, new = _line_texts(before), _line_texts(after)
     gone: Counter[str] = Counter()
     for name, texts in old.items():
         gone += texts - new.get(name, Counter())
     came: dict[str, Counter[str]] = {name: texts - old.get(name, Counter()) for name, texts in new.items()}
-    # A line that left one file and came to another has moved, as often as both happened.
+    # A line that left one file and appeared in another has moved; each copy counts once.
     free = Counter({text: number for text, number in gone.items() if len(text) >= MIN_MOVED_LENGTH})
     result: dict[str, list[int]] = {}
     moved_in_all: Counter[str] = Counter()
@@ -314,7 +314,7 @@ def print_counts(counts: Mapping[str, Counts], baseline: Mapping[str, list[int]]
     for title, (now_of, then_of) in ((" + ".join(CORE), core), ("all that is reached", everything)):
         columns = zip(now_of, then_of, strict=True)
         cells = [f"{now:>10,} ({then:>6,})" for now, then in columns]
-        # Lines of packages that are hardly reached mean nothing in a sum.
+        # The sum of all lines would include packages of which a decision reaches almost nothing.
         print(f"{title:<40}" + "".join([" " * 19 if title.startswith("all") else cells[0], *cells[1:]]))
     print(f"In brackets: the counts in {BASELINE.name}. How each is counted: the head of benchmarks/code_lines.py.")
 

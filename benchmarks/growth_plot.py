@@ -93,11 +93,11 @@ def main() -> None:
     parser.add_argument("--measure", action="store_true", help="measure first; takes minutes")
     parser.add_argument("--label", default=NOW, help=f"series to write [default: {NOW}]")
     parser.add_argument(
-        "--max-nodes", type=int, default=max(NODES), help="measure up to so many nodes [default: 100,000]"
+        "--nodes", type=int, nargs="+", default=NODES, metavar="N", help="sizes to measure [default: all]"
     )
     options = parser.parse_args()
     if options.measure:
-        measure(DATA, options.label, tuple(count for count in NODES if count <= options.max_nodes))
+        measure(DATA, options.label, tuple(options.nodes))
     series = load(DATA)
     if not series:
         parser.error(f"{DATA} has no series; run with --measure")

@@ -1,4 +1,4 @@
-"""The rows whose decisions are hashed: every row of docs/performance.md, by name, at three sizes. Nothing here measures time."""
+"""The rows of the decision baseline: every row of docs/performance.md, by name, at three sizes, without timing."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from benchmarks.scheduler_perf.cases import CASES
 from benchmarks.scheduler_perf.host import measure
 
 SIZES = ("small", "medium", "large")
-"""Large is the size that the documentation quotes, medium a tenth of it, small what every test run checks."""
+"""Large is the size in the documentation, medium a tenth of it; every test run checks small."""
 
 DIVISORS = {"small": 20, "medium": 10}
-"""Divisors of scheduler_perf cases: a twentieth of 5,000 nodes still is sampled, a hundredth would not be."""
+"""Divisors of scheduler_perf cases: a twentieth of 5,000 nodes is still sampled, a hundredth would not be."""
 
 MIN_CASE_NODES = {"small": 5, "medium": 10}
-"""Cases are not scaled below this: pods that just fit on fifty nodes don't fit on two."""
+"""Cases keep at least this many nodes: pods that just fit on fifty nodes don't fit on two."""
 
 
 class Hashes(NamedTuple):
     """Hashes of one row at one size.
 
     Attributes:
-        decisions: of the nodes that were chosen, in order; the hash that docs/performance.md quotes.
+        decisions: of the chosen nodes, in order; the hash in docs/performance.md.
         records: of all decision records: time, pod, outcome, node or message. Equal to `decisions` for simulations.
     """
 
@@ -43,7 +43,7 @@ class Hashes(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row: its name, how it runs at a size, and the sizes that it has."""
+    """A row: its name, the function that runs it at a size, and its sizes."""
 
     name: str
     run: Callable[[str], Hashes]
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 
 class MissingDataError(Exception):
-    """The row needs data that is not part of the repository."""
+    """The row needs data that the repository does not contain."""
 
 
 def hash_rows() -> Iterator[Row]:
@@ -135,7 +135,7 @@ def _many_nodes(make_scheduler: Callable[[RecordLevel], Scheduler], _size: str) 
     return Hashes(decisions, scheduler.records.digest())
 
 
-# The nodes and pods that the real engine is measured with, and how cost grows.
+# The nodes and pods of the comparison with the real engine.
 
 REAL_KIND_SIZES: Mapping[str, tuple[int, int]] = {"small": (200, 200), "medium": (500, 500), "large": (5_000, 2_000)}
 

@@ -4,8 +4,8 @@
     python -m benchmarks.hashes check --size large --rows 'engine/*'
     python -m benchmarks.hashes record --size medium --rows '*Volumes*' --timeout 600
 
-`record` runs every row under two values of PYTHONHASHSEED and refuses what differs; rows are merged into the file, so that rows
-can be recorded bit by bit. A row that takes longer than the time limit is listed under "left_out".
+`record` runs every row under two values of PYTHONHASHSEED and rejects rows that differ. It merges rows into the file, so you can
+record a few at a time. A row that exceeds the time limit is listed under "left_out".
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _ask(process: subprocess.Popen[str], name: str) -> dict[str, str]:
 
 
 def record(pattern: str, size: str, timeout_s: int) -> int:
-    """Record rows; return the number of those whose hashes depend on PYTHONHASHSEED."""
+    """Record rows; return the number of rows whose hashes depend on PYTHONHASHSEED."""
     command = [sys.executable, "-m", "benchmarks.hashes", "answer", "--size", size, "--timeout", str(timeout_s)]
     processes = [
         subprocess.Popen(

@@ -12,14 +12,14 @@ from threading import Event, Thread
 from typing import NamedTuple
 
 SAMPLE_INTERVAL_S = 0.02
-"""The kernel keeps the peak itself, so that sampling only misses what happens right before the end."""
+"""Interval between readings of the peak. The kernel records the peak, so only growth right before the end is missed."""
 
 
 class ProcessRun(NamedTuple):
     """A process that has ended.
 
     Attributes:
-        seconds: wall time from start to end. peak_bytes: the largest resident size, 0 where the system does not say (not Linux).
+        seconds: wall time from start to end. peak_bytes: the largest resident size, 0 if unknown (other systems than Linux).
     """
 
     seconds: float
@@ -31,7 +31,7 @@ def run_process(command: Sequence[str]) -> ProcessRun:
     """Run a command to its end.
 
     Raises:
-        subprocess.CalledProcessError: it failed; its error output went to ours.
+        subprocess.CalledProcessError: it failed; it shares our stderr.
     """
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -53,7 +53,7 @@ def run_bayplan(*arguments: str) -> ProcessRun:
 
 
 def digest_in(report: str) -> str:
-    """Return the digest of decisions that a report of `bayplan simulate` ends with."""
+    """Return the digest of decisions at the end of a report of `bayplan simulate`."""
     found = re.search("digest ([0-9a-f]{16})", report)
     if found is None:
         raise ValueError(f"expected a digest of decisions in the report, got: {report[-500:]}")
@@ -61,7 +61,7 @@ def digest_in(report: str) -> str:
 
 
 def peak_of(pid: int | str = "self") -> int:
-    """Return the largest resident size of a process so far, in bytes; 0 if it has ended or the system does not say."""
+    """Return the largest resident size of a process so far, in bytes; 0 if it has ended or the system does not provide it."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""The nodes and the four kinds of pods of oracle/current/realcluster/kinds, from JSON: what both schedulers are measured with."""
+"""The nodes and the four kinds of pods of oracle/current/realcluster/kinds, from JSON: both schedulers are measured with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a case of scheduler_perf consists of: batches of pods, what happens meanwhile, and the sizes that it runs at."""
+"""The parts of a scheduler_perf case: batches of pods, churn, and scaling to smaller sizes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Churn:
-    """What happens while pods are measured, once for so many measured pods: as often as at upstream's own speed.
+    """Creations and deletions between measured pods, at the rate of upstream's own throughput.
 
     Attributes:
         every: measured pods between two happenings; 0: all measured pods come first, and wait for what happens.
@@ -56,8 +56,8 @@ class Case:
         name, workload: upstream's. floor: its threshold, 0: none.
         nodes, zones: nodes of 4 CPU, and the zones that they get in turn. tainted: so many more with a taint.
         named_node: whether there is one more that holds 90,000 pods. csi: "csi" or "migrated": nodes have CSINodes.
-        volume_limit: how many volumes a node with a CSINode can attach. extended: whether each node has a resource of its own.
-        devices: how many each node offers. device_classes: classes that stand for an extended resource each; 0: one that does not.
+        volume_limit: volumes that a node with a CSINode can attach. extended: whether each node has a resource of its own.
+        devices: devices of each node. device_classes: number of classes with an extended resource each; 0: one class without.
         labelled: whether namespaces have the label that selectors ask for. service: the namespace that has one.
         before: pods that are there when measuring starts. measured, also: the pods that are counted.
         churn: what happens meanwhile.
@@ -96,7 +96,7 @@ class Case:
         return self.scaled(100)
 
     def scaled(self, divisor: int) -> Case:
-        """Return the case with its counts divided by a number of at least 5; namespaces and churn shrink less."""
+        """Return the case with its counts divided by `divisor` (at least 5); namespaces and churn shrink less."""
 
         def shrunk(batch: Batch) -> Batch:
             namespaces = max(batch.namespaces // (divisor // 5), 1)

@@ -273,7 +273,7 @@ def volumes(name: str, workload: str, volume: str, floor: int, *, running: int, 
 
 
 GPU = "example.com/gpu-"
-"""The extended resources that device classes stand for, one each."""
+"""Prefix of the extended resources of device classes."""
 
 VOLUMES: Sequence[Case] = (
     Case(
@@ -393,11 +393,11 @@ GATED: Sequence[Case] = (
 )
 
 SHAPED_LIKE = "shaped like 50Nodes_500Pods"
-"""Not upstream's pods: the same things happen to as many nodes, without volumes."""
+"""A smaller variant of upstream's case: fewer pods, and none with volumes."""
 
 PORTS = 12
 TOPOLOGY_BLOCKERS, AFFINITY_BLOCKERS = "blockertopologyportsresources", "blockeraffinity"
-"""Ports that pods take in turn, and the namespaces of the two groups of pods that are in the way of all others."""
+"""Host ports that pods take in turn, and the namespaces of the two groups of blockers."""
 
 EVENTS: Sequence[Case] = (
     Case(

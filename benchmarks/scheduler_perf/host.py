@@ -190,7 +190,7 @@ def pods_of(batch: Batch, prefix: str) -> tuple[list[KubernetesObject], list[Pod
                 device_claim = f"{name}-resource"
                 objects.append(make_device_claim(device_claim, namespace))
             extended = f"{batch.extended}{number}" if batch.extended else ""
-            # Upstream writes an 8 in front of the number: ports 80 to 89, then 810.
+            # Upstream prefixes the number with an 8: ports 80 to 89, then 810 and 811.
             port = int(f"8{number % batch.ports}") if batch.ports else 0
             pods.append(
                 make_pod(

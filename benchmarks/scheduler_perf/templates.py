@@ -66,7 +66,7 @@ def make_node(
 
 
 def make_csi_node(name: str, *, migrated: bool, limit: int) -> CSINode:
-    """Return the CSINode of a node that can attach so many EBS volumes."""
+    """Return the CSINode of a node that can attach `limit` EBS volumes."""
     notes = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"} if migrated else {}
     driver = {"name": EBS, "nodeID": name, "allocatable": {"count": limit}}
     return parsed(
@@ -141,7 +141,7 @@ def required_nodes(requirement: Json, *, fields: bool = False, container: Json =
 
 
 def at_most_on_a_node(count: int) -> Json:
-    """Return a constraint that lets so many pods labelled blue be on one node: there never are as many nodes as it wants."""
+    """Return a constraint of at most `count` blue pods on a node: with fewer domains than minDomains, the global minimum is 0."""
     return {
         "maxSkew": count,
         "minDomains": 10000,
@@ -152,7 +152,7 @@ def at_most_on_a_node(count: int) -> Json:
 
 
 UNSCHED = {"type": "unsched"}
-"""The label of the pods that wait for others to be deleted."""
+"""The label of the pods that wait until blockers are deleted."""
 
 PODDELETE: Mapping[str, Json] = {
     "poddelete-pod-blocker-topology-ports-resources": {
@@ -193,7 +193,7 @@ PODDELETE: Mapping[str, Json] = {
         },
     },
 }
-"""The templates of EventHandlingPodDelete; ports and volumes come with the batch."""
+"""The templates of EventHandlingPodDelete; the batch adds ports and volumes."""
 
 TEMPLATES: Mapping[str, Json] = {
     **PODDELETE,
@@ -366,7 +366,7 @@ def make_volume(name: str, namespace: str, *, csi: bool, once: bool = False) -> 
 
 
 def make_device_class(name: str = "test-class", extended: str = "") -> DeviceClass:
-    """Return a class of the test driver's devices, and the extended resource that it stands for, if any."""
+    """Return a class of the test driver's devices, with an extended resource name if one is given."""
     resource = {"extendedResourceName": extended} if extended else {}
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     return parsed(
