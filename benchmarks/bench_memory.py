@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.engine.records import RecordLevel, Records
+from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode_json
@@ -20,9 +20,6 @@ from bayplan.objects.pod import Pod
 from benchmarks import Figure
 from benchmarks.bench_engine import default_profile_scheduler, first_plugins_scheduler, make_nodes, make_pods
 from benchmarks.processes import peak_of, run_process
-
-OTHER_RUNS = 6
-"""Runs of a small scheduler after the one whose records are measured."""
 
 
 def bound_pod(number: int, node_name: str) -> Pod:
@@ -73,12 +70,18 @@ def bound_pods(scheduler: Scheduler, nodes: list[Node], count: int) -> None:
         scheduler.handle(None, bound_pod(number, nodes[number % len(nodes)].metadata.name), 0)
 
 
+def collect_all() -> None:
+    """Collect garbage until nothing is left: a cluster refers to values that the collector does not track, and needs two passes."""
+    while gc.collect():
+        pass
+
+
 def grown_by(action: Callable[[], object]) -> int:
     """Return the bytes that an action adds to memory, including its result."""
-    gc.collect()
+    collect_all()
     before = tracemalloc.get_traced_memory()[0]
     result = action()
-    gc.collect()
+    collect_all()
     grown = tracemalloc.get_traced_memory()[0] - before
     del result
     return grown
@@ -87,14 +90,7 @@ def grown_by(action: Callable[[], object]) -> int:
 def record_bytes(nodes: list[Node], pods_count: int, level: RecordLevel) -> float:
     """Return the bytes of a record: the memory that remains per pod after a run when only its records are referenced."""
 
-    def records() -> Records:
-        found = decided(nodes, pods_count, level).records
-        # Caches of the process may hold a cluster until other clusters replace it.
-        for _ in range(OTHER_RUNS):
-            decided(nodes[:1], 1, RecordLevel.OFF)
-        return found
-
-    return grown_by(records) / pods_count
+    return grown_by(lambda: decided(nodes, pods_count, level).records) / pods_count
 
 
 def decided(nodes: list[Node], pods_count: int, level: RecordLevel) -> Scheduler:

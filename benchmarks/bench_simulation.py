@@ -84,7 +84,7 @@ def run_process(name: str, paths: list[str], *options: str) -> Figure:
         value=ended.seconds,
         unit="s",
         decisions_hash=digest_in(ended.stdout),
-        note=f"{what}; peak memory {ended.peak_bytes / 1e6:,.0f} MB",
+        note=f"{what}; processor time {ended.cpu_s:.2f} s; peak memory {ended.peak_bytes / 1e6:,.0f} MB",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -19,10 +20,11 @@ class ProcessRun(NamedTuple):
     """A process that has ended.
 
     Attributes:
-        seconds: wall time from start to end. peak_bytes: the largest resident size, 0 if unknown (other systems than Linux).
+        seconds: wall time from start to end. cpu_s: processor time, that of its own child processes included. peak_bytes: the largest resident size, 0 if unknown (other systems than Linux).
     """
 
     seconds: float
+    cpu_s: float
     peak_bytes: int
     stdout: str
 
@@ -33,7 +35,7 @@ def run_process(command: Sequence[str]) -> ProcessRun:
     Raises:
         subprocess.CalledProcessError: it failed; it shares our stderr.
     """
-    start = time.perf_counter()
+    start, cpu_s = time.perf_counter(), _cpu_of_children()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     peaks, ended = [0], Event()
     sampler = Thread(target=_sample, args=(process.pid, peaks, ended))
@@ -44,7 +46,7 @@ def run_process(command: Sequence[str]) -> ProcessRun:
     sampler.join()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return ProcessRun(seconds, max(peaks), stdout)
+    return ProcessRun(seconds, _cpu_of_children() - cpu_s, max(peaks), stdout)
 
 
 def run_bayplan(*arguments: str) -> ProcessRun:
@@ -68,6 +70,11 @@ def peak_of(pid: int | str = "self") -> int:
         return 0
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     return int(found[1]) * 1024 if found else 0
+
+
+def _cpu_of_children() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _sample(pid: int, peaks: list[int], ended: Event) -> None:
