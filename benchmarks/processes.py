@@ -20,7 +20,8 @@ class ProcessRun(NamedTuple):
     """A process that has ended.
 
     Attributes:
-        seconds: wall time from start to end. cpu_s: processor time, that of its own child processes included. peak_bytes: the largest resident size, 0 if unknown (other systems than Linux).
+        seconds: wall time from start to end. cpu_s: processor time, including child processes.
+        peak_bytes: the largest resident size, 0 if unknown (other systems than Linux).
     """
 
     seconds: float
@@ -46,7 +47,7 @@ def run_process(command: Sequence[str]) -> ProcessRun:
     sampler.join()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return ProcessRun(seconds, _cpu_of_children() - cpu_s, max(peaks), stdout)
+    return ProcessRun(seconds, _cpu_of_children() - cpu_s, peaks[0], stdout)
 
 
 def run_bayplan(*arguments: str) -> ProcessRun:
@@ -79,5 +80,5 @@ def _cpu_of_children() -> float:
 
 def _sample(pid: int, peaks: list[int], ended: Event) -> None:
     while not ended.wait(SAMPLE_INTERVAL_S):
-        peaks.append(peak_of(pid))
-        del peaks[:-2]
+        # A process that is ending has no size any more.
+        peaks[0] = max(peaks[0], peak_of(pid))
