@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.hash_rows import SIZES, Hashes, Row, combined, hash_rows
-from benchmarks.hashes import BASELINE, difference, load_baseline, recorded, selected
+from benchmarks.hashes import BASELINE, difference, load_baseline, recorded, selected, time_limit
 
 ROWS = {row.name: row for row in hash_rows() if "small" in row.sizes}
 
@@ -49,3 +49,13 @@ def test_the_combined_hash_depends_on_every_row() -> None:
     one = {"a": Hashes("1", "2"), "b": Hashes("3", "4")}
     assert combined(one) == combined(dict(reversed(one.items())))
     assert combined(one) != combined({**one, "b": Hashes("3", "5")})
+
+
+def run_for_ever() -> None:
+    while True:
+        pass
+
+
+def test_a_row_that_takes_too_long_is_left_out_with_the_reason() -> None:
+    with time_limit(1), pytest.raises(TimeoutError, match="took longer than 1 s of processor time"):
+        run_for_ever()
