@@ -117,8 +117,7 @@ def test_a_line_in_another_file_has_moved_and_others_are_deleted_or_new(tmp_path
         **FILES,
         "engine/plan.py": FILES["engine/plan.py"].replace("            return self.number\n", "            return 4\n"),
         "engine/scheduler.py": FILES["engine/scheduler.py"].replace(
-            "        return Plan().decide()\n",
-            "        Plan().decide()\n            return self.number\n".replace("    " * 3, "    " * 2),
+            "        return Plan().decide()\n", "        Plan().decide()\n        return self.number\n"
         ),
     }
     assert changes(before, before) == {}
