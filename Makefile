@@ -14,10 +14,10 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-fuzz-api lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-fuzz-api lint format conformance agreement oracle fuzz bench bench-against-real docs-cli constraints wheel clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 run: compiled ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
 	@$(BIN)/python -m bayplan up $(EXAMPLE) $(ARGS)
@@ -79,6 +79,11 @@ fuzz: $(VENV)/.ready-dev compiled ## ask the real scheduler and us about random 
 
 bench: $(VENV)/.ready-dev compiled ## run the benchmarks: make bench SIZE=large ARGS="cycle"
 	@$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)
+
+bench-against-real: $(VENV)/.ready-dev compiled ## measure ours and the real engine in one run (needs Go): make bench-against-real ARGS="--nodes 1000 --json build/real.json"
+	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }
+	@cd oracle/current && go build -o ../../build/real-bench ./realcluster/bench
+	@$(BIN)/python -m benchmarks.against_real $(ARGS)
 
 docs-cli: compiled ## write docs/cli.md from the program's own help
 	@$(BIN)/python -m bayplan.cli.reference docs/cli.md
