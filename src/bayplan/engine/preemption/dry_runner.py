@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.nominator import Nominator
 from bayplan.engine.plan import Plan
-from bayplan.engine.preemption.search import search_candidates
+from bayplan.engine.preemption.dry_run import DryRun
 from bayplan.engine.select_host import Pick
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -90,4 +90,4 @@ class DryRunner:
         crowd = self._nominated(pod)
         info = PodInfo(pod.key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
         self._nominated.expect(pod, info)
-        return search_candidates(plan, rows, priority, crowd, budgets, wanted)
+        return DryRun(plan, priority, crowd, budgets).search(rows, wanted)
