@@ -22,31 +22,31 @@ class Crowd:
     """The nominated pods that one pod has to count in. To be read before nominations change.
 
     Args:
-        infos: nominated pods by row, then by uid.
+        infos: nominated pods by row, then by uid; an attribute, too.
         floor: the lowest priority that counts; an attribute, too.
         own_uid: of the pod itself, which does not count.
         own_row: the row that the pod itself is nominated to; -1: none. An attribute, too.
     """
 
-    __slots__ = ("_infos", "_own_uid", "floor", "own_row")
+    __slots__ = ("_own_uid", "floor", "infos", "own_row")
 
     def __init__(self, infos: Mapping[int, Mapping[str, PodInfo]], floor: int, own_uid: str, own_row: int) -> None:
-        self._infos = infos
+        self.infos = infos
         self._own_uid = own_uid
         self.floor = floor
         self.own_row = own_row
 
     def __bool__(self) -> bool:
-        return bool(self._infos)
+        return bool(self.infos)
 
     @property
     def rows(self) -> Index:
         """Return the rows that hold such pods (intp, ascending)."""
-        return np.array(sorted(row for row in self._infos if self.pods_at(row)), dtype=np.intp)
+        return np.array(sorted(row for row in self.infos if self.pods_at(row)), dtype=np.intp)
 
     def pods_at(self, row: int) -> list[PodInfo]:
         """Return the pods that count on a row, oldest nomination first."""
-        infos = self._infos.get(row)
+        infos = self.infos.get(row)
         if not infos:
             return []
         return [info for uid, info in infos.items() if info.priority >= self.floor and uid != self._own_uid]

@@ -50,7 +50,7 @@ class Plan:
         total: int64[capacity], the weighted sum of normalised scores; -1 in rows that are not feasible.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
         history: for the records: what they remember of this plan between its cycles.
-        nominated: for `bayplan.engine.cycle`: the result with nominated pods counted in; None until it is needed.
+        nominated, dry_run: for the cycle and for preemption: what they cache of this plan; None until it is needed.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class Plan:
         self.failure: Status | None = None
         self.history: object | None = None
         self.nominated: object | None = None
+        self.dry_run: object | None = None
         self._results = results
         self._pre_filters = PreFilters(profile, self.specs, state)
         self._pre_scores = PreScores(profile, self.specs, state)

@@ -1,5 +1,8 @@
 from libc.stdint cimport int64_t
 
+# Constants of the .py, as C numbers.
+cdef int64_t _UNKNOWN
+
 cdef class Footprint:
     cdef public object vector, largest
     cdef public tuple host_ports

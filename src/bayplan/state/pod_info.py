@@ -25,6 +25,8 @@ JUST_STARTED_NS = (1 << 63) - 1
 UNKNOWN_START = -(1 << 63)
 """Stands for a start time that nobody has asked for."""
 
+_UNKNOWN = UNKNOWN_START
+
 Change: TypeAlias = tuple[tuple[int, int], ...]
 """Rows of the usage matrix, and what is added to each."""
 
@@ -112,7 +114,7 @@ class PodInfo:
         self.priority = priority
         self.owned_counters = owned_counters
         self.row = -1
-        self._start_ns = UNKNOWN_START
+        self._start_ns = _UNKNOWN
 
     @property
     def start_ns(self) -> int:
@@ -121,7 +123,7 @@ class PodInfo:
 
     def started_at(self) -> int:
         """Return the same; for compiled code."""
-        if self._start_ns == UNKNOWN_START:
+        if self._start_ns == _UNKNOWN:
             text = self.pod.status.start_time
             self._start_ns = JUST_STARTED_NS if text is None else parse_time_ns(text)
         return self._start_ns
@@ -129,7 +131,7 @@ class PodInfo:
     def renew(self, pod: Pod) -> None:
         """Replace the pod by a newer version that takes the same of its node."""
         self.pod = pod
-        self._start_ns = UNKNOWN_START
+        self._start_ns = _UNKNOWN
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key!r}, row={self.row})"

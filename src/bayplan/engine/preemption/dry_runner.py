@@ -86,8 +86,9 @@ class DryRunner:
         plan = state.read(PLAN, Plan)
         if plan is None or self._nominated is None:
             raise TypeError("preemption outside of a cycle of this scheduler")
-        priority = pod.spec.priority or 0
         crowd = self._nominated(pod)
         info = PodInfo(pod.key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
         self._nominated.expect(pod, info)
-        return DryRun(plan, priority, crowd, budgets).search(rows, wanted)
+        if not isinstance(plan.dry_run, DryRun):
+            plan.dry_run = DryRun(plan, self._nominated.log)
+        return plan.dry_run.search(rows, wanted, crowd, budgets)
