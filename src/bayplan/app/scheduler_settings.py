@@ -161,7 +161,12 @@ def _configuration(
     points = registry.extension_points_for_configuration
     if text.strip():
         found = load_configuration(
-            text, where=where, feature_gates=gates, extension_points_of=points, check_tls=check_extender_tls
+            text,
+            where=where,
+            feature_gates=gates,
+            extension_points_of=points,
+            check_tls=check_extender_tls,
+            plugin_names=registry.plugins,
         )
     else:
         found = default_configuration(gates, extension_points_of=points)

@@ -233,7 +233,12 @@ def read_configuration(path: Path | None, gates: FeatureGates, registry: Registr
         got = (problem.strerror or str(problem)).lower()
         raise ConfigurationError(str(path), wanted="a configuration file", got=got) from None
     return load_configuration(
-        text, where=str(path), feature_gates=gates, extension_points_of=points, check_tls=check_extender_tls
+        text,
+        where=str(path),
+        feature_gates=gates,
+        extension_points_of=points,
+        check_tls=check_extender_tls,
+        plugin_names=registry.plugins,
     )
 
 

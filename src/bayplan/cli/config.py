@@ -16,8 +16,10 @@ from bayplan.extender.tls_check import check_extender_tls
 from bayplan.framework import feature_gates as gates
 from bayplan.framework.configuration import Examination, effective_document, examine_configuration
 from bayplan.framework.configuration.convert import convert_text
+from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
 from bayplan.framework.configuration.json_tree import JsonValue
-from bayplan.framework.configuration.problems import ConfigurationProblem, problems_of
+from bayplan.framework.configuration.problems import ConfigurationProblem, list_problems
+from bayplan.framework.configuration.refusal import is_older
 from bayplan.framework.registry import Registry
 from bayplan.plugins.registry import in_tree_registry
 
@@ -77,7 +79,7 @@ def _examine(text: str, chosen: gates.FeatureGates, registry: Registry) -> Exami
 
 def _check(text: str, where: str, chosen: gates.FeatureGates, registry: Registry, as_json: bool) -> bool:
     found = _examine(text, chosen, registry)
-    problems = problems_of(found, text)
+    problems = _problems(text, found, chosen, registry)
     effective = effective_document(found.configuration) if found.configuration is not None else None
     if as_json:
         _print_json({"stage": found.stage, "problems": _plain(problems), "configuration": effective})
@@ -88,25 +90,23 @@ def _check(text: str, where: str, chosen: gates.FeatureGates, registry: Registry
         print(_yaml(effective), end="")
         return True
     many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-    older = (found.error or "").startswith("no kind ") and _is_older(text)
-    hint = "; try bayplan config convert" if older else ""
+    hint = "; try bayplan config convert" if is_older(text, found) else ""
     print(f"refused at {found.stage}: {many}{hint}", file=sys.stderr)
     return False
 
 
-def _is_older(text: str) -> bool:
-    try:
-        convert_text(text)
-    except ConfigurationError:
-        return False
-    return True
+def _problems(
+    text: str, found: Examination, chosen: gates.FeatureGates, registry: Registry
+) -> list[ConfigurationProblem]:
+    names = [*IN_TREE_EXTENSION_POINTS, *registry]
+    return list_problems(text, found, lambda corrected: _examine(corrected, chosen, registry), names)
 
 
 def _convert(text: str, where: str, chosen: gates.FeatureGates, registry: Registry, as_json: bool) -> bool:
     conversion = convert_text(text, where=where)
     converted = _yaml(conversion.document)
     found = _examine(converted, chosen, registry)
-    problems = problems_of(found, converted)
+    problems = _problems(converted, found, chosen, registry)
     if as_json:
         notes: list[JsonValue] = [{"path": path, "note": note} for path, note in conversion.notes]
         document = dict(conversion.document)
@@ -125,7 +125,13 @@ def _convert(text: str, where: str, chosen: gates.FeatureGates, registry: Regist
 
 def _plain(problems: list[ConfigurationProblem]) -> list[JsonValue]:
     return [
-        {"line": each.place.line, "column": each.place.column, "path": each.place.path, "message": each.message}
+        {
+            "line": each.place.line,
+            "column": each.place.column,
+            "path": each.place.path,
+            "message": each.message,
+            "hint": each.hint,
+        }
         for each in problems
     ]
 

@@ -139,15 +139,15 @@ def _listed_only() -> None:
 
 
 def _unknown_verb(word: str) -> InputError:
-    from difflib import get_close_matches  # Only a typing error needs it.
+    from bayplan.base.near_names import near_name  # Only a typing error needs it.
 
     names = [verb.name for verb in VERBS]
-    close = get_close_matches(word, names, n=1, cutoff=0.5)
+    close = near_name(word, names)
     return InputError(
         "verb",
         got=f"'{word}'",
         wanted=f"one of {', '.join(names)}",
-        hint=f"'{close[0]}'" if close else "bayplan --help",
+        hint=f"'{close}'" if close else "bayplan --help",
     )
 
 

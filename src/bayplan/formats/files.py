@@ -1,6 +1,5 @@
 """Find and read the files that a user names: paths, folders, patterns, `-` for standard input; gzip or plain."""
 
-import difflib
 import glob
 import gzip
 import os
@@ -12,6 +11,7 @@ from typing import BinaryIO
 import msgspec
 
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 """What is read from a folder, each also with `.gz`. A file that is named itself may be called anything."""
@@ -86,13 +86,13 @@ def _files_below(folder: Path) -> list[InputFile]:
 
 
 def _similar(path: Path) -> str:
-    """Return the name in the same folder that is most like a missing one, or ''."""
+    """Return a file in the same folder whose name is near to a missing one, or ""."""
     try:
         names = os.listdir(path.parent)
     except OSError:
         return ""
-    close = difflib.get_close_matches(path.name, sorted(names), n=1)
-    return str(path.parent / close[0]) if close else ""
+    close = near_name(path.name, sorted(names))
+    return f"'{path.parent / close}'" if close else ""
 
 
 def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:

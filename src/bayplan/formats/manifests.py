@@ -10,7 +10,6 @@ kinds told from an object's shape or from the list it was in, generated names.
 
 from __future__ import annotations
 
-import difflib
 import gc
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 from bayplan.formats import schema, shapes
 from bayplan.formats.files import InputFile, find_files, read_bytes
 from bayplan.formats.manifest import LoadedObject, LoadWarning, Manifest, UnusedObject, WarningKind
@@ -181,8 +181,8 @@ class _Loader:
                 continue
             if node_name not in hints:
                 guess = len(hints) < _GUESSED_NAMES
-                close = difflib.get_close_matches(node_name, sorted(names) if guess else (), n=1, cutoff=0.8)
-                hints[node_name] = repr(close[0]) if close else ""
+                close = near_name(node_name, sorted(names)) if guess else ""
+                hints[node_name] = f"'{close}'" if close else ""
             what = f"{each.kind.kind} {each.typed.key} $.spec.nodeName"
             problem = f"bound to the node {node_name!r}, which isn't there"
             self._warn(WarningKind.MISSING_NODE, str(each.source), what, problem, hint=hints[node_name])
@@ -253,8 +253,8 @@ class _Loader:
             shape = (row.kind, _INDEX.sub("[]", path))
             if shape not in self._field_hints:
                 name = path.rsplit(".", 1)[-1]
-                close = difflib.get_close_matches(name, schema.known_fields(value, path), n=1)
-                self._field_hints[shape] = repr(close[0]) if close else ""
+                close = near_name(name, schema.known_fields(value, path))
+                self._field_hints[shape] = f"'{close}'" if close else ""
             what, problem = f"{describe(value)} {path}", "an unknown field"
             self._warn(
                 WarningKind.UNKNOWN_FIELD, where, what, problem, "it has no effect", hint=self._field_hints[shape]
@@ -374,5 +374,5 @@ def _similar_kind(api_version: str, kind: str) -> str:
     if versions:
         same_group = [version for version in versions if version.rpartition("/")[0] == group]
         return f"apiVersion {(same_group or versions)[0]}"
-    close = difflib.get_close_matches(kind, sorted({name for _, name in names}), n=1, cutoff=0.75)
-    return repr(close[0]) if close else ""
+    close = near_name(kind, sorted({name for _, name in names}))
+    return f"'{close}'" if close else ""
