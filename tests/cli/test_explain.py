@@ -127,9 +127,9 @@ def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        (["two", "{result}"], "pod: expected a pod or workload of this run, got 'two'; try"),
+        (["two", "{result}"], "pod: expected one of the 6 pods of this run, or their workloads"),
         (["hug", "{result}", "--attempt", "9"], "--attempt of default/huge: expected one of 1"),
-        (["one", "{result}", "--node", "d"], "--node: expected a node of that moment, got 'd'"),
+        (["one", "{result}", "--node", "d"], "--node: expected a node that existed at this attempt, got 'd'"),
         (["one", "{result}", "{cluster}"], "paths: expected one result directory, or input alone"),
         (["one", "{result}", "--seed", "5"], "got a result, which was simulated with its own; try without them"),
         (["one", "{cluster}.missing"], "cluster.json.missing"),

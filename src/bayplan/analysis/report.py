@@ -14,11 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.analysis.fragmentation import FragmentationFacts, ShapeFacts
+from bayplan.analysis.grouped_problems import group_warnings
 from bayplan.analysis.pending import PendingFacts
 from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.analysis.units import format_amount, format_count, format_duration, format_share
 from bayplan.analysis.utilisation import UtilisationFacts
 from bayplan.analysis.waits import WaitFacts
+from bayplan.formats.manifest import WarningKind
 from bayplan.sim.result import SimulationResult, WallClock
 
 WIDTH = 80
@@ -27,9 +29,11 @@ WIDTH = 80
 SHOWN_GROUPS = 8
 SHOWN_ZONES = 8
 SHOWN_SHAPES = 5
-SHOWN_WARNINGS = 5
+SHOWN_WARNINGS = 8
 SHOWN_KINDS = 12
-"""So many entries are shown; the rest is counted."""
+"""Entries that are shown; the others are counted."""
+
+NOTES = frozenset(kind.value for kind in WarningKind if kind.is_note)
 
 ALWAYS_SHOWN = ("pods", "cpu", "memory")
 """Resources that are shown even where nobody asks for them."""
@@ -74,7 +78,7 @@ def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[Render
         (f"Waiting for a node: {format_count(facts.pods.waiting, 'pod')}", _pending(facts)),
         ("Utilisation: requested of what nodes offer", _utilisation(facts.utilisation)),
         ("Fragmentation: what is idle, and not usable for", _fragmentation(facts.fragmentation)),
-        ("Ignored", _ignored(facts)),
+        ("Warnings about the input", _input_warnings(facts)),
         ("What controllers could not do", _failures(facts)),
     ]
     for heading, body in sections:
@@ -266,18 +270,20 @@ def _shape_text(shape: ShapeFacts) -> str:
     return f"{shape.example}{more} may go to {allowed} and want {', '.join(asked)}"
 
 
-def _ignored(facts: RunFacts) -> list[RenderableType]:
+def _input_warnings(facts: RunFacts) -> list[RenderableType]:
     given = facts.input
     parts: list[RenderableType] = []
     if facts.missing_plugins:
         parts.append(Text(f"plugins that this version lacks: {', '.join(facts.missing_plugins)}"))
     if given.unused:
-        parts.append(Text(f"kinds without a part in scheduling: {_listed(given.unused.items())}"))
+        parts.append(Text(f"kinds that kube-scheduler does not read: {_listed(given.unused.items())}"))
     if given.warnings:
         parts.append(Text(_listed(given.warnings.items())))
-        for warning in given.first_warnings[:SHOWN_WARNINGS]:
-            parts.append(Text(f"{warning.where} {warning.what}: {warning.problem}", style="dim"))
-        hidden = sum(given.warnings.values()) - min(len(given.first_warnings), SHOWN_WARNINGS)
+        # What may be a mistake comes before what is only worth knowing.
+        ordered = sorted(given.first_warnings, key=lambda each: each.kind in NOTES)
+        lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in ordered).lines()
+        parts += [Text(line, style="dim") for line in lines[:SHOWN_WARNINGS]]
+        hidden = len(lines) - SHOWN_WARNINGS
         if hidden > 0:
             parts.append(
                 Text(f"... and {hidden:,} more: input.first_warnings in summary.json (--out DIR)", style="dim")

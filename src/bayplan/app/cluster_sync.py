@@ -47,12 +47,14 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
         kubeconfig: a file; None looks where kubectl looks.
         context: of it; None for the current one.
         qps, burst: how much may be asked of it; a negative `qps` is no limit.
+        option: of the command line, that names the kubeconfig.
     """
 
     kubeconfig: Path | None = None
     context: str | None = None
     qps: float = 50.0
     burst: int = 100
+    option: str = "--kubeconfig"
 
 
 class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -282,7 +284,7 @@ def _collection(api_version: str, kind: str, namespace: str) -> str | None:
 
 
 async def _connect(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnection:
-    access = await open_access(options.kubeconfig, options.context)
+    access = await open_access(options.kubeconfig, options.context, option=options.option)
     connection = ApiConnection(access, user_agent=_USER_AGENT, qps=options.qps, burst=options.burst)
     return await stack.enter_async_context(connection)
 

@@ -181,7 +181,16 @@ def failure_in_plugin(problem: BaseException, files: Sequence[str], what: str = 
                 where, function = f"{frame.filename}:{frame.lineno}", frame.name
     text = problem.msg if isinstance(problem, SyntaxError) else str(problem)
     got = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+    if isinstance(problem, SyntaxError) and problem.filename in files:
+        got += _marked_line(problem)
     return PluginError(what or f"the plugin failed in {function}()", where=where, got=got)
+
+
+def _marked_line(problem: SyntaxError) -> str:
+    """Return the line of a syntax error with a caret below the wrong place, as Python prints it."""
+    # The first line names the file, the last one the problem.
+    lines = "".join(traceback.format_exception_only(problem)).splitlines()[1:-1]
+    return "".join(f"\n{line}" for line in lines)
 
 
 @contextmanager

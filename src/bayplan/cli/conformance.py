@@ -16,6 +16,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from bayplan.base.errors import InputError
+from bayplan.base.output_paths import check_output_file
 from bayplan.conformance.answers import answer
 from bayplan.conformance.cases import CaseFile, Json, RecordedCase, read_case_files
 from bayplan.conformance.comparer import FOLLOWED, compare
@@ -77,10 +78,9 @@ def conformance(
 
 
 def _check_answer_file(path: Path, case_files: list[CaseFile]) -> None:
-    if not path.parent.is_dir():
-        raise InputError("folder isn't there", where=str(path.parent), wanted="a folder for the file of --answers")
+    check_output_file(path, "--answers")
     if path.resolve() in {Path(each.path).resolve() for each in case_files}:
-        raise InputError("is a file of recorded cases", where=str(path), wanted="another file for --answers")
+        raise InputError("--answers", got=f"'{path}', a file of recorded cases", wanted="another file")
 
 
 @contextmanager

@@ -10,8 +10,9 @@ import typer
 from bayplan.analysis.explain import explain as explain_pod
 from bayplan.analysis.explanation_text import render_explanation, render_pods
 from bayplan.analysis.export import is_result
+from bayplan.analysis.grouped_problems import group_warnings
 from bayplan.analysis.pod_lookup import find_pods
-from bayplan.analysis.report import print_parts, report_console
+from bayplan.analysis.report import SHOWN_WARNINGS, print_parts, report_console
 from bayplan.analysis.run_source import RunSource, SimulationSource
 from bayplan.analysis.waits import WAITING
 from bayplan.app.mode import Mode
@@ -33,10 +34,10 @@ from bayplan.cli.simulation_options import (
     run,
 )
 from bayplan.engine.records import RecordLevel
-from bayplan.sim.result import PodTimeline
+from bayplan.sim.result import PodTimeline, SimulationResult
 
 BEST_NODES = 5
-"""So many nodes are compared by scores, unless all are asked for."""
+"""Nodes whose scores are compared, without --nodes."""
 
 
 def explain(
@@ -111,7 +112,9 @@ def _source(paths: list[str], options: SimulationOptions) -> RunSource:
     """Return what is explained: a stored result, or a simulation that is run now with full records."""
     results = [path for path in paths if path != "-" and is_result(Path(path))]
     if not results:
-        return SimulationSource(run(options))
+        result = run(options)
+        _print_warnings(result)
+        return SimulationSource(result)
     if len(paths) > 1:
         got = f"{results[0]} and {len(paths) - 1} more"
         raise InputError("paths", got=got, wanted="one result directory, or input alone")
@@ -127,6 +130,16 @@ def _source(paths: list[str], options: SimulationOptions) -> RunSource:
     from bayplan.analysis.result_directory import open_result
 
     return open_result(paths[0])
+
+
+def _print_warnings(result: SimulationResult) -> None:
+    """Print warnings about the input on standard error: what is explained may follow from a misspelt field."""
+    found = [each for each in result.input.warnings if not each.kind.is_note]
+    lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in found).lines()
+    for line in lines[:SHOWN_WARNINGS]:
+        print(f"warning: {line}", file=sys.stderr)
+    if len(lines) > SHOWN_WARNINGS:
+        print(f"warning: and {len(lines) - SHOWN_WARNINGS:,} more", file=sys.stderr)
 
 
 def _waiting_message(source: RunSource, pod: PodTimeline) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from bayplan.base.output_paths import check_output_file
 from bayplan.cli.sync_options import (
     Context,
     From,
@@ -36,6 +37,7 @@ def record(
     """
     from bayplan.app.cluster_sync import record_cluster
 
+    check_output_file(path, "FILE")
     seconds = duration_seconds(duration, "--duration") if duration else None
     shown = 0
 

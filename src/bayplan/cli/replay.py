@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bayplan.analysis.grouped_problems import group_messages
 from bayplan.base.errors import InputError
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
@@ -65,8 +66,10 @@ def replay(
     outcome = replay_recording(options, show_status())
     if isinstance(outcome, ApplyResult):
         print(f"{outcome.applied:,} applied, {outcome.deleted:,} deleted")
-        for problem in outcome.problems:
-            print(f"not applied: {problem}")
+        messages = [problem.partition(": ")[::2] for problem in outcome.problems]
+        groups = group_messages((what, what.rpartition("/")[2], message) for what, message in messages)
+        for line in groups.lines():
+            print(f"not applied: {line}")
     else:
         print_outcome(outcome)
 

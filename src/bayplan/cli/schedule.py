@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from bayplan.base.errors import InputError
+from bayplan.base.output_paths import check_output_file
 from bayplan.cli.simulation_options import FeatureGates, Plugins
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def schedule(
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
     if report is not None and not dry_run:
-        raise InputError("--report", got="no --dry-run", wanted="both")
+        raise InputError("--report", got="no --dry-run", wanted="--dry-run with it")
+    if report is not None:
+        check_output_file(report, "--report")
     scheduler = SchedulerOptions(config=config, plugins=plugin or (), feature_gates=feature_gates, seed=seed)
     options = LiveOptions(
         kubeconfig=kubeconfig,

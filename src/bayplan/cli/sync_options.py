@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bayplan.analysis.grouped_problems import group_messages
 from bayplan.base.errors import InputError
 from bayplan.cluster.go_duration import parse_go_duration
 
@@ -51,7 +52,7 @@ def source_options(kubeconfig: Path | None, context: str | None, qps: float) -> 
     """Return how the source is reached."""
     from bayplan.app.cluster_sync import ClusterOptions
 
-    return ClusterOptions(kubeconfig=kubeconfig, context=context, qps=qps, burst=max(int(2 * qps), 1))
+    return ClusterOptions(kubeconfig=kubeconfig, context=context, qps=qps, burst=max(int(2 * qps), 1), option="--from")
 
 
 def here_options(kubeconfig: Path) -> ClusterOptions:
@@ -65,7 +66,7 @@ def here_options(kubeconfig: Path) -> ClusterOptions:
     if not kubeconfig.is_file():
         hint = "bayplan up, which writes bayplan.kubeconfig"
         raise InputError("--to", got=f"no file {str(kubeconfig)!r}", wanted="a kubeconfig of a Bayplan", hint=hint)
-    return ClusterOptions(kubeconfig=kubeconfig, qps=-1)
+    return ClusterOptions(kubeconfig=kubeconfig, qps=-1, option="--to")
 
 
 def sync_policy(
@@ -130,11 +131,12 @@ def status_line(status: SyncStatus) -> str:
 
 
 def print_outcome(status: SyncStatus) -> None:
-    """Print what came of it: counts, what was left out, what could not be written."""
+    """Print counts, kinds that were left out, and objects that could not be written, those of one reason on one line."""
     if sys.stderr.isatty():
         print(file=sys.stderr)
     print(status_line(status))
     for kind, why in status.left_out.items():
         print(f"left out: {kind}: {why}")
-    for problem in status.problems:
-        print(f"not written: {problem.ref}: {problem.message}")
+    messages = ((str(problem.ref), problem.ref.name, problem.message) for problem in status.problems)
+    for line in group_messages(messages).lines():
+        print(f"not written: {line}")

@@ -6,6 +6,7 @@ new object, but keeps a status that it brings, and a node is not tainted: no kub
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,12 +25,14 @@ from bayplan.apiserver.rest.resources import Resource
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.plain_data import Document
+from bayplan.formats.suggestions import suggest_field, suggest_kind
 
 _MANAGER = "bayplan-load"
 _FIRST = (
     "apiextensions.k8s.io/customresourcedefinitions", "namespaces", "scheduling.k8s.io/priorityclasses",
     "node.k8s.io/runtimeclasses", "storage.k8s.io/storageclasses", "nodes",
 )  # fmt: skip
+_UNKNOWN_FIELD = re.compile(r'unknown field "(.*)"')
 _NOT_ADMITTED = frozenset(("nodes",))
 
 
@@ -103,9 +106,9 @@ def _resource(backend: Backend, source: Source, *, required: bool = True) -> Res
     version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
     found = backend.registry.by_kind(version, kind)
     if found is None and required:
-        raise InputError(
-            "kind", where=source.where, got=f"{version or 'no apiVersion'} {kind}", wanted="one that is served"
-        )
+        hint = suggest_kind(version, kind) if kind else ""
+        got = f"{version or 'no apiVersion'} {kind or 'without kind'}"
+        raise InputError("kind", where=source.where, got=got, wanted="one that is served", hint=hint)
     return found
 
 
@@ -135,7 +138,16 @@ def _load(backend: Backend, source: Source, loaded: Loaded) -> None:
     loaded.counts[resource.kind] = loaded.counts.get(resource.kind, 0) + 1
     loaded.replaced += replaced
     if problems:
-        loaded.unknown[f"{source.where} {resource.kind}/{metadata.get('name')}"] = problems
+        loaded.unknown[f"{source.where} {resource.kind}/{metadata.get('name')}"] = [
+            _with_suggestion(problem, cast("Document", source.value)) for problem in problems
+        ]
+
+
+def _with_suggestion(problem: str, document: Document) -> str:
+    """Return a remark of strict decoding with the field that was meant, if it is about an unknown one and one is near."""
+    match = _UNKNOWN_FIELD.fullmatch(problem)
+    hint = suggest_field(document, f"$.{match[1]}") if match is not None else ""
+    return f"{problem}; try {hint}" if hint else problem
 
 
 def _store(backend: Backend, resource: Resource, namespace: str, document: Document) -> bool:
