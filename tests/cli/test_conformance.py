@@ -1,4 +1,4 @@
-"""The verb ``conformance``, end to end, with an engine of the test in the place of ours."""
+"""The command ``conformance``, end to end, with an engine of the test in the place of ours."""
 
 import gzip
 import sys

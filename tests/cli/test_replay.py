@@ -1,4 +1,4 @@
-"""Tests of the verbs that follow: what they refuse, and a replay that is steered while it runs."""
+"""Tests of the commands that follow: what they refuse, and a replay that is steered while it runs."""
 
 from __future__ import annotations
 

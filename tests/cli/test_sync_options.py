@@ -1,4 +1,4 @@
-"""Tests of what options of the verbs that follow mean, and of the line that says how far they are."""
+"""Tests of what options of the commands that follow mean, and of the line that says how far they are."""
 
 from __future__ import annotations
 

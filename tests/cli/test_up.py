@@ -1,4 +1,4 @@
-"""The verb ``up``: it says where it serves, writes a kubeconfig, and ends when it is told to."""
+"""The command ``up``: it says where it serves, writes a kubeconfig, and ends when it is told to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb ``config``: check a scheduler configuration, or convert one of an older release."""
+"""The command ``config``: check a scheduler configuration, or convert one of an older release."""
 
 import sys
 from enum import StrEnum
@@ -34,21 +34,23 @@ class Action(StrEnum):
 
 
 def config(
-    action: Annotated[Action, typer.Argument(help="What to do.", show_default=False)],
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A configuration (YAML or JSON); - for standard input.")],
+    action: Annotated[
+        Action, typer.Argument(help="Print problems and effective configuration, or convert to v1.", show_default=False)
+    ],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Configuration (YAML or JSON), or - for standard input.")],
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Check a scheduler configuration, or convert an older one.
 
-    check takes a configuration as kube-scheduler does. What is wrong is printed one thing a line, with line, column and
-    path, in upstream's words; of a good one the effective configuration is printed, with all defaults.
+    check reads a configuration as kube-scheduler does. It prints all problems, each with line, column, path and
+    kube-scheduler's message, or the effective configuration with all defaults.
 
-    convert prints as v1 what was written for an older release: KubeSchedulerConfiguration v1alpha1 to v1beta3, a Policy, or a
-    ConfigMap with one of these. What was changed, or has no meaning today, stands in comments.
+    convert reads KubeSchedulerConfiguration v1alpha1 to v1beta3, a Policy, or a ConfigMap with one of these, and prints it as
+    v1. Comments list what was changed or left out.
 
-    Exit code: 0 when the configuration, or what it was converted to, is good; 1 when it is refused; 2 on bad input.
+    Exit code: 0 if the configuration, or the converted one, is valid; 1 if it is refused; 2 on bad input.
     """
     text, where = _read(file)
     chosen = gates.FeatureGates.from_text(feature_gates, where="--feature-gates")

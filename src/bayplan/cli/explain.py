@@ -1,4 +1,4 @@
-"""The verb ``explain``: one pod of a run, from a result directory or by simulating input anew."""
+"""The command ``explain``: explain one pod of a stored result, or of input that is simulated first."""
 
 import sys
 from pathlib import Path
@@ -45,21 +45,19 @@ def explain(
         str,
         typer.Argument(
             metavar="POD",
-            help="A pod: name, namespace/name, or how one begins; or a workload, as in deployment/web: lists its pods.",
+            help="Pod (name, namespace/name or a prefix), or workload (deployment/web).",
         ),
     ],
     paths: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATH...", help="A result directory (simulate --out), or input files, which are simulated."
-        ),
+        typer.Argument(metavar="PATH...", help="Result folder (simulate --out), or input files to simulate first."),
     ],
     attempt: Annotated[
-        int | None, typer.Option(metavar="N", help="Which attempt to show in full. [default: the last]")
+        int | None, typer.Option(metavar="N", help="Attempt to show in full. [default: the last]")
     ] = None,
-    node: Annotated[str, typer.Option(metavar="NAME", help="Follow one node through all plugins.")] = "",
-    nodes: Annotated[bool, typer.Option("--nodes", help="Name all nodes, where otherwise some stand for all.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    node: Annotated[str, typer.Option(metavar="NAME", help="Node to follow through all plugins. [default: none]")] = "",
+    nodes: Annotated[bool, typer.Option("--nodes", help="List all nodes instead of examples.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     mode: ModeOption = Mode.CURRENT,
     config: Config = None,
     policy_config_file: PolicyConfigFile = None,
@@ -71,13 +69,15 @@ def explain(
     creation_times: CreationTimes = False,
     strict: Strict = False,
 ) -> None:
-    """Show why a pod was placed where it is, or why it waits.
+    """Show why a pod waits, or why it got its node.
 
-    The verdict comes first; then all attempts, and for one of them which nodes failed at which plugin and why, the best
-    nodes with the scores of every plugin, the tie set, and by what the chosen node won. Where no node was found: what
-    would have to change, in the simple cases.
+    The verdict comes first, then all attempts. One attempt is shown in full: which nodes failed at which plugin and why, the
+    best nodes with the scores of every plugin, the nodes with equal scores, and what made the chosen node win. If no node
+    was found, changes that would help are listed. For a workload, its pods are listed.
 
-    The options of simulate apply where PATH is input; a result directory was simulated with its own.
+    The options of simulate apply only if PATH is input.
+
+    Example: bayplan explain shop/year-in-memory $(bayplan example)
     """
     options = SimulationOptions(
         paths=paths,

@@ -1,4 +1,4 @@
-"""The verb ``replay``: a recording, with its timestamps, into a running Bayplan."""
+"""The command ``replay``: replay a recording into a running Bayplan."""
 
 import asyncio
 import contextlib
@@ -31,26 +31,24 @@ if TYPE_CHECKING:
 def replay(
     path: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE", help="A recording of bayplan or kube-scheduler-simulator, or a trace of SimKube."
-        ),
+        typer.Argument(metavar="FILE", help="Recording of bayplan or kube-scheduler-simulator, or SimKube trace."),
     ],
     to: To = DEFAULT_TO,
     speed: Annotated[
-        str, typer.Option(metavar="X", help="Seconds of the recording in each second; inf for as fast as can be.")
+        str, typer.Option(metavar="X", help="Recorded seconds per second; inf for as fast as possible.")
     ] = "1",
     seek: Annotated[
-        str, typer.Option(metavar="TIME", help="Begin there, such as 5m; what lies before comes at once.")
+        str, typer.Option(metavar="TIME", help="Position to start from, such as 5m. [default: the beginning]")
     ] = "",
-    paused: Annotated[bool, typer.Option("--paused", help="Stand still until told to go on.")] = False,
+    paused: Annotated[bool, typer.Option("--paused", help="Start paused.")] = False,
     anew: Anew = False,
     update_scheduled: UpdateScheduled = False,
     source_volumes: SourceVolumes = False,
 ) -> None:
-    """Replay a recording into a running Bayplan, with its timestamps.
+    """Replay a recording into a running Bayplan.
 
-    Commands from standard input, a line each: pause, resume, speed X, seek TIME, where. A trace of SimKube holds workloads:
-    they are applied, and the controllers here make the pods.
+    Changes keep their original timing. Standard input takes one command per line: pause, resume, speed X, seek TIME, where.
+    For a SimKube trace the workloads are applied, and Bayplan's controllers create the pods.
     """
     from bayplan.app.cluster_sync import ApplyResult, ReplayOptions, replay_recording
 

@@ -1,4 +1,4 @@
-"""The verb ``sync``: follow a cluster."""
+"""The command ``sync``: keep a running Bayplan in sync with a cluster."""
 
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
@@ -30,11 +30,11 @@ def sync(
     source_volumes: SourceVolumes = False,
     qps: Qps = 50.0,
 ) -> None:
-    """Follow a cluster: its changes come to a running Bayplan.
+    """Keep a running Bayplan in sync with a cluster.
 
-    Begins as import does, and goes on. A pod that is created in the source later comes here without a node, whatever happens
-    to it there: the scheduler here decides. A pod that is deleted here stays deleted until the source deletes it. Nodes,
-    finished pods and deletions follow. Ctrl-C ends it; begun again, it goes on where it was.
+    First copies the cluster as import does, then applies its changes. Bayplan schedules pods that the source creates later,
+    independent of the source's own decision. A pod that is deleted in Bayplan stays deleted until the source deletes it.
+    Ctrl-C ends it; a restart continues at the same point.
     """
     from bayplan.app.cluster_sync import SyncOptions, sync_cluster
 

@@ -19,30 +19,32 @@ if TYPE_CHECKING:
     from bayplan.sync.session import SyncStatus
 
 From = Annotated[
-    Path | None, typer.Option("--from", metavar="KUBECONFIG", help="The source; by default what kubectl would take.")
+    Path | None,
+    typer.Option("--from", metavar="KUBECONFIG", help="Kubeconfig of the source cluster. [default: as for kubectl]"),
 ]
-Context = Annotated[str | None, typer.Option(metavar="NAME", help="Context of the source's kubeconfig.")]
-To = Annotated[Path, typer.Option("--to", metavar="KUBECONFIG", help="The Bayplan that follows.")]
+Context = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Context in the source's kubeconfig. [default: the current one]")
+]
+To = Annotated[Path, typer.Option("--to", metavar="KUBECONFIG", help="Kubeconfig of the running Bayplan.")]
 Namespaces = Annotated[
-    list[str] | None, typer.Option("--namespace", "-n", metavar="NAME", help="Only this one; may be repeated.")
+    list[str] | None,
+    typer.Option("--namespace", "-n", metavar="NAME", help="Namespace to copy; repeatable. [default: all]"),
 ]
-Selector = Annotated[str, typer.Option(metavar="LABELS", help="Only pods with these labels, as for kubectl get -l.")]
-Anew = Annotated[
-    bool, typer.Option("--anew", help="Let the scheduler here place also the pods that run in the source already.")
+Selector = Annotated[
+    str, typer.Option(metavar="LABELS", help="Label selector for pods, as for kubectl get -l. [default: all]")
 ]
+Anew = Annotated[bool, typer.Option("--anew", help="Schedule pods again that already run in the source.")]
 UpdateScheduled = Annotated[
-    bool, typer.Option("--update-scheduled", help="Apply changes of pods that are scheduled in the source, too.")
+    bool, typer.Option("--update-scheduled", help="Also apply changes to pods that are scheduled in the source.")
 ]
 SourceVolumes = Annotated[
     bool,
     typer.Option(
         "--source-volumes",
-        help="Let claims that wait for their first consumer come with the volumes that the source makes.",
+        help="Take the source's volumes for claims that wait for a consumer.",
     ),
 ]
-Qps = Annotated[
-    float, typer.Option(metavar="N", help="How many requests a second the source may be asked; below 0 any number.")
-]
+Qps = Annotated[float, typer.Option(metavar="N", help="Requests per second to the source; negative for no limit.")]
 
 DEFAULT_TO = Path("bayplan.kubeconfig")
 """What ``bayplan up`` writes."""

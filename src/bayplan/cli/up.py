@@ -1,4 +1,4 @@
-"""The verb ``up``: a cluster on this machine, with its API, controllers and scheduler, in memory or in a file."""
+"""The command ``up``: a cluster on this machine, with its API, controllers and scheduler, in memory or in a file."""
 
 import os
 import sys
@@ -62,12 +62,14 @@ def up(
     paused: Paused = False,
     once: Once = False,
 ) -> None:
-    """Run a cluster without machines, for kubectl and schedulers.
+    """Run a cluster without machines: API, scheduler, web page.
 
-    Objects are stored, defaulted, validated and watched as kube-apiserver does; controllers and a kubelet do the work of
-    real ones; the scheduler gives pods their nodes, and keeps every decision. Ctrl-C ends it.
+    kubectl, client libraries and other schedulers work with it as with a kube-apiserver. Built-in controllers and a kubelet
+    replace the real ones, and the scheduler records every decision. Ctrl-C ends it.
+
+    Example: bayplan up $(bayplan example)
     """
-    # Servers take a while to import, and only this verb needs one.
+    # Servers take a while to import, and only this command needs one.
     from bayplan.apiserver.bridge.bridge import BridgeOptions
     from bayplan.apiserver.http.server import ServerOptions, check_options
     from bayplan.app.api_service import make_service

@@ -73,7 +73,7 @@ def test_unknown_fields_are_told() -> None:
         pytest.param([], r"^file\.yaml:1 document: expected an object, got list", id="no object"),
         pytest.param(
             {"kind": "Nope"},
-            r"^file\.yaml:1 kind: expected one that is served, got no apiVersion Nope; try 'kind: Node'$",
+            r"^file\.yaml:1 kind: expected a kind that this API serves, got no apiVersion Nope; try 'kind: Node'$",
             id="an unknown kind",
         ),
         pytest.param({**NODE, "spec": []}, r"^file\.yaml:1 Node: json: cannot unmarshal array", id="a wrong type"),

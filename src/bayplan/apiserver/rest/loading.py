@@ -108,7 +108,7 @@ def _resource(backend: Backend, source: Source, *, required: bool = True) -> Res
     if found is None and required:
         hint = suggest_kind(version, kind) if kind else ""
         got = f"{version or 'no apiVersion'} {kind or 'without kind'}"
-        raise InputError("kind", where=source.where, got=got, wanted="one that is served", hint=hint)
+        raise InputError("kind", where=source.where, got=got, wanted="a kind that this API serves", hint=hint)
     return found
 
 
