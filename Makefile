@@ -3,7 +3,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+PIP := $(BIN)/python scripts/install.py --constraint constraints.txt
 EXAMPLE := src/bayplan/examples/three-zones
 SIZE ?= small
 ARGS ?=
@@ -85,9 +85,10 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Bayplan needs Python 3.11 or newer; none was found. Try: make run PYTHON=/path/to/python" >&2; exit 2; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
 		{ echo "$(PYTHON) can't make a virtual environment (on Debian: apt-get install python3-venv)" >&2; exit 2; }
-	@echo "Installing into $(VENV) (once) ..." >&2
+	@echo "Installing into $(VENV) (once, about a minute):" >&2
 	@$(PIP) hatchling
 	@$(PIP) --no-build-isolation --editable .
+	@echo "  compiling" >&2
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
