@@ -159,7 +159,7 @@ def _detail(detail: AttemptDetail, width: int, *, all_nodes: bool, quiet: bool) 
     if detail.extenders:
         parts += section("Extenders", [Text(_extender(each)) for each in detail.extenders])
     if detail.remedies:
-        parts += section("What would have to change", _remedies(detail.remedies))
+        parts += section("What would help", _remedies(detail.remedies))
     if detail.scored:
         shown = detail.best[: _columns_that_fit(detail.best, width)]
         parts += section("Best nodes by score", [_ranking(detail.best), Text(), _scores(shown)])
