@@ -32,11 +32,11 @@ def test_the_report_tells_what_somebody_wants_to_know(busy: SimulationResult) ->
     assert f"seed 1, digest {busy.digest}" in text
     for heading in (
         "Waiting for a node:",
-        "Utilisation: requested of what nodes offer",
-        "Fragmentation: what is idle",
+        "Utilisation: requested and allocatable",
+        "Fragmentation: idle amounts",
     ):
         assert heading in text
-    assert "9 in 3 zones; 1 went" in text
+    assert "9 in 3 zones; 1 removed" in text
     assert "waiting for scheduling gates: [example.com/wait]" in text
     assert "(unattended)" in text
     assert "records" in text

@@ -49,7 +49,7 @@ def test_it_reports_on_what_was_loaded(tmp_path: Path) -> None:
     assert "loaded 15 Node" in printed
     # How many there are depends on the time of day: there is a CronJob.
     assert re.search(r"\d+ of \d+ pods wait", printed)
-    assert "Utilisation: requested of what nodes offer" in printed
+    assert "Utilisation: requested and allocatable" in printed
 
 
 def test_without_a_scheduler_nobody_gets_a_node(tmp_path: Path) -> None:

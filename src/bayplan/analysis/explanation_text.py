@@ -92,10 +92,10 @@ def _life(found: Explanation) -> str:
 
 
 def _attempt_count(attempts: Sequence[Attempt]) -> str:
-    """Say how many attempts there were; numbers are left out where time alone would have brought the pod back, in vain."""
+    """Return the number of attempts; retries that a timer alone caused and that could not differ are only counted."""
     left_out = attempts[-1].attempt - len(attempts)
     text = format_count(len(attempts), "attempt")
-    return f"{text}, and {left_out:,} that could only repeat the one before" if left_out > 0 else text
+    return f"{text}, and {left_out:,} identical retries" if left_out > 0 else text
 
 
 def _attempts(attempts: Sequence[Attempt]) -> Table:

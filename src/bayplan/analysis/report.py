@@ -1,4 +1,4 @@
-"""The report on a run, for a terminal, a pipe or an issue: 80 columns, colours only where they are wanted.
+"""The report on a run, for a terminal, a pipe or an issue: 80 columns, colours on terminals only.
 
 `render_report` makes Rich renderables of `RunFacts`; the same facts are `summary.json` of a result directory. What is cut
 here for length is whole there.
@@ -76,10 +76,10 @@ def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[Render
     parts: list[RenderableType] = [_title(facts), _overview(facts, wall)]
     sections: list[tuple[str, Sequence[RenderableType]]] = [
         (f"Waiting for a node: {format_count(facts.pods.waiting, 'pod')}", _pending(facts)),
-        ("Utilisation: requested of what nodes offer", _utilisation(facts.utilisation)),
-        ("Fragmentation: what is idle, and not usable for", _fragmentation(facts.fragmentation)),
+        ("Utilisation: requested and allocatable", _utilisation(facts.utilisation)),
+        ("Fragmentation: idle amounts, and how much is unusable for", _fragmentation(facts.fragmentation)),
         ("Warnings about the input", _input_warnings(facts)),
-        ("What controllers could not do", _failures(facts)),
+        ("Controller errors", _failures(facts)),
     ]
     for heading, body in sections:
         if body:
@@ -146,7 +146,7 @@ def _node_text(facts: RunFacts) -> str:
     text = f"{nodes.total:,}"
     if nodes.zones:
         text += f" in {format_count(nodes.zones, 'zone')}"
-    return f"{text}; {nodes.removed:,} went" if nodes.removed else text
+    return f"{text}; {nodes.removed:,} removed" if nodes.removed else text
 
 
 def _wait_text(waits: WaitFacts, span: str, pods: int) -> str:
@@ -211,7 +211,7 @@ def _utilisation(rows: Sequence[UtilisationFacts]) -> list[RenderableType]:
     unasked = [row.resource for row in total if row not in shown and row.allocatable]
     parts: list[RenderableType] = [table]
     if unasked:
-        parts.append(Text(f"nobody asked for {', '.join(unasked)}", style="dim"))
+        parts.append(Text(f"not requested: {', '.join(unasked)}", style="dim"))
     return parts
 
 
@@ -249,7 +249,7 @@ def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
         parts.append(table)
         covered = format_share(facts.common_pods / facts.pods)
         shapes = min(max((row.shapes for row in idle), default=0), facts.shapes)
-        typical = "commonest shape" if shapes == 1 else format_count(shapes, "commonest shape")
+        typical = "most common shape" if shapes == 1 else f"{shapes:,} most common shapes"
         parts.append(Text(f"typical: the {typical}, {covered} of the pods", style="dim"))
     lacking = [shape for shape in facts.waiting if shape.allowed and shape.requests]
     parts += [Text(_shape_text(shape)) for shape in lacking[:SHOWN_SHAPES]]
@@ -263,11 +263,12 @@ def _shape_text(shape: ShapeFacts) -> str:
     more = f" and {shape.waiting - 1:,} more" if shape.waiting > 1 else ""
     asked = [
         f"{format_amount(name, amount)} {name} ({format_amount(name, shape.idle[name])} idle, "
-        f"at most {format_amount(name, shape.idle_on_one[name])} on one)"
+        f"at most {format_amount(name, shape.idle_on_one[name])} on one node)"
         for name, amount in shape.requests.items()
     ]
     allowed = format_count(shape.allowed, "node")
-    return f"{shape.example}{more} may go to {allowed} and want {', '.join(asked)}"
+    verb = "requests" if shape.waiting == 1 else "request"
+    return f"{shape.example}{more}, allowed on {allowed}, {verb} {', '.join(asked)}"
 
 
 def _input_warnings(facts: RunFacts) -> list[RenderableType]:
