@@ -21,7 +21,7 @@ DEFAULT = re.compile(r"\[(default: .+|required)\]$")
 
 
 def texts(command: Command) -> list[tuple[str, str]]:
-    """Return the names of a command's arguments and options, with their help as it is printed."""
+    """Return the names of a command's arguments and options, with their printed help."""
     found = []
     context = get_command(build_app([command.name])).make_context(
         "bayplan", [command.name, "--help"], resilient_parsing=True

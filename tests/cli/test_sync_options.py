@@ -17,12 +17,12 @@ from bayplan.sync.session import SyncStatus
 
 POLICIES = [
     (["sync"], SyncPolicy()),
-    (["sync", "--anew"], SyncPolicy(keep_nodes=False)),
+    (["sync", "--reschedule"], SyncPolicy(keep_nodes=False)),
     (["sync", "--update-scheduled"], SyncPolicy(update_scheduled_pods=True)),
     (["sync", "--source-volumes"], SyncPolicy(source_volumes=True)),
     (["sync", "-n", "a", "-n", "b", "--selector", "app=web"], SyncPolicy(namespaces=("a", "b"), selector="app=web")),
     (["import"], SyncPolicy(follow=False)),
-    (["import", "--anew", "-n", "a"], SyncPolicy(follow=False, keep_nodes=False, namespaces=("a",))),
+    (["import", "--reschedule", "-n", "a"], SyncPolicy(follow=False, keep_nodes=False, namespaces=("a",))),
     (["replay", "tape.jsonl", "--source-volumes"], SyncPolicy(source_volumes=True)),
 ]
 

@@ -1,4 +1,4 @@
-"""The command ``up``: it says where it serves, writes a kubeconfig, and ends when it is told to."""
+"""The command ``up``: it prints its address, writes a kubeconfig, and ends on a signal."""
 
 from __future__ import annotations
 

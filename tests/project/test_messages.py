@@ -1,4 +1,4 @@
-"""docs/messages.md: the program prints every message as it is shown there."""
+"""docs/messages.md: the program prints exactly the messages of the page."""
 
 from __future__ import annotations
 

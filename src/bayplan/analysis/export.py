@@ -57,7 +57,7 @@ def check_destination(directory: Path) -> None:
         if any(directory.iterdir()) and not is_result(directory):
             got = f"'{directory}', a folder with other files"
             raise InputError("--out", got=got, wanted=wanted, hint="another name; only results are overwritten")
-    # The result is written beside the folder and then renamed.
+    # The result is written under a temporary name in the parent folder, and then renamed.
     check_output_folder(directory.resolve().parent if directory.exists() else directory.parent, "--out")
 
 

@@ -280,7 +280,7 @@ def _input_warnings(facts: RunFacts) -> list[RenderableType]:
         parts.append(Text(f"kinds that kube-scheduler does not read: {_listed(given.unused.items())}"))
     if given.warnings:
         parts.append(Text(_listed(given.warnings.items())))
-        # What may be a mistake comes before what is only worth knowing.
+        # Possible mistakes come before notes.
         ordered = sorted(given.first_warnings, key=lambda each: each.kind in NOTES)
         lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in ordered).lines()
         parts += [Text(line, style="dim") for line in lines[:SHOWN_WARNINGS]]

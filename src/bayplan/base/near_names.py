@@ -1,4 +1,4 @@
-"""Near names: what a misspelt name was meant to be. Every suggestion in a message comes from here."""
+"""Near names: what a misspelt name was meant to be. Every suggestion in a message is found by this function."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher

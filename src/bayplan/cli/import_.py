@@ -7,7 +7,7 @@ import typer
 from bayplan.base.errors import InputError
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
-    Anew,
+    Reschedule,
     Context,
     From,
     Namespaces,
@@ -32,7 +32,7 @@ def import_(
     to: To = DEFAULT_TO,
     namespace: Namespaces = None,
     selector: Selector = "",
-    anew: Anew = False,
+    reschedule: Reschedule = False,
     qps: Qps = 50.0,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if any object could not be copied.")] = False,
 ) -> None:
@@ -48,7 +48,7 @@ def import_(
     if paths and (from_ is not None or context is not None):
         raise InputError("source", got="files and a cluster", wanted="one of them")
     source = None if paths else source_options(from_, context, qps)
-    policy = sync_policy(namespace, selector, anew=anew, follow=False)
+    policy = sync_policy(namespace, selector, reschedule=reschedule, follow=False)
     options = SyncOptions(source=source, paths=paths or (), here=here_options(to), policy=policy)
     status = sync_cluster(options, show_status(), once=True)
     print_outcome(status)

@@ -13,7 +13,7 @@ from bayplan.analysis.grouped_problems import group_messages
 from bayplan.base.errors import InputError
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
-    Anew,
+    Reschedule,
     SourceVolumes,
     To,
     UpdateScheduled,
@@ -41,7 +41,7 @@ def replay(
         str, typer.Option(metavar="TIME", help="Position to start from, such as 5m. [default: the beginning]")
     ] = "",
     paused: Annotated[bool, typer.Option("--paused", help="Start paused.")] = False,
-    anew: Anew = False,
+    reschedule: Reschedule = False,
     update_scheduled: UpdateScheduled = False,
     source_volumes: SourceVolumes = False,
 ) -> None:
@@ -55,7 +55,9 @@ def replay(
     options = ReplayOptions(
         path=path,
         here=here_options(to),
-        policy=sync_policy(None, "", anew=anew, update_scheduled=update_scheduled, source_volumes=source_volumes),
+        policy=sync_policy(
+            None, "", reschedule=reschedule, update_scheduled=update_scheduled, source_volumes=source_volumes
+        ),
         speed=_speed(speed),
         start_ns=int(duration_seconds(seek, "--seek") * 1e9) if seek else 0,
         paused=paused,

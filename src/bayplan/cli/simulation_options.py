@@ -25,7 +25,7 @@ _DAYS = re.compile(r"(?:([0-9]{1,6})d)?(.*)", re.DOTALL)
 INPUT_HELP = "Manifests, cluster dumps or OpenB traces: files, folders, patterns, or - (stdin)."
 
 ModeOption: TypeAlias = Annotated[
-    Mode, typer.Option("--mode", help="Current scheduler, or the one of 2017 to 2019 (docs/classic.md).")
+    Mode, typer.Option("--mode", help="Current scheduler, or v1.16 with its queue (docs/classic.md).")
 ]
 Config: TypeAlias = Annotated[
     Path | None,

@@ -2,7 +2,7 @@
 
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
-    Anew,
+    Reschedule,
     Context,
     From,
     Namespaces,
@@ -25,7 +25,7 @@ def sync(
     to: To = DEFAULT_TO,
     namespace: Namespaces = None,
     selector: Selector = "",
-    anew: Anew = False,
+    reschedule: Reschedule = False,
     update_scheduled: UpdateScheduled = False,
     source_volumes: SourceVolumes = False,
     qps: Qps = 50.0,
@@ -39,7 +39,7 @@ def sync(
     from bayplan.app.cluster_sync import SyncOptions, sync_cluster
 
     policy = sync_policy(
-        namespace, selector, anew=anew, update_scheduled=update_scheduled, source_volumes=source_volumes
+        namespace, selector, reschedule=reschedule, update_scheduled=update_scheduled, source_volumes=source_volumes
     )
     options = SyncOptions(source=source_options(from_, context, qps), here=here_options(to), policy=policy)
     print_outcome(sync_cluster(options, show_status(), once=False))

@@ -33,7 +33,9 @@ Namespaces = Annotated[
 Selector = Annotated[
     str, typer.Option(metavar="LABELS", help="Label selector for pods, as for kubectl get -l. [default: all]")
 ]
-Anew = Annotated[bool, typer.Option("--anew", help="Schedule pods again that already run in the source.")]
+Reschedule = Annotated[
+    bool, typer.Option("--reschedule", help="Also schedule the pods that already run in the source.")
+]
 UpdateScheduled = Annotated[
     bool, typer.Option("--update-scheduled", help="Also apply changes to pods that are scheduled in the source.")
 ]
@@ -75,7 +77,7 @@ def sync_policy(
     namespaces: list[str] | None,
     selector: str,
     *,
-    anew: bool = False,
+    reschedule: bool = False,
     update_scheduled: bool = False,
     source_volumes: bool = False,
     follow: bool = True,
@@ -84,7 +86,7 @@ def sync_policy(
     from bayplan.sync.policy import SyncPolicy
 
     return SyncPolicy(
-        keep_nodes=not anew,
+        keep_nodes=not reschedule,
         update_scheduled_pods=update_scheduled,
         follow=follow,
         source_volumes=source_volumes,

@@ -345,7 +345,7 @@ class _Loader:
 
 
 def _placed(problem: InputError, document: Document, value: dict[str, object]) -> InputError:
-    """Return a refusal with the line of the wrong field; what YAML did not read as a string is shown as it is written."""
+    """Return a refusal with the line of the wrong field; a scalar that YAML did not read as a string is shown in its spelling."""
     what, separator, rest = problem.what.partition(" $")
     path = f"${rest}"
     what = problem.what if separator else f"{describe(value)} {problem.what}"

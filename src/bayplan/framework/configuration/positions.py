@@ -83,7 +83,7 @@ class TextPositions:
         return next((steps for steps, _, value in self.fields() if wanted(steps, value)), None)
 
     def value_at(self, steps: Sequence[Step]) -> str:
-        """Return the scalar at a path as it is written, or "" if there is none."""
+        """Return the spelling of the scalar at a path, or "" if there is none."""
         node = self._root
         for step in steps:
             found = _child(node, step) if node is not None else None
