@@ -64,6 +64,18 @@ def test_a_command_is_explained_in_plain_words(command: Command) -> None:
     assert not UNIDIOMATIC.search(explanation)
 
 
+@pytest.mark.parametrize("command", COMMANDS, ids=[command.name for command in COMMANDS])
+def test_a_command_ends_its_explanation_with_an_example(command: Command) -> None:
+    lines = (load(command.name).__doc__ or "").strip().splitlines()
+    example = re.fullmatch(r"\s*Example: bayplan (.*)", lines[-1])
+    assert example is not None
+    assert f"bayplan {command.name}" in lines[-1] or command.name == "example"
+    app = get_command(build_app([command.name]))
+    options = {each for parameter in app.commands[command.name].params for each in parameter.opts}  # type: ignore[attr-defined]
+    used = re.findall(r" (--[a-z-]+)", lines[-1])
+    assert [each for each in used if each not in options] == [] or command.name == "example"
+
+
 def test_the_rule_refuses_what_it_should() -> None:
     assert UNIDIOMATIC.search("Let the scheduler place pods anew.")
     assert NOT_A_BEGINNING.match("Where to listen; 0 takes a free one.")

@@ -51,6 +51,8 @@ def config(
     v1. Comments list what was changed or left out.
 
     Exit code: 0 if the configuration, or the converted one, is valid; 1 if it is refused; 2 on bad input.
+
+    Example: bayplan config check scheduler.yaml
     """
     text, where = _read(file)
     chosen = gates.FeatureGates.from_text(feature_gates, where="--feature-gates")

@@ -52,6 +52,8 @@ def conformance(
     counts those.
 
     Exit code: 0 if all cases agree, 1 on any difference, 2 on bad input.
+
+    Example: bayplan conformance conformance/cycles
     """
     case_files = read_case_files(files)
     summary = Summary()

@@ -48,6 +48,8 @@ def extender(
 
     With PATH the entry says nodeCacheCapable: kube-scheduler then sends only the names of nodes. Without, it sends whole
     nodes, and plugins see no running pods.
+
+    Example: bayplan extender cluster.yaml --plugin mine.py:Mine
     """
     if not plugin:
         raise InputError("--plugin", got="none", wanted="at least one plugin to serve", hint="FILE.py:Class")

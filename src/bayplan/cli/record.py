@@ -36,6 +36,8 @@ def record(
     """Record the changes of a cluster to a file.
 
     The file begins with everything that scheduling reads, followed by each change with its time. To play it, run bayplan replay.
+
+    Example: bayplan record monday.jsonl.gz --duration 1h
     """
     from bayplan.app.cluster_sync import record_cluster
 

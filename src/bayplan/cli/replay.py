@@ -48,7 +48,9 @@ def replay(
     """Replay a recording into a running Bayplan.
 
     Changes keep their original timing. Standard input takes one command per line: pause, resume, speed X, seek TIME, where.
-    For a SimKube trace the workloads are applied, and Bayplan's controllers create the pods.
+    For a SimKube trace the workloads are applied, and Bayplan's controllers create the pods. Start the Bayplan with bayplan up.
+
+    Example: bayplan replay monday.jsonl.gz --speed 60
     """
     from bayplan.app.cluster_sync import ApplyResult, ReplayOptions, replay_recording
 

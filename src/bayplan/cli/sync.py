@@ -34,7 +34,9 @@ def sync(
 
     First copies the cluster as import does, then applies its changes. Bayplan schedules pods that the source creates later,
     independent of the source's own decision. A pod that is deleted in Bayplan stays deleted until the source deletes it.
-    Ctrl-C ends it; a restart continues at the same point.
+    Ctrl-C ends it; a restart continues at the same point. Start the Bayplan with bayplan up.
+
+    Example: bayplan sync --context production
     """
     from bayplan.app.cluster_sync import SyncOptions, sync_cluster
 
