@@ -26,7 +26,7 @@ def example(
     path = example_path(name)
     if copy is not None:
         if copy.exists():
-            raise InputError("folder exists", where=str(copy), wanted="a folder that is not there yet")
+            raise InputError("--copy", got=f"'{copy}', which exists", wanted="a new folder")
         shutil.copytree(path, copy)
         path = copy
     print(path)
