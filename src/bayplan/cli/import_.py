@@ -7,11 +7,11 @@ import typer
 from bayplan.base.errors import InputError
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
-    Reschedule,
     Context,
     From,
     Namespaces,
     Qps,
+    Reschedule,
     Selector,
     To,
     here_options,

@@ -2,11 +2,11 @@
 
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
-    Reschedule,
     Context,
     From,
     Namespaces,
     Qps,
+    Reschedule,
     Selector,
     SourceVolumes,
     To,
