@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from bayplan.objects.quantity import Quantity, QuantityLike, parse_quantity
+from bayplan.objects.quantity import QuantityLike, parse_quantity
 
 MAX_INT64 = 2**63 - 1
 
@@ -58,7 +58,7 @@ def odd_amounts(document: Mapping[str, object]) -> Iterator[OddAmount]:
     for field in _CONTAINERS:
         containers = spec.get(field)
         for index, container in enumerate(containers if isinstance(containers, list) else ()):
-            if isinstance(container, Mapping):
+            if isinstance(container, Mapping) and not _is_plain(container):
                 yield from _requests(_part(container, "resources"), f"{at}.{field}[{index}].resources")
 
 
@@ -76,6 +76,28 @@ def _part(value: Mapping[str, object], *names: str) -> Mapping[str, object]:
     return value
 
 
+def _is_plain(container: Mapping[str, object]) -> bool:
+    """Return whether a container has no odd amount. Nearly all end here, without the paths of their fields."""
+    resources = container.get("resources")
+    if not isinstance(resources, dict):
+        return True
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for amounts in (limits, requests):
+        for name, amount in amounts.items():
+            if _odd(name, amount, True) is not None:
+                return False
+    for name, amount in requests.items():
+        limit = limits.get(name)
+        if limit is not None and _exceeds(amount, limit):
+            return False
+    return True
+
+
+@lru_cache(maxsize=16_384)
+def _exceeds(amount: QuantityLike, limit: QuantityLike) -> bool:
+    return amount != limit and parse_quantity(amount) > parse_quantity(limit)
+
+
 def _requests(resources: Mapping[str, object], at: str) -> Iterator[OddAmount]:
     if not resources:
         return
@@ -85,7 +107,7 @@ def _requests(resources: Mapping[str, object], at: str) -> Iterator[OddAmount]:
     yield from _checked(requests, f"{at}.requests", of_pod=True)
     for name, amount in requests.items():
         limit = limits.get(name)
-        if limit is not None and limit != amount and _quantity(amount) > _quantity(limit):
+        if limit is not None and _exceeds(cast("QuantityLike", amount), cast("QuantityLike", limit)):
             yield OddAmount(f"{at}.requests.{name}", str(amount), f"an amount of at most the limit, {limit}")
 
 
@@ -94,10 +116,6 @@ def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterato
         found = _odd(name, cast("QuantityLike", amount), of_pod)
         if found is not None:
             yield found._replace(path=f"{at}.{name}")
-
-
-def _quantity(amount: object) -> Quantity:
-    return parse_quantity(cast("QuantityLike", amount))
 
 
 @lru_cache(maxsize=16_384)
