@@ -27,7 +27,7 @@ WIDTH = 110
 
 
 class Action(StrEnum):
-    """What to do with a configuration."""
+    """The two actions on a configuration."""
 
     CHECK = "check"
     CONVERT = "convert"

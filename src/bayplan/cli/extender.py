@@ -61,7 +61,7 @@ def extender(
 
 
 def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name: bool) -> None:
-    """Listen until the process is told to end. What is told goes to standard output, a line a request."""
+    """Serve requests until the process is terminated, and print a line for each on standard output."""
     # Servers take a while to import, and only this function needs one.
     import uvicorn
 

@@ -118,7 +118,7 @@ def schedule(
 
 
 def _compare(options: "LiveOptions", report: Path | None) -> int:
-    """Run beside the cluster's scheduler; return 1 where there was a difference."""
+    """Compare with the cluster's scheduler; return 1 if there was a difference."""
     from bayplan.app.live_dry_run import LiveDryRun
 
     found = LiveDryRun(options, _tell, report).run()

@@ -101,7 +101,7 @@ def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> 
 
 
 def run(options: SimulationOptions) -> SimulationResult:
-    """Run a simulation with a progress bar on standard error, where that is a terminal."""
+    """Run a simulation with a progress bar on standard error, if that is a terminal."""
     with _progress_bar() as (loaded, simulated):
         prepared = prepare_simulation(options, stdin=sys.stdin.buffer, load_progress=loaded)
         return prepared.run(simulated)
@@ -109,7 +109,7 @@ def run(options: SimulationOptions) -> SimulationResult:
 
 @contextmanager
 def _progress_bar() -> Iterator[tuple[manifests.Progress | None, Callable[[SimulatorProgress], None] | None]]:
-    """Show what goes on, in one line that goes away at the end."""
+    """Show the progress in one line, which is cleared at the end."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None, None

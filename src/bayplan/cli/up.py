@@ -108,7 +108,7 @@ def up(
 
 
 def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:
-    """Return what is to be called when requests are answered: it tells where, and how the cluster is."""
+    """Return the function to call when requests are served; it prints the addresses and the report."""
     from bayplan.apiserver.http.server import write_kubeconfig
     from bayplan.apiserver.rest.loading import summary_of
 
