@@ -12,7 +12,8 @@ import msgspec
 import pytest
 import yaml
 
-from bayplan.apiserver.http.server import ApiServer, write_kubeconfig
+from bayplan.apiserver.http.kubeconfig import write_kubeconfig
+from bayplan.apiserver.http.server import ApiServer
 from tests.apiserver.serving import ask, call, serving, wait_until
 from tests.live.schedule_process import ScheduleProcess, bayplan_schedule
 

@@ -18,7 +18,7 @@ Listen: TypeAlias = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Where to listen; beyond this machine only with --token.")
 ]
 WriteKubeconfig: TypeAlias = Annotated[
-    Path, typer.Option(metavar="FILE", help="Write a kubeconfig here, readable by you only.")
+    Path, typer.Option(metavar="FILE", help="Kubeconfig to write, or to add the context bayplan to.")
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Keep the cluster in this file; without it, in memory.")

@@ -107,19 +107,25 @@ def up(
 
 def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:
     """Return what is to be called when requests are answered: it tells where, and how the cluster is."""
-    from bayplan.apiserver.http.server import write_kubeconfig
+    from bayplan.apiserver.http.kubeconfig import CONTEXT, write_kubeconfig
     from bayplan.apiserver.rest.loading import summary_of
 
     server, loaded = service.server, service.loaded
     for where, problems in loaded.unknown.items():
         print(f"{where}: {', '.join(problems)}", file=sys.stderr)
-    write_kubeconfig(kubeconfig, server.kubeconfig())
+    try:
+        merged = write_kubeconfig(kubeconfig, server.kubeconfig())
+    except InputError:
+        service.close()
+        raise
 
     def tell() -> None:
         if loaded.counts:
             print(f"loaded {summary_of(loaded)}")
         print(f"serving the Kubernetes API at {server.url}")
         print(f"the page: {server.url}/ui/")
+        if merged:
+            print(f"context {CONTEXT} is now the current one of {kubeconfig}; its other contexts are unchanged")
         print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
         if report:
             from bayplan.app.first_report import begin_report

@@ -1,11 +1,10 @@
-"""The server: a store (in memory or durable), the API over it, and uvicorn in front; and the kubeconfig to reach it."""
+"""The server: a store (in memory or durable), the API over it, and uvicorn in front."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import gc
-import os
 import secrets
 import socket
 import ssl
@@ -13,12 +12,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
-import yaml
 
 from bayplan.apiserver.http.access import LOOPBACK
 from bayplan.apiserver.http.application import Application, Mount
+from bayplan.apiserver.http.kubeconfig import kubeconfig_entry
 from bayplan.apiserver.http.protocol import GatheringProtocol
 from bayplan.apiserver.http.rate_limit import RateLimit
 from bayplan.apiserver.rest.api import Api
@@ -28,8 +28,6 @@ from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
 from bayplan.base.errors import InputError
 from bayplan.base.ports import check_port
-
-_CONTEXT = "bayplan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,30 +185,11 @@ class ApiServer:
             self._recorder.close()
             self._recorder = None
 
-    def kubeconfig(self) -> str:
+    def kubeconfig(self) -> dict[str, Any]:
         """Return a kubeconfig that reaches the server."""
-        cluster: dict[str, object] = {"server": self.url}
-        if self.options.certificate is not None:
-            cluster["certificate-authority"] = str(self.options.certificate.resolve())
-        user: dict[str, object] = {"token": self.options.token} if self.options.token else {}
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": _CONTEXT, "cluster": cluster}],
-            "users": [{"name": _CONTEXT, "user": user}],
-            "contexts": [{"name": _CONTEXT, "context": {"cluster": _CONTEXT, "user": _CONTEXT}}],
-            "current-context": _CONTEXT,
-        }
-        text: str = yaml.safe_dump(document, sort_keys=False)
-        return text
-
-
-def write_kubeconfig(path: Path, text: str) -> None:
-    """Write a kubeconfig that only its owner may read, in one step."""
-    partial = path.with_name(f".{path.name}.partial")
-    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(partial, path)
+        certificate = self.options.certificate
+        authority = "" if certificate is None else str(certificate.resolve())
+        return kubeconfig_entry(self.url, token=self.options.token, certificate_authority=authority)
 
 
 def _bind(options: ServerOptions) -> socket.socket:
