@@ -59,6 +59,12 @@ Speed: TypeAlias = Annotated[
 ]
 Paused: TypeAlias = Annotated[bool, typer.Option("--paused", help="Let the clock stand still at first.")]
 Once: TypeAlias = Annotated[bool, typer.Option("--once", help="End after the report on what was loaded.")]
+AllowOrigin: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin", metavar="ORIGIN", help="Origin of another web page that may write. Can be repeated."
+    ),
+]
 RateLimit: TypeAlias = Annotated[
     float, typer.Option(metavar="N", help="Requests a second that one client may send; 0 for any number.")
 ]

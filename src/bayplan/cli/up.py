@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bayplan.base.errors import InputError
 from bayplan.cli.record_level import Level
 from bayplan.cli.server_options import (
+    AllowOrigin,
     Annotations,
     Listen,
     Once,
@@ -47,6 +48,7 @@ def up(
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
     rate_limit: RateLimit = 0.0,
+    allow_origin: AllowOrigin = None,
     config: SchedulerConfig = None,
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
@@ -85,6 +87,7 @@ def up(
         key=tls_key,
         store=store,
         rate_limit=rate_limit,
+        allowed_origins=tuple(allow_origin or ()),
     )
     check_options(options)
     simulator_options = SimulatorOptions(

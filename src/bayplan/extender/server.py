@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from bayplan.base.errors import BayplanError
+from bayplan.base.web_origin import foreign_origin, form_type
 from bayplan.extender.plugin_extender import PluginExtender, ScoringError
 
 FILTER, PRIORITIZE, PREEMPT = "filter", "prioritize", "preempt"
@@ -47,6 +48,10 @@ def extender_application(extender: PluginExtender, *, asked: Asked | None = None
 
 def _endpoint(verb: str, answer: Answering, asked: Asked | None) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
+        if origin := foreign_origin(request.headers):
+            return PlainTextResponse(f"requests from web pages of other origins are refused, got {origin}", 403)
+        if media_type := form_type(request.headers):
+            return PlainTextResponse(f"content type: expected application/json, got {media_type}", 415)
         arguments = _arguments(await request.body())
         if isinstance(arguments, str):
             return PlainTextResponse(arguments, 400)

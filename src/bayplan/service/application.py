@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 from itertools import count
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.websockets import WebSocket
 
-from bayplan.apiserver.http.access import Access
+from bayplan.apiserver.http.access import WEBSOCKET, Access
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
@@ -38,14 +38,20 @@ class Service:
 
     Args:
         subject: the server. token: what clients must show; empty lets everybody on this machine in.
+        allowed_origins: see `Access`.
         settled: returns what to await until a revision of the store is durable, or None; a write is not answered before.
     """
 
     def __init__(
-        self, subject: Subject, *, token: str = "", settled: Callable[[int], Awaitable[None] | None] | None = None
+        self,
+        subject: Subject,
+        *,
+        token: str = "",
+        allowed_origins: Collection[str] = (),
+        settled: Callable[[int], Awaitable[None] | None] | None = None,
     ) -> None:
         self.observation = Observation(subject)
-        self._access = Access(token)
+        self._access = Access(token, allowed_origins=allowed_origins)
         self._settled = settled
         self._requests = count(1)
         self._stream: Stream | None = None
@@ -104,7 +110,7 @@ class Service:
     async def _websocket(self, socket: WebSocket) -> None:
         stream = self._stream
         try:
-            self._access.check(socket.headers, shown=shown_token(socket))
+            self._access.check(socket.headers, method=WEBSOCKET, shown=shown_token(socket))
         except ApiError:
             stream = None
         if stream is None or socket.scope["path"] != STREAM:
@@ -115,7 +121,7 @@ class Service:
 
     async def _answer(self, request: Request, request_id: str) -> Response:
         try:
-            self._access.check(request.headers)
+            self._access.check(request.headers, method=request.method)
             if request.scope["path"] == STREAM and request.method == "GET" and self._stream is not None:
                 return await as_events(self._stream, request)
             if request.scope["path"] == OPENAPI and request.method == "GET":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol, cast
 from urllib.parse import unquote
 
@@ -44,6 +44,7 @@ class Application:
     Args:
         api: that answers.
         token: what clients must show; empty lets everybody in.
+        allowed_origins: see `Access`.
         recorder: makes writes durable; None for a store in memory.
         rate_limit: of each client's requests; None for none.
 
@@ -57,11 +58,12 @@ class Application:
         api: Api,
         *,
         token: str = "",
+        allowed_origins: Collection[str] = (),
         recorder: DurableRecorder | None = None,
         rate_limit: RateLimit | None = None,
     ) -> None:
         self._api = api
-        self._access = Access(token)
+        self._access = Access(token, allowed_origins=allowed_origins)
         self._recorder = recorder
         self._rate_limit = rate_limit
         self.mounts: list[Mount] = []
@@ -98,7 +100,8 @@ class Application:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            self._access.check(headers)
+            # Content types that forms send are refused with the others that the API does not read.
+            self._access.check(headers, method=scope["method"], path=scope["path"], forms=True)
             body = await _read_body(headers, receive)
             request = Request(
                 scope["method"],

@@ -92,7 +92,7 @@ def _is_null_device(path: Path) -> bool:
 
 @contextmanager
 def _locked(path: Path, timeout_s: float) -> Iterator[None]:
-    """Hold the lock that kubectl and kind use: a file of that name, made by whoever holds it."""
+    """Hold the lock that kubectl and kind use: a file that its holder creates and removes."""
     lock = path.with_name(f"{path.name}.lock")
     deadline = time.monotonic() + timeout_s
     while True:
@@ -174,7 +174,7 @@ def _merge(document: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _replace(path: Path, text: str, existing: _Existing | None) -> None:
-    """Put a text in the place of a file, in one step, through a new file of a name that nobody can foresee."""
+    """Replace a file in one step, through a new file with an unpredictable name."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(partial, _CREATE, _NEW_MODE)
     try:

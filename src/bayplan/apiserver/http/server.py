@@ -28,6 +28,7 @@ from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
 from bayplan.base.errors import InputError
 from bayplan.base.ports import check_port
+from bayplan.base.web_origin import check_origins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class ServerOptions:
         certificate, key: of TLS, as files in PEM; both or none.
         store: file of a durable store; None keeps everything in memory.
         rate_limit: how many requests a second each client may send; 0 for any number.
+        allowed_origins: of web pages that may write, in addition to our own.
     """
 
     listen: str = "127.0.0.1"
@@ -50,6 +52,7 @@ class ServerOptions:
     key: Path | None = None
     store: Path | None = None
     rate_limit: float = 0.0
+    allowed_origins: tuple[str, ...] = ()
 
 
 def check_options(options: ServerOptions) -> None:
@@ -59,6 +62,7 @@ def check_options(options: ServerOptions) -> None:
         InputError: they do.
     """
     check_port(options.port)
+    check_origins(options.allowed_origins, "--allow-origin")
     if options.rate_limit < 0:
         raise InputError("--rate-limit", got=f"{options.rate_limit:g}", wanted="requests a second, or 0 for any number")
     if options.listen not in LOOPBACK and not options.token:
@@ -101,7 +105,13 @@ class ApiServer:
         self.url = self._url()
         self.api = Api(self.backend, address=self.url.partition("//")[2])
         limit = RateLimit(options.rate_limit) if options.rate_limit else None
-        self._application = Application(self.api, token=options.token, recorder=self._recorder, rate_limit=limit)
+        self._application = Application(
+            self.api,
+            token=options.token,
+            allowed_origins=options.allowed_origins,
+            recorder=self._recorder,
+            rate_limit=limit,
+        )
         self._server: _Server | None = None
         self._failure: Exception | None = None
 
