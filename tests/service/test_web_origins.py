@@ -1,4 +1,4 @@
-"""Writes that a web page of another origin could send: every route of our own API and of kube-scheduler-simulator's refuses them."""
+"""Writes that a web page of another origin could send: every route of our API and of kube-scheduler-simulator's refuses them."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
+from bayplan.base.termination import exit_on_sigterm
 from bayplan.base.version import __version__
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
@@ -110,7 +111,8 @@ def sync_cluster(options: SyncOptions, tell: Callable[[SyncStatus], None], *, on
     Raises:
         InputError: a cluster can't be reached, a file can't be read.
     """
-    return asyncio.run(_sync(options, tell, once=once))
+    with exit_on_sigterm():
+        return asyncio.run(_sync(options, tell, once=once))
 
 
 def record_cluster(
@@ -135,7 +137,8 @@ def record_cluster(
     Raises:
         InputError: the cluster can't be reached, the file can't be written.
     """
-    return asyncio.run(_record(source, path, policy, redact=redact, seconds=seconds, tell=tell))
+    with exit_on_sigterm():
+        return asyncio.run(_record(source, path, policy, redact=redact, seconds=seconds, tell=tell))
 
 
 def replay_recording(options: ReplayOptions, tell: Callable[[SyncStatus], None]) -> SyncStatus | ApplyResult:
@@ -148,7 +151,8 @@ def replay_recording(options: ReplayOptions, tell: Callable[[SyncStatus], None])
     Raises:
         InputError: the file is no recording, the cluster can't be reached.
     """
-    return asyncio.run(_replay(options, tell))
+    with exit_on_sigterm():
+        return asyncio.run(_replay(options, tell))
 
 
 # --- sync -------------------------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """The verb ``extender``: plugins of ours, served as an HTTP extender for a stock kube-scheduler."""
 
+import asyncio
 import errno
 import socket
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -63,8 +65,13 @@ def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name:
     # Servers take a while to import, and only this function needs one.
     import uvicorn
 
+    from bayplan.apiserver.http.graceful import GracefulServer
+    from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
+    from bayplan.apiserver.http.protocol import LimitedProtocol
+
     application = extender_application(served, asked=None if quiet else _tell)
-    server = uvicorn.Server(uvicorn.Config(application, log_level="warning"))
+    protocol = cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=ConnectionTable(HttpLimits())))
+    server = GracefulServer(uvicorn.Config(application, log_level="warning", proxy_headers=False, http=protocol))
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as problem:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bayplan.base.errors import InputError
+from bayplan.base.termination import exit_on_sigterm
 from bayplan.cli.record_level import Level
 from bayplan.cli.server_options import (
     AllowOrigin,
@@ -103,9 +104,9 @@ def up(
     if not write_kubeconfig.absolute().parent.is_dir():
         where = str(write_kubeconfig.parent)
         raise InputError("folder isn't there", where=where, wanted="a folder for --write-kubeconfig")
-    clock = Clock(speed=speed, paused=paused)
-    service = make_service(options, simulator_options, paths or (), clock)
-    service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
+    with exit_on_sigterm():
+        service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
+        service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
 
 
 def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:

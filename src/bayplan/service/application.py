@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 from itertools import count
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.websockets import WebSocket
@@ -137,6 +137,9 @@ class Service:
             refusal = Refusal(HTTPStatus.BAD_GATEWAY, str(problem))
         except InputError as problem:
             refusal = refusal_of(problem)
+        except ClientDisconnect:
+            # The client went away before all of its body was here, so this is never read.
+            refusal = Refusal(HTTPStatus.BAD_REQUEST, "body", got="a part of it", wanted="all of it")
         except Exception:
             _log.exception("%s %s (%s)", request.method, request.scope["path"], request_id)
             refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", hint="the log of the server")

@@ -10,11 +10,10 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from http import HTTPStatus
 from typing import Any, cast
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from bayplan.apiserver.http.access import Access
@@ -124,6 +123,8 @@ class PeerApi:
         except BayplanError as problem:
             # The reason stands in the log, as there; clients are told nothing but the status.
             _log.warning("%s %s: %s", request.method, request.scope["path"], problem)
+        except ClientDisconnect:
+            return _message(400, "Bad Request")
         except Exception:
             _log.exception("%s %s", request.method, request.scope["path"])
         return _message(500, "Internal Server Error")

@@ -68,6 +68,7 @@ class Application:
         self._rate_limit = rate_limit
         self.mounts: list[Mount] = []
         self.on_end: list[Callable[[], None]] = []
+        self._has_ended = False
         self._ending: set[asyncio.Future[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,6 +76,14 @@ class Application:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
+        try:
+            await self._dispatch(scope, receive, send)
+        except asyncio.CancelledError:
+            # At the end of the server a request that takes too long is given up, and its client is gone.
+            if not self._has_ended:
+                raise
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._rate_limit is not None and not self._rate_limit.take((scope.get("client") or ("",))[0]):
             await _refuse_for_now(scope, send)
             return
@@ -113,6 +122,8 @@ class Application:
                 body,
             )
             answer = await self._api.handle(request)
+        except _ClientGone:
+            return
         except ApiError as problem:
             answer = Response(problem.code, render_error(problem, PLAIN), headers=list(problem.headers.items()))
         except Exception:
@@ -187,6 +198,7 @@ class Application:
 
     def end_streams(self) -> None:
         """End all watches, so that a server that stops need not wait for them."""
+        self._has_ended = True
         for end in self.on_end:
             end()
         for ending in list(self._ending):
@@ -206,6 +218,10 @@ async def _refuse_for_now(scope: Scope, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+class _ClientGone(Exception):
+    """The client went away before all of its body was here: a part of a body means nothing."""
+
+
 def _nothing() -> None:
     """Do nothing: a server other than ours gives no way to close a connection at once."""
 
@@ -222,16 +238,21 @@ async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
 
     Raises:
         ApiError: it is too big, or its packing is broken.
+        _ClientGone: the client does not send the rest.
     """
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > MOST_BODY:
         raise _too_big()
     message = await receive()
+    if message["type"] == "http.disconnect":
+        raise _ClientGone
     body = cast("bytes", message.get("body", b""))
     if message.get("more_body"):
         pieces, size = [body], len(body)
         while message.get("more_body"):
             message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _ClientGone
             piece = cast("bytes", message.get("body", b""))
             size += len(piece)
             if size > MOST_BODY:

@@ -10,16 +10,19 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
 from bayplan.apiserver.http.access import LOOPBACK
 from bayplan.apiserver.http.application import Application, Mount
+from bayplan.apiserver.http.graceful import GracefulServer
 from bayplan.apiserver.http.kubeconfig import kubeconfig_entry
-from bayplan.apiserver.http.protocol import GatheringProtocol
+from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits, raise_descriptor_limit
+from bayplan.apiserver.http.protocol import LimitedProtocol
 from bayplan.apiserver.http.rate_limit import RateLimit
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
@@ -43,6 +46,7 @@ class ServerOptions:
         store: file of a durable store; None keeps everything in memory.
         rate_limit: how many requests a second each client may send; 0 for any number.
         allowed_origins: of web pages that may write, in addition to our own.
+        limits: of what clients may send before they are authenticated.
     """
 
     listen: str = "127.0.0.1"
@@ -53,6 +57,7 @@ class ServerOptions:
     store: Path | None = None
     rate_limit: float = 0.0
     allowed_origins: tuple[str, ...] = ()
+    limits: HttpLimits = field(default_factory=HttpLimits)
 
 
 def check_options(options: ServerOptions) -> None:
@@ -112,7 +117,7 @@ class ApiServer:
             recorder=self._recorder,
             rate_limit=limit,
         )
-        self._server: _Server | None = None
+        self._server: GracefulServer | None = None
         self._failure: Exception | None = None
 
     def mount(self, application: Mount, *, on_end: Callable[[], None] | None = None) -> None:
@@ -152,20 +157,23 @@ class ApiServer:
         if self._recorder is not None:
             self._recorder.flush()
         certificate, key = self.options.certificate, self.options.key
+        raise_descriptor_limit()
+        table = ConnectionTable(self.options.limits)
         config = uvicorn.Config(
             self._application,
             log_level="warning",
             access_log=False,
-            http=GatheringProtocol,
+            http=cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=table)),
             ws="websockets-sansio",
             proxy_headers=False,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=5,
+            timeout_keep_alive=90,
             server_header=False,
             ssl_certfile=None if certificate is None else str(certificate),
             ssl_keyfile=None if key is None else str(key),
         )
-        self._server = _Server(config, self._application, on_ready)
+        self._server = GracefulServer(
+            config, on_ready=on_ready, on_end=self._application.end_streams, on_closed=self._close_store
+        )
         # What is loaded lives as long as the server; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -191,6 +199,9 @@ class ApiServer:
     def close(self) -> None:
         """Close socket and store."""
         self._socket.close()
+        self._close_store()
+
+    def _close_store(self) -> None:
         if self._recorder is not None:
             self._recorder.close()
             self._recorder = None
@@ -209,22 +220,3 @@ def _bind(options: ServerOptions) -> socket.socket:
     except OSError as problem:
         got = f"{options.listen} port {options.port}: {(problem.strerror or str(problem)).lower()}"
         raise InputError("--listen and --port", got=got, wanted="an address to listen on", hint="--port 0") from None
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn, told when it is ready, and ending watches before it waits for connections to close."""
-
-    def __init__(self, config: uvicorn.Config, application: Application, on_ready: Callable[[], None] | None) -> None:
-        super().__init__(config)
-        self._application = application
-        self._on_ready = on_ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self._on_ready is not None:
-            self._on_ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._application.end_streams()
-        await asyncio.sleep(0)
-        await super().shutdown(sockets)

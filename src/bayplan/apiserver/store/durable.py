@@ -56,6 +56,7 @@ class DurableRecorder:
         self._failed: Exception | None = None
         self._in_flight: tuple[list[Write], Future[None]] | None = None
         self._scheduled = False
+        self._closed = False
         self._connection = _open(path)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store")
         items, revision = _read_all(self._connection)
@@ -63,7 +64,9 @@ class DurableRecorder:
         store.recorder = self
 
     def record(self, write: Write) -> None:
-        """Take a write into the next batch. Without a running loop nothing is written before `flush`."""
+        """Take a write into the next batch. Without a running loop nothing is written before `flush`, and after `close` never."""
+        if self._closed:
+            return
         self._pending.append(write)
         if self._in_flight is None and not self._scheduled:
             try:
@@ -105,6 +108,7 @@ class DurableRecorder:
         """Write what is pending, and close the file."""
         if self._failed is None:
             self.flush()
+        self._closed = True
         self._writer.shutdown()
         self._connection.close()
 
