@@ -73,8 +73,7 @@ def test_no_flipped_bit_changes_what_is_read(seed: int, tmp_path: Path) -> None:
         flip(copy, draw.randrange(bits))
         try:
             assert contents(copy) == want
-        except InputError as problem:
-            assert "file of --store" in str(problem)
+        except InputError:
             detected += 1
     # The rest hit bytes of pages that hold nothing.
     assert detected > FLIPS // 4 * 0.6

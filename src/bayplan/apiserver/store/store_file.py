@@ -35,7 +35,7 @@ def open_store(path: Path) -> sqlite3.Connection:
         if os.path.lexists(path):
             _check_file(path)
         else:
-            _create(path)
+            create_store(path)
         return _connect(path)
     except (sqlite3.Error, OSError) as problem:
         raise store_problem(problem, path) from problem
@@ -62,7 +62,7 @@ def _check_folder(path: Path) -> None:
 
 
 def _check_companion(path: Path) -> None:
-    """Refuse what somebody else may have put at a name that SQLite opens."""
+    """Refuse a link or a file that another user may have planted at a name that SQLite opens."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def _check_companion(path: Path) -> None:
         raise InputError(_WHAT, where=str(path), got=got, wanted="a file of your own, or none")
 
 
-def _create(path: Path) -> None:
+def create_store(path: Path) -> None:
     """Make a store without documents, under its name only when it is complete: a start that is killed leaves no half of one."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     # SQLite gives its write-ahead log the mode of the file.
@@ -116,7 +116,7 @@ def _check_file(path: Path) -> None:
 
 
 def _restrict(path: Path) -> None:
-    """Let nobody but the owner read a store of an earlier release: it may hold Secrets."""
+    """Give a store of an earlier release mode 0600, as it may hold Secrets."""
     mode = path.stat().st_mode
     if mode & 0o077:
         _log.warning("%s could be read by others (%s); its mode is 0600 now", path, stat.filemode(mode))
