@@ -91,21 +91,26 @@ class Service:
         request = Request(scope, receive, send)
         if not scope["path"].startswith(ROOT):
             response = await self._peer.answer(request)
-            await self._settle(request)
+            response = await self._settle(request, response)
             await response(scope, receive, send)
             return
         request_id = f"{self.observation.subject.instance}-{next(self._requests)}"
         response = await self._answer(request, request_id)
-        await self._settle(request)
+        response = await self._settle(request, response, request_id)
         response.headers["x-request-id"] = request_id
         await response(scope, receive, send)
 
-    async def _settle(self, request: Request) -> None:
-        """Wait until what a request wrote is durable."""
+    async def _settle(self, request: Request, response: Response, request_id: str = "") -> Response:
+        """Return the response when what the request wrote is durable; if that fails, one that says so."""
         if self._settled is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
             waiting = self._settled(self.observation.subject.backend.store.revision)
             if waiting is not None:
-                await waiting
+                try:
+                    await waiting
+                except InputError as problem:
+                    refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "the write was not stored", got=str(problem))
+                    return json_answer(request, document_of(refusal, request_id), refusal.status)
+        return response
 
     async def _websocket(self, socket: WebSocket) -> None:
         stream = self._stream

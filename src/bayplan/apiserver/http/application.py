@@ -19,6 +19,7 @@ from bayplan.apiserver.rest.negotiation import PLAIN
 from bayplan.apiserver.rest.rendering import render_error
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.base.asgi import Receive, Scope, Send
+from bayplan.base.errors import InputError
 
 MOST_BODY = 3 * 1024 * 1024
 _LEAST_PACKED = 128 * 1024
@@ -138,7 +139,11 @@ class Application:
         if self._recorder is not None:
             waiting = self._recorder.settled(answer.revision)
             if waiting is not None:
-                await waiting
+                try:
+                    await waiting
+                except InputError as problem:
+                    refused = ApiError(500, f"the write was not stored: {problem}", details={})
+                    answer = Response(500, render_error(refused, PLAIN))
         body = answer.body
         fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
         if len(body) >= _LEAST_PACKED and "gzip" in headers.get("accept-encoding", ""):

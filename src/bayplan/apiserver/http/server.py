@@ -186,10 +186,10 @@ class ApiServer:
             gc.set_threshold(*thresholds)
             gc.unfreeze()
             self.close()
+        if isinstance(self._failure, InputError):
+            raise self._failure
         if self._failure is not None:
-            raise InputError(
-                f"--store: {self._failure}", where=str(self.options.store), wanted="a disk that can be written"
-            )
+            raise InputError(f"--store: {self._failure}", where=str(self.options.store), wanted="a disk that works")
 
     def stop(self) -> None:
         """Tell a running server to end; from any thread."""
