@@ -98,9 +98,10 @@ async def lab(
     paused: bool = False,
     seed: int = 1,
     allowed_origins: Collection[str] = (),
+    clock: Clock | None = None,
 ) -> AsyncIterator[Lab]:
     """Run a server with some objects in it from the start."""
-    clock = Clock(paused=paused)
+    clock = clock or Clock(paused=paused)
     backend = Backend(Store(), clock=clock.seconds)
     bootstrap(backend)
     scheduler = SchedulerOptions(plugins=tuple(plugins), seed=seed)

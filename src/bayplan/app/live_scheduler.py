@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
+from bayplan.app.sleep_watch import watch_for_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.termination import exit_on_sigterm
@@ -203,7 +204,7 @@ class LiveScheduler:
         engine.start()
         self._tell("scheduling")
         try:
-            await asyncio.Event().wait()
+            await watch_for_sleep(self._clock)
         finally:
             if self._lease_lost:
                 # Another decides now: not a word more.
