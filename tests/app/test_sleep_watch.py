@@ -1,4 +1,4 @@
-"""A machine that sleeps: the clock goes on, timers don't, and what became due is done when it wakes up."""
+"""A machine that sleeps: the clock advances, timers stand still, and what became due is done when it wakes up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.service.lab import Lab, node, pod, run
 
 
 class Machine:
-    """A machine that can sleep: one of its clocks goes on then, the other stands still."""
+    """A machine that can sleep: one of its clocks advances then, the other stands still."""
 
     def __init__(self) -> None:
         self.asleep_ns = 0

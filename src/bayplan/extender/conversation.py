@@ -166,7 +166,7 @@ def _read(response: httpx.Response, limit: int, deadline: float) -> bytes:
             if late:
                 raise _BodyTimeout
             body.add(chunk)
-            # What has come is taken; nothing more is waited for.
+            # The piece that was late is still taken, and no further one.
             late = monotonic() > deadline
     except httpx.ReadTimeout:
         raise _BodyTimeout from None
