@@ -69,7 +69,6 @@ class Application:
         self._rate_limit = rate_limit
         self.mounts: list[Mount] = []
         self.on_end: list[Callable[[], None]] = []
-        self._has_ended = False
         self._ending: set[asyncio.Future[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,14 +76,6 @@ class Application:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
-        try:
-            await self._dispatch(scope, receive, send)
-        except asyncio.CancelledError:
-            # At the end of the server a request that takes too long is given up, and its client is gone.
-            if not self._has_ended:
-                raise
-
-    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._rate_limit is not None and not self._rate_limit.take((scope.get("client") or ("",))[0]):
             await _refuse_for_now(scope, send)
             return
@@ -203,7 +194,6 @@ class Application:
 
     def end_streams(self) -> None:
         """End all watches, so that a server that stops need not wait for them."""
-        self._has_ended = True
         for end in self.on_end:
             end()
         for ending in list(self._ending):

@@ -29,6 +29,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger("bayplan.apiserver")
 
 
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
 class GracefulServer(uvicorn.Server):
     """A server that ends in order.
 
@@ -100,10 +104,17 @@ class GracefulServer(uvicorn.Server):
             connection.transport.abort()
         # Requests learn first that their clients are gone, so that nothing is reported to them.
         await asyncio.sleep(_POLL_S)
-        for task in tasks:
-            task.cancel()
-        if tasks:
+        if not tasks:
+            return
+        # Uvicorn logs a cancelled request as an exception of the application.
+        errors = logging.getLogger("uvicorn.error")
+        errors.addFilter(_is_no_cancellation)
+        try:
+            for task in tasks:
+                task.cancel()
             await asyncio.wait(tasks, timeout=1.0)
+        finally:
+            errors.removeFilter(_is_no_cancellation)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

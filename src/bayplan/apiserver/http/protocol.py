@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -25,16 +24,9 @@ _CHUNK_OVERHEAD = 16
 _REFUSAL_SECONDS = 0.5
 _TOO_LARGE = b"431 Request Header Fields Too Large"
 _REFUSAL_HEADER = b"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+_NONE, _HEADER, _BODY = 0, 1, 2  # The part of a request that is being received.
 ABORT = "bayplan.abort"
 """The key of a request's scope under which stands what closes its connection at once."""
-
-
-class _Part(Enum):
-    """The part of a request that is being received."""
-
-    NONE = 0
-    HEADER = 1
-    BODY = 2
 
 
 class GatheringTransport(asyncio.Transport):
@@ -109,7 +101,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().__init__(*args, **options)
         self._table = table
         self._limits = table.limits
-        self._part = _Part.NONE
+        self._part = _NONE
         self._received = 0
         self._body_received = 0
         self._chunks = 0
@@ -149,7 +141,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         """Close the connection, at once if its request has not come in full; a request that is answered may end."""
-        if self._part is not _Part.NONE:
+        if self._part != _NONE:
             self.transport.abort()
         else:
             super().shutdown()
@@ -170,8 +162,10 @@ class LimitedProtocol(HttpToolsProtocol):
         before = self._part
         self._received += len(data)
         super().data_received(data)
-        if self._part is _Part.NONE:
-            if before is not _Part.NONE:
+        if self._part == _NONE:
+            if self._timer is None and before == _NONE and self._answering():
+                return
+            if before != _NONE:
                 self._set_unfinished(0)
             if self._answering():
                 self._stop_timer()
@@ -179,11 +173,11 @@ class LimitedProtocol(HttpToolsProtocol):
                 # Only line breaks came, which may stand before a request.
                 self._start_timer()
             return
-        if self._timer is None or before is _Part.NONE:
+        if self._timer is None or before == _NONE:
             self._start_timer()
         if self.transport.is_closing() or self._refused:
             return
-        if self._part is _Part.HEADER:
+        if self._part == _HEADER:
             self._set_unfinished(self._received)
             over = self._received > self._limits.header_bytes + _SLOP
             if over or self._table.unfinished_bytes > self._limits.unfinished_bytes:
@@ -195,18 +189,13 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
-        self._part = _Part.HEADER
+        self._part = _HEADER
         self._body_received = self._chunks = 0
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header field; the trailers of a body are passed over."""
-        if self._part is _Part.HEADER:
-            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Begin to answer a request, or refuse it for its header; the answer may close the connection at once."""
         cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
-        self._part = _Part.BODY
+        self._part = _BODY
         self._table.work(self)
         if self._received > self._limits.header_bytes and self._header_size() > self._limits.header_bytes + _SLOP:
             application, self.app = self.app, _too_large
@@ -231,7 +220,10 @@ class LimitedProtocol(HttpToolsProtocol):
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_chunk_header(self) -> None:
-        """Count a chunk."""
+        """Count a chunk; trailers after the last one are passed over."""
+        if not self._chunks:
+            # The request has the list of before, and what comes now goes to another.
+            self.headers = []
         self._chunks += 1
 
     def on_body(self, body: bytes) -> None:
@@ -241,7 +233,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """End a request; its answer may still be under way."""
-        self._part = _Part.NONE
+        self._part = _NONE
         self._received = 0
         super().on_message_complete()
 
@@ -275,7 +267,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._timer = None
         if self.transport.is_closing():
             return
-        if self._part is _Part.BODY:
+        if self._part == _BODY:
             limits = self._limits
             allowed = limits.body_seconds + self._body_received / limits.body_bytes_per_second
             left = allowed - (self.loop.time() - self._began)
