@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -126,6 +127,11 @@ def test_up_ends_while_a_plugin_hangs(tmp_path: Path) -> None:
 def test_extender_ends_with_a_request_under_way(tmp_path: Path) -> None:
     (tmp_path / "even.py").write_text(PLUGIN)
     with running(tmp_path, "extender", "--plugin", "even.py:Even", "--port", "0") as (process, url):
+        flood = send(url, "GET / HTTP/1.1\r\nX: ")
+        with contextlib.suppress(ConnectionError):
+            flood.sendall(b"x" * 2_000_000)
+        assert flood.recv(100).startswith(b"HTTP/1.1 431")
+        flood.close()
         waiting = send(url, "POST /filter HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
         time.sleep(0.3)
         code, printed, seconds = ended(process)

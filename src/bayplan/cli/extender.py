@@ -1,13 +1,11 @@
 """The verb ``extender``: plugins of ours, served as an HTTP extender for a stock kube-scheduler."""
 
-import asyncio
 import errno
 import socket
 import sys
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -66,11 +64,11 @@ def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name:
     import uvicorn
 
     from bayplan.apiserver.http.graceful import GracefulServer
-    from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
-    from bayplan.apiserver.http.protocol import LimitedProtocol
+    from bayplan.apiserver.http.limits import HttpLimits
+    from bayplan.apiserver.http.protocol import limited_protocol
 
     application = extender_application(served, asked=None if quiet else _tell)
-    protocol = cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=ConnectionTable(HttpLimits())))
+    protocol = limited_protocol(HttpLimits())
     server = GracefulServer(uvicorn.Config(application, log_level="warning", proxy_headers=False, http=protocol))
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from bayplan.apiserver.http.limits import ConnectionTable
+from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
 
 _MAX_WAITING = 64 * 1024
 _SLOP = 4096
@@ -285,6 +286,11 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self.transport.write(b"HTTP/1.1 %b%b%b" % (status, _REFUSAL_HEADER, status))
         self.loop.call_later(_REFUSAL_SECONDS, self.transport.close)
+
+
+def limited_protocol(limits: HttpLimits) -> type[asyncio.Protocol]:
+    """Return a protocol with limits, for the configuration of one server."""
+    return cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=ConnectionTable(limits)))
 
 
 async def _too_large(scope: Any, receive: Any, send: Any) -> None:

@@ -11,9 +11,8 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import uvicorn
 
@@ -21,8 +20,8 @@ from bayplan.apiserver.http.access import LOOPBACK
 from bayplan.apiserver.http.application import Application, Mount
 from bayplan.apiserver.http.graceful import GracefulServer
 from bayplan.apiserver.http.kubeconfig import kubeconfig_entry
-from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits, raise_descriptor_limit
-from bayplan.apiserver.http.protocol import LimitedProtocol
+from bayplan.apiserver.http.limits import HttpLimits, raise_descriptor_limit
+from bayplan.apiserver.http.protocol import limited_protocol
 from bayplan.apiserver.http.rate_limit import RateLimit
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
@@ -158,12 +157,11 @@ class ApiServer:
             self._recorder.flush()
         certificate, key = self.options.certificate, self.options.key
         raise_descriptor_limit()
-        table = ConnectionTable(self.options.limits)
         config = uvicorn.Config(
             self._application,
             log_level="warning",
             access_log=False,
-            http=cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=table)),
+            http=limited_protocol(self.options.limits),
             ws="websockets-sansio",
             proxy_headers=False,
             timeout_keep_alive=90,
