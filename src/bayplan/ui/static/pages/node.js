@@ -6,6 +6,7 @@ import { go, podAddress, to } from "../address.js";
 import { get, path } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
 import { filled, isMissing } from "../states.js";
+import { NARROW, shortened } from "../names.js";
 import { badge, copyMenu, meter, podLink } from "../parts.js";
 import { bind } from "../keyboard.js";
 import { cordon, drain, removeNode } from "../node_actions.js";
@@ -118,7 +119,7 @@ function parts(node, again) {
       node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
       node.zone ? h("span", null, "zone ", h("a", { href: to("nodes", { zone: node.zone }) }, node.zone)) : null,
       node.pool ? h("span", null, "pool ", h("a", { href: to("nodes", { pool: node.pool }) }, node.pool)) : null,
-      h("span", { class: "faint" }, `made ${age(node.created_at, now())} ago`),
+      h("span", { class: "faint" }, `created ${age(node.created_at, now())} ago`),
     ),
     h(
       "div",
@@ -141,7 +142,7 @@ function roomPanel(node, resources) {
   return h(
     "section",
     { class: "panel" },
-    h("h2", null, "Room"),
+    h("h2", null, "Resources"),
     h(
       "table",
       { class: "list" },
@@ -190,8 +191,8 @@ function rejectedPanel(node) {
   return h(
     "section",
     { class: "panel" },
-    h("h2", null, "Pods it turned away"),
-    h("p", { class: "faint small" }, "Waiting pods by what this node failed in their last attempt."),
+    h("h2", null, "Rejected pods"),
+    h("p", { class: "faint small" }, "Waiting pods, by why this node was rejected in their last attempt."),
     rejected.length
       ? h(
           "table",
@@ -211,8 +212,8 @@ function rejectedPanel(node) {
         )
       : node.rejected_missing
         ? null
-        : h("p", { class: "calm" }, "No waiting pod was turned away by this node."),
-    node.rejected_missing ? h("p", { class: "faint small" }, `Not all can be told: ${node.rejected_missing}`) : null,
+        : h("p", { class: "calm" }, "No waiting pods."),
+    node.rejected_missing ? h("p", { class: "faint small" }, `Incomplete: ${node.rejected_missing}`) : null,
   );
 }
 
@@ -237,7 +238,7 @@ function labelPanel(node) {
         h(
           "a",
           { class: "tag", key, href: to("nodes", { label: `${key}=${value}` }), title: `${key}=${value}` },
-          `${cut(key, 40)}=${cut(String(value), 32)}`,
+          [`${cut(key, 40)}=`, ...shortened(String(value), 44)],
         ),
       ),
     ),
@@ -298,8 +299,8 @@ function podPanel(node, pods) {
     h(
       "div",
       { class: "row" },
-      h("h2", { class: "grow" }, `${counted(pods.length, "pod")} here`),
-      h("a", { href: to("pods", { node: node.name }) }, "As a list"),
+      h("h2", { class: "grow" }, `Pods (${count(pods.length)})`),
+      h("a", { href: to("pods", { node: node.name }) }, "Show list"),
     ),
     pods.length
       ? h(
@@ -327,7 +328,7 @@ function podPanel(node, pods) {
                 h(
                   "tr",
                   { key: `${pod.namespace}/${pod.name}`, class: "linked", onclick: () => go(podAddress(pod)) },
-                  h("td", null, podLink(pod, { most: 40 })),
+                  h("td", null, podLink(pod, { letters: innerWidth < NARROW ? 24 : 44 })),
                   h("td", { class: "right figure" }, amount("cpu", pod.cpu)),
                   h("td", { class: "right figure" }, amount("memory", pod.memory)),
                   h("td", { class: "right figure" }, count(pod.priority)),
@@ -336,7 +337,7 @@ function podPanel(node, pods) {
               ),
           ),
         )
-      : h("p", { class: "calm" }, "No pods run here."),
+      : h("p", { class: "calm" }, "No pods."),
     pods.length > 100
       ? h(
           "p",
