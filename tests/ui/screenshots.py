@@ -28,17 +28,14 @@ FOLDER = SCREENSHOTS / "cloud"
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 THEMES: tuple[Theme, ...] = ("light", "dark")
 WIDTHS = {"wide": (1366, 768), "phone": (390, 844)}
-BIG_PODS = """apiVersion: kubescheduler.config.k8s.io/v1
+ANY_DISK = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
 - schedulerName: default-scheduler
-  pluginConfig:
-  - name: NodeResourcesFit
-    args:
-      scoringStrategy:
-        type: MostAllocated
-        resources:
-        - {name: cpu, weight: 1}
+  plugins:
+    filter:
+      disabled:
+      - name: NodeAffinity
 """
 
 
@@ -101,15 +98,15 @@ def cloud_server(style: str) -> Iterator[Running]:
 
 
 def names_of(server: Running) -> Names:
-    """Choose what is opened: a placed pod, the nodes of its matrix, a fork that packs nodes, a pod that is elsewhere in it."""
+    """Choose what is opened: a placed pod, the nodes of its matrix, a fork without NodeAffinity, a pod that is placed only there."""
     items = cast("list[dict[str, str]]", server.get("/pods?q=checkout&status=placed")["items"])
     placed = f"{items[0]['namespace']}/{items[0]['name']}"
     rows = cast("dict[str, list[str]]", server.get(f"/pods/{placed}/attempts/latest/matrix?form=columns")["rows"])
-    body = {"from": "now", "config": BIG_PODS}
+    body = {"from": "now", "config": ANY_DISK}
     fork = str(httpx.post(f"{server.url}/bayplan/v1/forks", json=body, timeout=60).raise_for_status().json()["id"])
     while next(each for each in cast("list[dict[str, str]]", server.get("/forks")["items"]))["state"] == "running":
         pass
-    moved = cast("list[dict[str, str]]", server.get(f"/compare?a=now&b={fork}&kind=moved")["items"])
+    moved = cast("list[dict[str, str]]", server.get(f"/compare?a=now&b={fork}&kind=only_b")["items"])
     return Names(placed, rows["node"][0], rows["node"][3], fork, moved[0]["pod"] if moved else placed)
 
 

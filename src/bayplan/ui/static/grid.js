@@ -21,7 +21,7 @@ const WINDOW = 100;
 const OVERSCAN = 6;
 const KEPT_WINDOWS = 12;
 /** What a cell has around its text, in pixels. */
-const PADDING = 17;
+const PADDING = 21;
 /** Browsers draw nothing beyond some 16 million pixels. */
 const TALLEST = 15_000_000;
 

@@ -18,7 +18,10 @@ export function split(name, letters) {
   if (name.length <= letters) return [name, "", ""];
   const most = Math.max(SHORTEST, Math.floor(letters)) - 1;
   const host = hostOf(name);
-  if (host !== name && host.length <= most) return [host, name.slice(host.length), ""];
+  if (host !== name && host.length <= most) {
+    const end = name.lastIndexOf(".", most);
+    return [name.slice(0, end), name.slice(end), ""];
+  }
   const last = host.length - host.lastIndexOf("-");
   // The last word alone (a replica's random letters, an instance's number) if it fits, with half of the room left for the start.
   const tail = last <= most / 2 ? Math.max(last, Math.floor(most / 3)) : Math.floor(most / 2);

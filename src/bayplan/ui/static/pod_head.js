@@ -25,8 +25,7 @@ export function podHead(data, of) {
       h("a", { href: to("pods") }, "Pods"),
       " / ",
       h("a", { href: to("pods", { namespace: of.namespace }) }, of.namespace),
-      " / ",
-      h("span", { class: "name crumb-name", title: of.name }, shortened(of.name, 80)),
+      h("span", { class: "crumb-end" }, " / ", h("span", { class: "name", title: of.name }, shortened(of.name, 80))),
     ),
     data.deleted
       ? h(

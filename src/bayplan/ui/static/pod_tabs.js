@@ -291,7 +291,7 @@ function preemptionReport(report) {
       "p",
       { class: "faint" },
       [
-        report.not_helpful ? `Preemption cannot help on ${counted(report.not_helpful, "node")}.` : "",
+        report.not_helpful && report.candidate_count ? `Preemption cannot help on ${counted(report.not_helpful, "node")}.` : "",
         report.untried ? `${counted(report.untried, "node")} were not evaluated: there were enough candidates.` : "",
         report.struck_out?.length ? `Rejected by extenders: ${report.struck_out.join(", ")}.` : "",
       ]

@@ -238,7 +238,7 @@ export function speeds() {
 export function nextTheme() {
   const next = { light: "dark", dark: "" }[chosenTheme()] ?? "light";
   setTheme(next);
-  announce("ok", `Theme: ${next || "as the system has it"}.`);
+  announce("ok", `Theme: ${next || "system"}.`);
 }
 
 /** What was chosen: light, dark, or "" for the theme of the system. */

@@ -152,7 +152,7 @@ function pickers(forks, a, b) {
     );
   return h(
     "div",
-    { class: "tools" },
+    { class: "tools wrapping" },
     pick("a", a),
     pick("b", b),
     h(

@@ -6,11 +6,20 @@ import { go, podAddress, to } from "../address.js";
 import { get, path } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
 import { filled, isMissing } from "../states.js";
-import { NARROW, shortened } from "../names.js";
+import { roomy, shortened } from "../names.js";
 import { badge, copyMenu, meter, podLink } from "../parts.js";
 import { bind } from "../keyboard.js";
 import { cordon, drain, removeNode } from "../node_actions.js";
 import { title } from "../shell.js";
+
+/** Of the table of events, with the class of each. @type {[string, string][]} */
+const EVENT_COLUMNS = [
+  ["Last seen", "minor"],
+  ["Type", ""],
+  ["Reason", ""],
+  ["Message", ""],
+  ["Count", "right minor"],
+];
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
@@ -262,9 +271,7 @@ export function eventTable(events) {
       h(
         "tr",
         null,
-        ["Last seen", "Type", "Reason", "Note", "Times"].map((text) =>
-          h("th", { scope: "col", key: text, class: text === "Times" ? "right" : null }, text),
-        ),
+        EVENT_COLUMNS.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)),
       ),
     ),
     h(
@@ -274,7 +281,7 @@ export function eventTable(events) {
         h(
           "tr",
           { key: `${event.reason}${at}` },
-          h("td", { class: "figure faint" }, time(event.last_at ?? event.first_at)),
+          h("td", { class: "figure faint minor" }, time(event.last_at ?? event.first_at)),
           h(
             "td",
             null,
@@ -284,7 +291,7 @@ export function eventTable(events) {
           ),
           h("td", null, event.reason),
           h("td", { class: "wrap" }, event.note),
-          h("td", { class: "right figure" }, count(event.count ?? 1)),
+          h("td", { class: "right figure minor" }, count(event.count ?? 1)),
         ),
       ),
     ),
@@ -328,7 +335,7 @@ function podPanel(node, pods) {
                 h(
                   "tr",
                   { key: `${pod.namespace}/${pod.name}`, class: "linked", onclick: () => go(podAddress(pod)) },
-                  h("td", null, podLink(pod, { letters: innerWidth < NARROW ? 24 : 44 })),
+                  h("td", null, podLink(pod, { letters: Math.min(44, roomy()) })),
                   h("td", { class: "right figure" }, amount("cpu", pod.cpu)),
                   h("td", { class: "right figure" }, amount("memory", pod.memory)),
                   h("td", { class: "right figure" }, count(pod.priority)),

@@ -5,8 +5,8 @@ import { count, counted, time } from "../format.js";
 import { change, go, podAddress } from "../address.js";
 import { get, single } from "../service.js";
 import { onReturn, subscribe } from "../stream.js";
-import { NARROW } from "../names.js";
-import { badge, choice, copyMenu, nodeLink, podLink } from "../parts.js";
+import { roomy } from "../names.js";
+import { badge, choice, copyMenu, name, nodeLink, podLink } from "../parts.js";
 import { empty, failure } from "../states.js";
 import { bind } from "../keyboard.js";
 import { LANES, Lanes } from "../lanes.js";
@@ -15,7 +15,7 @@ import { clockNow, pause, setSpeed, speeds, step, title } from "../shell.js";
 const AROUND = 12;
 /** Of the table of decisions, with the class of each. @type {[string, string][]} */
 const COLUMNS = [
-  ["#", "right"],
+  ["#", "right minor"],
   ["Time", "minor"],
   ["Pod", ""],
   ["Attempt", "right minor"],
@@ -367,9 +367,9 @@ class Timeline {
                 onclick: () => change({ at: each.number }),
                 ondblclick: () => go(podAddress(each, { attempt: String(each.attempt) })),
               },
-              h("td", { class: "right figure" }, count(each.number)),
+              h("td", { class: "right figure minor" }, count(each.number)),
               h("td", { class: "figure faint minor" }, time(each.at, true)),
-              h("td", null, podLink(each, { letters: innerWidth < NARROW ? 30 : 44 })),
+              h("td", null, podLink(each, { letters: Math.min(44, roomy()) })),
               h("td", { class: "right figure minor" }, count(each.attempt)),
               h(
                 "td",
@@ -379,7 +379,7 @@ class Timeline {
                   each.outcome,
                 ),
               ),
-              h("td", null, nodeLink(each.node, innerWidth < NARROW ? 22 : 44)),
+              h("td", null, nodeLink(each.node, Math.min(44, roomy()))),
               h("td", { class: "right figure minor" }, count(each.feasible_nodes)),
               h(
                 "td",
@@ -389,7 +389,7 @@ class Timeline {
                   { class: "clip-line", title: each.message || null },
                   each.node
                     ? each.margin
-                      ? `${count(each.margin)} ahead of ${each.runner_up || "the next"}`
+                      ? [`${count(each.margin)} ahead of `, name(each.runner_up || "the next", 28)]
                       : each.ties > 1
                         ? `one of ${count(each.ties)} equal nodes`
                         : ""
