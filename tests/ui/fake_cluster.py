@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from tests.ui.cloud_names import cloud_name
+
 Plain = dict[str, object]
 
 ZONES = ("zone-a", "zone-b", "zone-c", "zone-d", "zone-e", "zone-f")
@@ -113,7 +115,7 @@ class FakeCluster:
         pool = POOLS[0 if number % 7 else 1 + number % 2]
         cpu = {"general": 16000, "memory": 32000, "gpu": 64000}[pool]
         node = FakeNode(
-            f"node-{number:0{len(str(total))}}",
+            cloud_name(number),
             ZONES[number % min(6, max(2, total // 4))],
             pool,
             cpu,

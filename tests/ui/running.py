@@ -13,6 +13,8 @@ from typing import cast
 import httpx
 import yaml
 
+from tests.ui.cloud_names import cloud_name
+
 PATIENCE_SECONDS = 90
 Manifest = dict[str, object]
 ZONES = ("a", "b", "c")
@@ -60,14 +62,14 @@ def deployment(name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi")
 
 def ten_nodes() -> list[Manifest]:
     """Return nine nodes and one that is tainted, a Deployment, a pod that fits nowhere, and one that waits for the tainted node."""
-    nodes = [node(f"node-{number}", ZONES[number % 3]) for number in range(9)]
-    tainted = node("node-9", "a", cpu="16", taint="gpu")
+    nodes = [node(cloud_name(number), ZONES[number % 3]) for number in range(9)]
+    tainted = node(cloud_name(9), "a", cpu="16", taint="gpu")
     return [
         *nodes,
         tainted,
         deployment("front", 12),
         pod("too-big", cpu="64"),
-        pod("homesick", nodeSelector={"kubernetes.io/hostname": "node-9"}),
+        pod("homesick", nodeSelector={"kubernetes.io/hostname": cloud_name(9)}),
     ]
 
 

@@ -82,6 +82,7 @@ PAGES = {
     "sources": "/sources",
     "settings": "/settings",
     "keys": "/keys",
+    "palette": "/pods",
 }
 
 
@@ -118,6 +119,10 @@ def shoot_pages(browser: Browser, server: Running, names: Names, only: Sequence[
         visitor.page.set_viewport_size({"width": across, "height": down})
         for page in chosen:
             visitor.go("/ui" + PAGES[page].format(**names._asdict()))
+            if page == "palette":
+                visitor.page.keyboard.press("Control+k")
+                visitor.test("palette-field").fill("vmss")
+                visitor.page.wait_for_timeout(300)
             for theme in THEMES:
                 visitor.page.emulate_media(color_scheme=theme)
                 visitor.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 80)))")

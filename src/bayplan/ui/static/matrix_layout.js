@@ -19,7 +19,7 @@ import { hostOf, letterWidth, lettersIn, lettersOf } from "./names.js";
 export const ALONE = { node: 196, total: 158, score: 92, verdict: 92, gap: 420, spare: 48, isTotalStuck: true };
 
 /** Of two that share it. @type {Sizes} */
-export const BESIDE = { node: 132, total: 104, score: 78, verdict: 78, gap: 300, spare: 30, isTotalStuck: true };
+export const BESIDE = { node: 132, total: 104, score: 80, verdict: 92, gap: 260, spare: 30, isTotalStuck: true };
 
 /** On a phone. @type {Sizes} */
 export const NARROW = { node: 132, total: 128, score: 76, verdict: 84, gap: 300, spare: 30, isTotalStuck: false };
@@ -38,6 +38,8 @@ export const EMPTY = {
   domain: "",
 };
 
+/** Of the names of plugins that stand in the place of totals if there are no scores. */
+const REJECTED_BY = 144;
 /** Of totals alone, on a phone. */
 const NARROW_TOTAL = 84;
 /** What a cell has around its text. */
@@ -61,7 +63,8 @@ export function layOut(data, how) {
   const verdicts = [...pre, ...filters];
   // Where nothing fits there are no scores, and their room is for what each node lacks.
   const middle = scores.length ? scores.length * sizes.score : sizes.gap;
-  if (scores.length && !sizes.isTotalStuck) sizes.total = NARROW_TOTAL;
+  if (!scores.length) sizes.total = Math.max(sizes.total, REJECTED_BY);
+  else if (!sizes.isTotalStuck) sizes.total = NARROW_TOTAL;
   const rest = sizes.total + middle + verdicts.length * sizes.verdict;
   const { names, domain } = nameWidths(data.rows.node, how.room, how.room - rest);
   sizes.node = Math.max(LEAST_NAMES, Math.min(sizes.node, names.short), names.width);

@@ -1,7 +1,7 @@
 // One node: where is its room, who is on it, whom did it turn away?
 
 import { h } from "../dom.js";
-import { age, amount, count, counted, cut, percent, resource, time } from "../format.js";
+import { age, amount, breakable, count, counted, cut, percent, resource, time } from "../format.js";
 import { go, podAddress, to } from "../address.js";
 import { get, path } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
@@ -289,7 +289,7 @@ export function eventTable(events) {
               ? h("span", { class: "badge wait" }, "… Warning")
               : h("span", { class: "faint" }, event.type),
           ),
-          h("td", null, event.reason),
+          h("td", null, breakable(event.reason)),
           h("td", { class: "wrap" }, event.note),
           h("td", { class: "right figure minor" }, count(event.count ?? 1)),
         ),

@@ -249,19 +249,12 @@ function columns(selected, changed) {
     {
       key: "namespace",
       title: "Namespace",
-      width: "minmax(90px, .7fr)",
+      width: "minmax(90px, .9fr)",
       sort: "namespace",
       minor: true,
       render: (row) => row.namespace,
     },
     { key: "status", title: "Status", width: "108px", sort: "status", render: (row) => badge(row.status) },
-    {
-      key: "node",
-      title: "Node",
-      width: "minmax(130px, 1.4fr)",
-      sort: "node",
-      render: (row, _, letters) => nodeLink(row.node, letters),
-    },
     {
       key: "why",
       title: "Reason",
@@ -269,9 +262,17 @@ function columns(selected, changed) {
       width: "minmax(190px, 2.1fr)",
       render: (row) => h("span", { class: "clip", title: row.why || null }, row.why || ""),
     },
+    {
+      key: "node",
+      title: "Node",
+      width: "minmax(130px, 1.4fr)",
+      sort: "node",
+      render: (row, _, letters) => nodeLink(row.node, letters),
+    },
     { key: "cpu", title: "CPU", width: "64px", right: true, minor: true, sort: "cpu", render: (row) => amount("cpu", row.cpu) },
     {
       key: "memory",
+      minor: true,
       title: "Memory",
       width: "76px",
       right: true,
@@ -280,6 +281,7 @@ function columns(selected, changed) {
     },
     {
       key: "priority",
+      minor: true,
       title: "Priority",
       width: "84px",
       right: true,
@@ -288,6 +290,7 @@ function columns(selected, changed) {
     },
     {
       key: "attempts",
+      minor: true,
       title: "Attempts",
       width: "80px",
       right: true,

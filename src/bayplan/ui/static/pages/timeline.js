@@ -5,7 +5,7 @@ import { count, counted, time } from "../format.js";
 import { change, go, podAddress } from "../address.js";
 import { get, single } from "../service.js";
 import { onReturn, subscribe } from "../stream.js";
-import { roomy } from "../names.js";
+import { NARROW, roomy } from "../names.js";
 import { badge, choice, copyMenu, name, nodeLink, podLink } from "../parts.js";
 import { empty, failure } from "../states.js";
 import { bind } from "../keyboard.js";
@@ -369,7 +369,7 @@ class Timeline {
               },
               h("td", { class: "right figure minor" }, count(each.number)),
               h("td", { class: "figure faint minor" }, time(each.at, true)),
-              h("td", null, podLink(each, { letters: Math.min(44, roomy()) })),
+              h("td", null, podLink(each, { short: innerWidth < NARROW, letters: Math.min(44, roomy()) })),
               h("td", { class: "right figure minor" }, count(each.attempt)),
               h(
                 "td",
