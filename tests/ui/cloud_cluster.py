@@ -1,4 +1,4 @@
-"""A realistic cluster for screenshots and layout tests: cloud names, Deployments, waiting and gated pods, another scheduler's pods."""
+"""A realistic cluster for screenshots and layout tests: cloud names, Deployments, waiting and gated pods, a foreign scheduler."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Screenshots of every page of `bayplan up` on a realistic cluster: light and dark, on a desktop and 390 pixels wide.
 
-`python -m tests.ui.screenshots` writes them to build/screenshots/cloud; `--style eks` gives all nodes names of one cloud, `--only pod`
-takes the pages whose names start so, `--sheets` adds contact sheets, `--docs` renews the pictures in docs/images.
+`python -m tests.ui.screenshots` writes them to build/screenshots/cloud. `--style eks` gives all nodes names of one cloud,
+`--only pod` takes the pages whose names start so, `--sheets` adds contact sheets, `--docs` writes the pictures in docs/images
+instead.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ FOLDER = SCREENSHOTS / "cloud"
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 THEMES: tuple[Theme, ...] = ("light", "dark")
 WIDTHS = {"wide": (1366, 768), "phone": (390, 844)}
+IN_DOCS = {"pod": "pod-waiting", "matrix": "pod-placed"}
+"""Pictures of the documentation, by name: which page they show, in the light theme and on nodes of one cloud."""
+DOCS_SIZE = (1180, 660)
 ANY_DISK = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
@@ -99,7 +103,7 @@ def cloud_server(style: str) -> Iterator[Running]:
 
 
 def names_of(server: Running) -> Names:
-    """Choose what is opened: a placed pod, the nodes of its matrix, a fork without NodeAffinity, a pod that is placed only there."""
+    """Choose a placed pod, two nodes of its matrix, a fork without NodeAffinity, and a pod that is placed only there."""
     items = cast("list[dict[str, str]]", server.get("/pods?q=checkout&status=placed")["items"])
     placed = f"{items[0]['namespace']}/{items[0]['name']}"
     rows = cast("dict[str, list[str]]", server.get(f"/pods/{placed}/attempts/latest/matrix?form=columns")["rows"])
@@ -131,9 +135,22 @@ def shoot_pages(browser: Browser, server: Running, names: Names, only: Sequence[
     return chosen
 
 
+def shoot_docs(browser: Browser, server: Running, names: Names) -> None:
+    """Take the pictures of the documentation."""
+    visitor = Visitor(browser, server.url, expected=(".*",))
+    visitor.page.set_viewport_size({"width": DOCS_SIZE[0], "height": DOCS_SIZE[1]})
+    for name, page in IN_DOCS.items():
+        visitor.go("/ui" + PAGES[page].format(**names._asdict()))
+        visitor.page.mouse.move(0, 0)
+        visitor.page.screenshot(path=IMAGES / f"{name}.png")
+    visitor.context.close()
+
+
 def sheet(browser: Browser, name: str, files: Sequence[Path], columns: int, width: int) -> None:
     """Put screenshots side by side into one picture."""
-    images = "".join(f'<figure><img src="{file.as_uri()}"><figcaption>{file.stem}</figcaption></figure>' for file in files)
+    images = "".join(
+        f'<figure><img src="{file.as_uri()}"><figcaption>{file.stem}</figcaption></figure>' for file in files
+    )
     style = (
         f"body{{margin:0;display:grid;grid-template-columns:repeat({columns},{width}px);gap:8px;background:#888;"
         "font:12px sans-serif}figure{margin:0}img{width:100%;display:block}"
@@ -152,8 +169,13 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--style", default="mixed", choices=["mixed", *STYLES])
     parser.add_argument("--only", action="append", default=[], metavar="PAGE")
     parser.add_argument("--sheets", action="store_true")
+    parser.add_argument("--docs", action="store_true")
     options = parser.parse_args(arguments)
     FOLDER.mkdir(parents=True, exist_ok=True)
+    if options.docs:
+        with cloud_server("eks") as server, chromium() as browser:
+            shoot_docs(browser, server, names_of(server))
+        return
     with cloud_server(options.style) as server, chromium() as browser:
         pages = shoot_pages(browser, server, names_of(server), options.only)
         if options.sheets:

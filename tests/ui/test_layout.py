@@ -24,7 +24,8 @@ OVERFLOWING = """() => [...document.querySelectorAll(".cell, .mcell, .card-head"
 LEFT_OUT = """() => [...document.querySelectorAll(".mrow:not([hidden]) a.name .left-out")].length"""
 VISIBLE_SCORES = """() => {
     const frame = document.querySelector(".matrix").getBoundingClientRect();
-    const stuck = Math.max(...[...document.querySelectorAll(".mrow.winner .stuck")].map((cell) => cell.getBoundingClientRect().right));
+    const names = [...document.querySelectorAll(".mrow.winner .stuck")];
+    const stuck = Math.max(...names.map((cell) => cell.getBoundingClientRect().right));
     return [...document.querySelectorAll(".mrow.winner .score")]
         .map((cell) => cell.getBoundingClientRect())
         .filter((box) => box.left >= stuck - 1 && box.right <= frame.right + 1).length;
@@ -61,7 +62,8 @@ def test_the_cell_panel_shows_its_values(width: str, cloud: Cloud, visit: Visit)
     panel = visitor.test("cell-panel")
     expect(panel).to_be_visible()
     box = panel.bounding_box()
-    assert box is not None and 0 <= box["x"] <= box["x"] + box["width"] <= WIDTHS[width][0]
+    assert box is not None
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= WIDTHS[width][0]
     values = panel.locator("dd")
     assert values.count() >= 5
     for value in values.all():
@@ -73,7 +75,9 @@ def test_the_cell_panel_shows_its_values(width: str, cloud: Cloud, visit: Visit)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("page", ["nodes", "pods", "pod-placed", "pod-cell", "pod-waiting", "queue", "object", "compare"])
+@pytest.mark.parametrize(
+    "page", ["nodes", "pods", "pod-placed", "pod-cell", "pod-waiting", "queue", "object", "compare"]
+)
 def test_a_name_is_cut_once_at_most(page: str, width: str, cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui" + PAGES[page].format(**cloud.names._asdict()), width)
     assert visitor.page.locator(".name").count() > 1
@@ -111,7 +115,9 @@ def test_two_matrices_have_a_node_in_the_same_line(cloud: Cloud, visit: Visit) -
     visitor = open_at(visit, cloud, f"/ui/compare/{cloud.names.moved}?a=now&b={cloud.names.fork}")
     rows = [visitor.page.get_by_role("grid", name=f"plugins in {side}").locator(".mrow").first for side in "AB"]
     a, b = (row.bounding_box() for row in rows)
-    assert a is not None and b is not None and a["y"] == b["y"]
+    assert a is not None
+    assert b is not None
+    assert a["y"] == b["y"]
 
 
 @pytest.mark.parametrize("page", PAGES)

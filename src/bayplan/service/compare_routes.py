@@ -107,9 +107,7 @@ async def _side(observation: Observation, name: str) -> Side:
         pods = await observation.view.pod_columns()
         subject = observation.subject
         nodes = await observation.off_loop(lambda: nodes_of(pods))
-        followed = [
-            {key: each[key] for key in SOURCE_FACTS} for each in sources_of(subject.backend)
-        ]
+        followed = [{key: each[key] for key in SOURCE_FACTS} for each in sources_of(subject.backend)]
         facts: Plain = {"kind": NOW, "at": format_instant(subject.clock.now_ns()), "sources": followed}
         return Side(name="this cluster", nodes=nodes, facts=facts, said=lambda pod: _said(subject.decisions, pod))
     if _is_remote(name):

@@ -70,6 +70,8 @@ def overview_document(
     """
     status = subject.engine.status()
     reasons = waiting_reasons(pods, pods.used)
+    # The sentence counts gated pods apart, so their gates are no reason in it.
+    ungated = waiting_reasons(pods, pods.used & (pods.status == PodStatus.WAITING))
     usage = utilisation(nodes)
     counts = {**pod_counts(pods), **_node_counts(nodes)}
     published = {tier: int(status.queue.get(tier, 0)) for tier in TIERS}
@@ -78,7 +80,7 @@ def overview_document(
     ]
     return {
         "version": f"{pods.version}.{nodes.version}.{len(subject.decisions)}",
-        "sentence": _sentence(counts, reasons, usage),
+        "sentence": _sentence(counts, ungated, usage),
         "counts": counts,
         "decisions": {
             "total": status.decisions,

@@ -10,7 +10,7 @@ from bayplan.sync.session import STATUS
 
 COUNTS = ("created", "updated", "deleted", "waiting")
 SOURCE_FACTS = ("name", "kind", "state", "lag_seconds", "sentence")
-"""What the overview and a comparison show of a source."""
+"""Fields of a source that the overview and a comparison show."""
 
 
 def sources_of(backend: Backend) -> list[Plain]:

@@ -44,7 +44,7 @@ STATUS = "status"
 """The ConfigMap beside the memory that says what is followed, and how far that is."""
 
 DONE, STOPPED = "done", "stopped"
-"""How a session ends: everything was written, or it was cancelled before."""
+"""States of a session that has ended: everything was written, or it was cancelled before."""
 
 MOST_PROBLEMS = 100
 """So many problems stand there."""

@@ -255,7 +255,7 @@ export class Matrix {
     row.className = `mrow${node === data.winner ? " winner" : ""}${node === data.runner_up ? " runner" : ""}${scored ? "" : " failed"}`;
     row.title = scored ? this.difference(at) : "";
     const link = /** @type {HTMLAnchorElement} */ (row.children[0].firstElementChild);
-    putName(link, node, this.layout.letters);
+    putName(link, node, this.layout.letters, this.layout.domain);
     link.title = node;
     link.href = nodeAddress(node);
     const [behind, figure] = row.children[1].children;

@@ -93,7 +93,7 @@ export function layOut(data, how) {
     width: Math.max(left, how.room),
     folded: data.pre_filters.length + data.filters.length - verdicts.length,
     letters: lettersIn(sizes.node - PADDING),
-    domain: sizes.node < names.whole ? domain : "",
+    domain,
   };
 }
 
@@ -110,9 +110,12 @@ function nameWidths(nodes, room, spare) {
     domains.add(node.slice(hostOf(node).length));
   }
   const pixels = (/** @type {number} */ letters) => Math.ceil(letters * letterWidth()) + PADDING;
-  const names = { whole: pixels(whole), short: pixels(short), width: 0 };
-  names.width = names.whole <= spare ? names.whole : Math.min(names.short, Math.max(spare, room * NAMES_PART));
-  return { names, domain: domains.size === 1 ? String([...domains][0]) : "" };
+  const names = { short: pixels(short), width: pixels(whole) };
+  if (names.width <= spare) return { names, domain: "" };
+  const domain = domains.size === 1 ? String([...domains][0]) : "";
+  // A domain that all have stands once, in the head; the room for it is better used by scores.
+  names.width = Math.min(domain ? names.short : names.width, Math.max(spare, room * NAMES_PART));
+  return { names, domain };
 }
 
 /** @param {MatrixData} data @returns {Column[]} */

@@ -8,6 +8,8 @@ import { h } from "./dom.js";
 const SHORTEST = 6;
 /** Windows narrower than this, in pixels, are phones: tables leave out minor columns. The style sheet has the same figure. */
 export const NARROW = 600;
+/** Windows narrower than this, in pixels, have no room for two whole names in a row. */
+const LAPTOP = 1200;
 
 /**
  * Split a name so that the parts shown, with an ellipsis between them, have at most this many letters. A domain is left out
@@ -46,12 +48,17 @@ export function shortened(name, letters) {
   return hidden ? [head, h("span", { class: "left-out" }, hidden), tail] : [name];
 }
 
-/** Put a name into an element that is used again, touching it only if it changes. @param {Element} element @param {string} name @param {number} letters */
-export function putName(element, name, letters) {
-  const shown = `${letters} ${name}`;
+/**
+ * Put a name into an element that is used again, touching it only if it changes.
+ * @param {Element} element @param {string} name @param {number} letters @param {string} domain that is shown elsewhere, for all names
+ */
+export function putName(element, name, letters, domain) {
+  const shown = `${letters} ${domain} ${name}`;
   if (/** @type {any} */ (element).shownName === shown) return;
   /** @type {any} */ (element).shownName = shown;
-  element.replaceChildren(...shortened(name, letters));
+  const host = name.slice(0, name.length - domain.length);
+  const known = domain ? h("span", { class: "left-out known" }, domain) : "";
+  element.replaceChildren(...shortened(host, letters), known);
 }
 
 let letter = 0;
@@ -74,5 +81,5 @@ export function lettersIn(pixels) {
 
 /** How many letters a name may have in text and in tables without columns of their own: what leaves room for the rest. */
 export function roomy() {
-  return innerWidth < NARROW ? 34 : 64;
+  return innerWidth < NARROW ? 34 : innerWidth < LAPTOP ? 30 : 64;
 }
