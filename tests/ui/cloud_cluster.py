@@ -65,6 +65,13 @@ def cloud_cluster(style: str = "mixed", count: int = NODES) -> list[Manifest]:
     return [*cloud_nodes(STYLES.get(style, cloud_name), count), *cloud_pods()]
 
 
+def urgent_pod() -> tuple[Manifest, Manifest]:
+    """Return a PriorityClass, and a pod of it that needs the room of other pods, whatever node it gets."""
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 100_000}
+    urgent = pod("postgres-primary-failover-0", cpu="15500m", memory="30Gi", priorityClassName="business-critical")
+    return {**priority, "metadata": {"name": "business-critical"}}, urgent
+
+
 def imported_cluster() -> list[Manifest]:
     """Return a dump of another cluster: two nodes with pods that run there."""
     nodes = cloud_nodes(lambda number: eks_name(100 + number), 2)

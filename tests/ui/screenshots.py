@@ -11,6 +11,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ import yaml
 from playwright.sync_api import Browser
 
 from tests.ui.browsing import SCREENSHOTS, Theme, Visitor, chromium
-from tests.ui.cloud_cluster import cloud_cluster, imported_cluster
+from tests.ui.cloud_cluster import cloud_cluster, imported_cluster, urgent_pod
 from tests.ui.cloud_names import STYLES
 from tests.ui.running import Running, running
 
@@ -67,9 +68,10 @@ PAGES = {
     "pod-gated": "/pods/batch/batch-settlement-28471935-9fq4c",
     "pod-imported": "/pods/legacy/legacy-billing-6f5d4c7b8-2xk9q",
     "pod-unconfigured": "/pods/default/spark-driver-monthly-report-7d9f8b6c5d",
-    "pod-help": "/pods/ml-train/zookeeper-quorum-0?tab=help",
+    "pod-help": "/pods/ml-train/feature-store-compaction-28471920-x7kq2?tab=help",
     "pod-attempts": "/pods/ml-train/trainer-resnet50-distributed-worker-0?tab=attempts",
-    "pod-preemption": "/pods/ml-train/zookeeper-quorum-0?tab=preemption",
+    "pod-preemption": "/pods/default/postgres-primary-failover-0?tab=preemption&attempt=1",
+    "pod-preempted": "/pods/default/postgres-primary-failover-0?tab=attempts",
     "pod-events": "/pods/ml-train/trainer-resnet50-distributed-worker-0?tab=events",
     "pod-yaml": "/pods/{placed}?tab=yaml",
     "queue": "/queue?tier=unschedulable",
@@ -92,13 +94,21 @@ PAGES = {
 
 @contextmanager
 def cloud_server(style: str) -> Iterator[Running]:
-    """Run `bayplan up` with the cluster, and import a dump into it."""
+    """Run `bayplan up` with the cluster, import a dump into it, and let a pod preempt others."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with running(folder, cloud_cluster(style)) as server:
             (folder / "dump.yaml").write_text(yaml.safe_dump_all(imported_cluster()))
             command = [sys.executable, "-m", "bayplan", "import", "dump.yaml", "--to", str(folder / "kubeconfig")]
             subprocess.run(command, cwd=folder, check=True, capture_output=True)
+            priority, urgent = urgent_pod()
+            for path, made in (
+                ("/apis/scheduling.k8s.io/v1/priorityclasses", priority),
+                ("/api/v1/namespaces/default/pods", urgent),
+            ):
+                httpx.post(server.url + path, json=made, timeout=30).raise_for_status()
+            while server.get("/pods/default/postgres-primary-failover-0")["status"] != "placed":
+                time.sleep(0.1)
             yield server
 
 

@@ -217,9 +217,8 @@ function preemptionReport(report) {
               h(
                 "tr",
                 null,
-                ["Node", "Victims", "Budgets violated", "Sum of priorities", "Rejected because"].map(
-                  (text, at) =>
-                    h("th", { scope: "col", key: text, class: at === 2 || at === 3 ? "right" : null }, text),
+                ["Node", "Victims", "Budgets violated", "Sum of priorities", "Rejected because"].map((text, at) =>
+                  h("th", { scope: "col", key: text, class: at === 2 || at === 3 ? "right minor" : null }, text),
                 ),
               ),
             ),
@@ -248,10 +247,10 @@ function preemptionReport(report) {
                   ),
                   h(
                     "td",
-                    { class: `right figure${each.pdb_violations ? " bad-text" : ""}` },
+                    { class: `right figure minor${each.pdb_violations ? " bad-text" : ""}` },
                     count(each.pdb_violations),
                   ),
-                  h("td", { class: "right figure" }, count(each.priority_sum)),
+                  h("td", { class: "right figure minor" }, count(each.priority_sum)),
                   h(
                     "td",
                     { class: "wrap" },

@@ -206,7 +206,7 @@ class CreateView {
         h(
           "label",
           { class: "check" },
-          "how many",
+          "count",
           h("input", {
             type: "number",
             class: "field number",
