@@ -10,7 +10,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.ui.browsing import Visitor
-from tests.ui.cloud_names import EKS_DOMAIN
+from tests.ui.cloud_names import EKS_DOMAIN, eks_name
+from tests.ui.fake_cluster import FakeCluster
+from tests.ui.fake_service import FakeService, served
 from tests.ui.running import Running
 from tests.ui.screenshots import PAGES, WIDTHS, Names, cloud_server, names_of
 
@@ -21,7 +23,8 @@ OVERFLOWING = """() => [...document.querySelectorAll(".cell, .mcell, .card-head"
     .filter((cell) => cell.querySelector(".name") && cell.offsetParent && cell.scrollWidth > cell.clientWidth)
     .map((cell) => cell.textContent)"""
 """Cells with a name that the style sheet cuts as well, which makes a second ellipsis."""
-LEFT_OUT = """() => [...document.querySelectorAll(".mrow:not([hidden]) a.name .left-out")].length"""
+SHORTENED = """() => [...document.querySelectorAll(".mrow:not([hidden]) a.name")]
+    .filter((link) => link.textContent !== link.title || link.querySelector(".left-out")).length"""
 VISIBLE_SCORES = """() => {
     const frame = document.querySelector(".matrix").getBoundingClientRect();
     const names = [...document.querySelectorAll(".mrow.winner .stuck")];
@@ -87,7 +90,29 @@ def test_a_name_is_cut_once_at_most(page: str, width: str, cloud: Cloud, visit: 
 def test_names_are_whole_where_there_is_room(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, WAITING)
     expect(visitor.page.locator(".mrow:not([hidden])").first).to_be_visible()
-    assert visitor.page.evaluate(LEFT_OUT) == 0
+    assert visitor.page.evaluate(SHORTENED) == 0
+
+
+def test_a_domain_that_all_nodes_have_stands_once(visit: Visit) -> None:
+    with served(FakeService(FakeCluster(10, 60, name=eks_name))) as url:
+        visitor = visit(url)
+        visitor.page.set_viewport_size({"width": 1024, "height": 768})
+        visitor.go("/ui/pods?status=placed")
+        visitor.test("pod-table").locator("a.name").first.click()
+        visitor.still()
+        expect(visitor.page.locator(".matrix-head .domain")).to_have_text(f".{EKS_DOMAIN}")
+        link = visitor.page.locator(".mrow.winner a.name")
+        name = str(link.get_attribute("title"))
+        expect(link).to_have_text(name)
+        hidden = link.locator(".left-out")
+        expect(hidden).to_have_text(f".{EKS_DOMAIN}")
+        assert hidden.evaluate("(part) => part.getBoundingClientRect().width") == 0
+
+
+@pytest.mark.parametrize("page", ["overview", "pods", "pod-cell", "pod-attempts", "pod-preemption", "timeline", "objects"])
+def test_a_page_is_accessible_on_a_phone(page: str, cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui" + PAGES[page].format(**cloud.names._asdict()), "phone")
+    assert visitor.violations() == []
 
 
 def test_a_shortened_name_is_selected_and_copied_as_a_whole(cloud: Cloud, visit: Visit) -> None:
