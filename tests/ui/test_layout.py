@@ -109,7 +109,9 @@ def test_a_domain_that_all_nodes_have_stands_once(visit: Visit) -> None:
         assert hidden.evaluate("(part) => part.getBoundingClientRect().width") == 0
 
 
-@pytest.mark.parametrize("page", ["overview", "pods", "pod-cell", "pod-attempts", "pod-preemption", "timeline", "objects"])
+@pytest.mark.parametrize(
+    "page", ["overview", "pods", "pod-cell", "pod-attempts", "pod-preemption", "timeline", "objects"]
+)
 def test_a_page_is_accessible_on_a_phone(page: str, cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui" + PAGES[page].format(**cloud.names._asdict()), "phone")
     assert visitor.violations() == []
