@@ -168,7 +168,8 @@ async def _sync(options: SyncOptions, tell: Callable[[SyncStatus], None], *, onc
             name = _cluster_name(options.source, connection)
         else:
             source, name = DocumentFeed(_documents(options.paths)), ", ".join(options.paths)
-        return await _follow(source, here, options.policy, name, tell, once=once)
+        kind = "import" if once else "sync"
+        return await _follow(source, here, options.policy, (kind, name), tell, once=once)
 
 
 def _cluster_name(options: ClusterOptions, connection: ApiConnection) -> str:
@@ -181,14 +182,15 @@ async def _follow(
     source: Feed,
     here: ApiConnection,
     policy: SyncPolicy,
-    name: str,
+    described: tuple[str, str],
     tell: Callable[[SyncStatus], None],
     *,
     once: bool,
     steer: Awaitable[None] | None = None,
 ) -> SyncStatus:
     local = ReflectedFeed(here, SyncPolicy(), name="here", read=read_local_facts)
-    session = SyncSession(source, local, here.send, policy, name=name)
+    kind, name = described
+    session = SyncSession(source, local, here.send, policy, name=name, kind=kind)
 
     async def watch() -> None:
         while True:
@@ -264,8 +266,7 @@ async def _replay(options: ReplayOptions, tell: Callable[[SyncStatus], None]) ->
         if recording.header.applies:
             return await _apply(recording, pace, here, steer)
         feed = ReplayFeed(recording, pace)
-        name = options.path.name
-        return await _follow(feed, here, options.policy, name, tell, once=True, steer=steer)
+        return await _follow(feed, here, options.policy, ("replay", options.path.name), tell, once=True, steer=steer)
 
 
 async def _apply(recording: Recording, pace: Pace, here: ApiConnection, steer: Awaitable[None] | None) -> ApplyResult:

@@ -47,11 +47,13 @@ class Placements(msgspec.Struct):
 
 
 class FollowedSource(msgspec.Struct):
-    """A source that another server follows: its name, what the session does, how long its oldest change has been waiting."""
+    """A source of another server, with the fields of `/sources` that a comparison shows."""
 
     name: str = ""
+    kind: str = ""
     state: str = ""
     lag_seconds: float = 0.0
+    sentence: str = ""
 
 
 class FollowedSources(msgspec.Struct):
