@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -73,3 +77,36 @@ def test_options_that_can_not_be_are_refused(
 ) -> None:
     assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "config"), *options]) == 2
     assert want in capsys.readouterr().err
+
+
+def test_a_disk_that_takes_no_more_is_reported_to_clients_and_at_the_end(tmp_path: Path) -> None:
+    # Python ignores the signal of this limit, so writes fail as on a full disk.
+    command = ["sh", "-c", 'ulimit -f 3000; exec "$@"', "sh", sys.executable, "-m", "bayplan", "up", "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*command, "--store", "store", "--write-kubeconfig", "config"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        match = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        assert match is not None
+        url, acknowledged, body = f"{match[0]}/api/v1/namespaces/default/configmaps", 0, b""
+        for number in range(200):
+            document = {"metadata": {"name": f"m{number}"}, "data": {"a": "x" * 100_000}}
+            request = urllib.request.Request(url, json.dumps(document).encode(), {"Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    answer.read()
+                acknowledged += 1
+            except urllib.error.HTTPError as problem:
+                body = problem.read()
+                problem.close()
+                break
+            except OSError:
+                break
+        _, printed = process.communicate(timeout=60)
+    assert b"the write was not stored" in body
+    assert (process.returncode, "Traceback" in printed) == (2, False), printed
+    assert "store file of --store: " in printed
+    with contextlib.closing(sqlite3.connect(tmp_path / "store")) as store:
+        assert store.execute("SELECT count(*) FROM documents WHERE name LIKE 'm%'").fetchone()[0] >= acknowledged > 0

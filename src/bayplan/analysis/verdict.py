@@ -29,6 +29,8 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     fate = pod.fate.value
     if pod.bound_ns is None and fate == "pending":
         return f"{pod.key} {_why_waiting(source, pod, attempts)}"
+    if pod.fate is PodFate.UNATTENDED:
+        return f"{pod.key} waits: {unattended_text(pod.scheduler_name)}"
     if pod.bound_ns is None and fate != "deleted":
         return f"{pod.key} is {fate}: {source.message_of(pod)}"
     if pod.bound_ns is None:
@@ -40,6 +42,11 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
         return f"{place}, with which it came; no decision was taken about it"
     won = next((each for each in reversed(attempts) if each.node == pod.node), None)
     return place if won is None else f"{place}: {_why_there(won, attempts)}"
+
+
+def unattended_text(scheduler_name: str) -> str:
+    """Return why a pod waits if no profile has the scheduler name that it asks for."""
+    return f'no scheduler named "{scheduler_name}" is configured'
 
 
 def waiting_message_of(pod: PodTimeline) -> str:

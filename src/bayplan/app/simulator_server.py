@@ -24,6 +24,7 @@ from bayplan.app.action_pump import ActionPump
 from bayplan.app.annotator import Annotator
 from bayplan.app.named_snapshots import NamedSnapshot, NamedSnapshots
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
+from bayplan.app.sleep_watch import catch_up_after_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
 from bayplan.engine.actions import Action
@@ -136,6 +137,7 @@ class SimulatorServer:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
+            catch_up_after_sleep(self.clock)
             self.pump.tick()
 
     def _take_actions(self, actions: Sequence[Action]) -> None:

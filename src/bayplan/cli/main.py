@@ -55,6 +55,7 @@ COMMANDS = (
     Command("schedule", "Schedule the pods of a real cluster, or check its scheduler.", _REAL),
     Command("config", "Check a scheduler configuration, or convert an older one.", _TOOLS),
     Command("conformance", "Compare with recorded decisions of kube-scheduler.", _TOOLS),
+    Command("store", "Check the database file of a cluster, or repair it.", _TOOLS),
     Command("example", "Print the path of the bundled example, or copy it.", _TOOLS),
 )
 

@@ -15,7 +15,7 @@ Listen: TypeAlias = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Address to listen on; other than loopback requires --token.")
 ]
 WriteKubeconfig: TypeAlias = Annotated[
-    Path, typer.Option(metavar="FILE", help="Kubeconfig to write, readable by you only.")
+    Path, typer.Option(metavar="FILE", help="Kubeconfig to write; a context is added to an existing one.")
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None,
@@ -68,6 +68,14 @@ WithKubelet: TypeAlias = Annotated[
 Speed: TypeAlias = Annotated[float, typer.Option(metavar="X", help="Speed of the cluster's clock; 1 is real time.")]
 Paused: TypeAlias = Annotated[bool, typer.Option("--paused", help="Start with the clock paused.")]
 Once: TypeAlias = Annotated[bool, typer.Option("--once", help="Exit after the report on the loaded objects.")]
+AllowOrigin: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin",
+        metavar="ORIGIN",
+        help="Origin of another web page that may write; repeatable. [default: none]",
+    ),
+]
 RateLimit: TypeAlias = Annotated[
     float, typer.Option(metavar="N", help="Requests per second for each client; 0 for no limit.")
 ]

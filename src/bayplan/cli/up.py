@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bayplan.base.errors import InputError
+from bayplan.base.termination import exit_on_sigterm
 from bayplan.cli.record_level import Level
 from bayplan.cli.server_options import (
+    AllowOrigin,
     Annotations,
     Listen,
     Once,
@@ -47,6 +49,7 @@ def up(
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
     rate_limit: RateLimit = 0.0,
+    allow_origin: AllowOrigin = None,
     config: SchedulerConfig = None,
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
@@ -87,6 +90,7 @@ def up(
         key=tls_key,
         store=store,
         rate_limit=rate_limit,
+        allowed_origins=tuple(allow_origin or ()),
     )
     check_options(options)
     simulator_options = SimulatorOptions(
@@ -102,26 +106,32 @@ def up(
     if not write_kubeconfig.absolute().parent.is_dir():
         where = str(write_kubeconfig.parent)
         raise InputError("folder isn't there", where=where, wanted="a folder for --write-kubeconfig")
-    clock = Clock(speed=speed, paused=paused)
-    service = make_service(options, simulator_options, paths or (), clock)
-    service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
+    with exit_on_sigterm():
+        service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
+        service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
 
 
 def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:
     """Return the function to call when requests are served; it prints the addresses and the report."""
-    from bayplan.apiserver.http.server import write_kubeconfig
+    from bayplan.apiserver.http.kubeconfig import CONTEXT, write_kubeconfig
     from bayplan.apiserver.rest.loading import summary_of
 
     server, loaded = service.server, service.loaded
     for where, problems in loaded.unknown.items():
         print(f"{where}: {', '.join(problems)}", file=sys.stderr)
-    write_kubeconfig(kubeconfig, server.kubeconfig())
+    try:
+        merged = write_kubeconfig(kubeconfig, server.kubeconfig())
+    except InputError:
+        service.close()
+        raise
 
     def tell() -> None:
         if loaded.counts:
             print(f"loaded {summary_of(loaded)}")
         print(f"serving the Kubernetes API at {server.url}")
         print(f"the page: {server.url}/ui/")
+        if merged:
+            print(f"context {CONTEXT} is now the current one of {kubeconfig}; its other contexts are unchanged")
         print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
         if report:
             from bayplan.app.first_report import begin_report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from bayplan.analysis.attempt_results import late_answers
-from bayplan.analysis.verdict import decision_text
+from bayplan.analysis.verdict import decision_text, unattended_text
 from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
@@ -15,6 +15,7 @@ from bayplan.service.decision_summaries import margin_of
 from bayplan.service.matrix import Matrix, MatrixQuery, nothing_kept, skipped_plugins
 from bayplan.service.pod_page import PodPage, chosen_attempt
 from bayplan.service.subject import Decisions
+from bayplan.sim.result import PodFate
 
 AskedPlugins = Mapping[str, Mapping[str, Sequence[str]]]
 
@@ -48,7 +49,7 @@ def attempt_matrix(
     chosen = chosen_attempt(page.attempts, attempt, page.key)
     level = page.source.level.name.lower()
     if chosen is None:
-        return nothing_kept(-1, level, "the pod was never tried" if page.source.level else "record level off")
+        return nothing_kept(-1, level, _why_never_tried(page))
     chosen, decision = page.recorded(chosen)
     if decision is None:
         return nothing_kept(chosen.number, level, _why_nothing(page, chosen.number)) | {"attempt": chosen.attempt}
@@ -63,12 +64,25 @@ def attempt_matrix(
     return document
 
 
+def _why_never_tried(page: PodPage) -> str:
+    """Return why there is no attempt at all."""
+    life = page.life
+    if life.imported:
+        return "the pod came with its node; no decision was taken about it"
+    if life.fate is PodFate.UNATTENDED:
+        return unattended_text(life.scheduler_name)
+    if life.pod is not None and life.pod.spec.scheduling_gates and not life.node:
+        return "the pod was never tried: it is held back by scheduling gates"
+    return "the pod was never tried" if page.source.level else "record level off"
+
+
 def _why_nothing(page: PodPage, number: int) -> str:
     record = page.source.records[number]
     if record.outcome is Outcome.SKIPPED:
         return "no plugin was asked in this attempt"
     if record.frame >= 0:
-        return "the matrix was dropped, the summary was kept; have the pod scheduled again to see it"
+        again = "" if page.life.node else "; have the pod scheduled again to see it"
+        return f"the matrix was dropped, the summary was kept{again}"
     if page.source.level is RecordLevel.FULL:
         return "no plugin was asked in this attempt, or the record level was lower then"
     return "only summaries are recorded at this record level"

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.free_amounts import bound_at_once, was_there
 from bayplan.analysis.pending import waiting_message
+from bayplan.analysis.verdict import unattended_text
 from bayplan.analysis.waits import WAITING
 from bayplan.base.errors import EngineBusy
 from bayplan.engine.decision import Decision, Record
@@ -133,7 +134,7 @@ class LiveSource:
     def message_of(self, pod: PodTimeline) -> str:
         """See `RunSource`."""
         if pod.fate is PodFate.UNATTENDED:
-            return pod.message or f'no profile for scheduler name "{pod.scheduler_name}"'
+            return pod.message or unattended_text(pod.scheduler_name)
         if pod.fate is PodFate.GATED:
             try:
                 return self._subject.engine.ask(lambda scheduler: waiting_message(pod, scheduler), MESSAGE_SECONDS)
