@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from bayplan.analysis.attempt_results import late_answers
 from bayplan.analysis.verdict import decision_text
@@ -60,7 +61,20 @@ def attempt_matrix(
     if decisions is not None and decision.record.outcome is Outcome.SCHEDULED:
         points |= _late_points(decisions, chosen.number)
     document["points"] = points
+    if decisions is not None and decisions.is_annotated(chosen.number):
+        document |= _annotated_facts(decision, document)
     return document
+
+
+def _annotated_facts(decision: Decision, document: Plain) -> Plain:
+    """Return what is different in the matrix of another scheduler: its weights are unknown, and so is its profile."""
+    said = [(each.plugin, each.code) for each in decision.pre_filters] + list(decision.pre_scores)
+    used = {*decision.filters, *decision.scorers}
+    return {
+        "annotated": True,
+        "scorers": [{**scorer, "weight": None} for scorer in cast("list[Plain]", document["scorers"])],
+        "skipped": sorted({plugin for plugin, code in said if code is Code.SKIP and plugin not in used}),
+    }
 
 
 def _why_nothing(page: PodPage, number: int) -> str:

@@ -58,7 +58,7 @@ class PodRows:
             told = short_reasons(pods.messages[int(pods.message[row])])
             return told or ("held back by scheduling gates" if status is PodStatus.GATED else "not tried yet")
         if life.imported:
-            return "came with its node"
+            return self._margin(pods.keys[row], life.node, deadline) or "came with its node"
         return self._margin(pods.keys[row], life.node, deadline)
 
     def _margin(self, key: str, node: str, deadline: Deadline) -> str:

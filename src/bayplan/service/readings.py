@@ -78,6 +78,10 @@ class ForkDecisions:
         """See `Decisions`."""
         return ()
 
+    def is_annotated(self, number: int) -> bool:
+        """See `Decisions`; a fork holds decisions of its own only."""
+        return False
+
     def numbers_of(self, pod: str) -> Sequence[int]:
         """See `Decisions`."""
         return self._numbers.get(pod, ())

@@ -80,6 +80,10 @@ class Decisions(Protocol):
         """Return what these said beside plain success, the oldest first."""
         ...
 
+    def is_annotated(self, number: int) -> bool:
+        """Return whether a decision is another scheduler's, read from the pod's annotations."""
+        ...
+
     def numbers_of(self, pod: str) -> Sequence[int]:
         """Return the numbers of the decisions about pods of a key, ascending, as far as they are kept."""
         ...

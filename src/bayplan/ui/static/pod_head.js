@@ -1,5 +1,6 @@
 // The head of a pod's page: the verdict in one sentence first, then the facts, then what nodes were rejected for.
 
+import { annotationNote } from "./annotated.js";
 import { h } from "./dom.js";
 import { age, amount, count, cut, time } from "./format.js";
 import { change, to } from "./address.js";
@@ -64,6 +65,7 @@ export function podHead(data, of) {
       pod.created_at ? h("span", { class: "faint" }, `made ${age(pod.created_at, now())} ago`) : null,
       queueWords(data.queue),
     ),
+    annotationNote(data),
     rejectionLine(data.rejections ?? []),
     data.message
       ? h(
