@@ -84,7 +84,7 @@ def test_each_attempt_is_read_when_it_is_written() -> None:
             await with_pod(server)
             await annotate(server, annotations_of(failed("no seat", "no seat")))
             await annotate(server, annotations_of(failed("no seat", "no seat"), PLACED))
-            # Nothing new is told by other changes of the pod.
+            # Other changes of the pod add no attempt.
             await server.send("PATCH", PATH, {"metadata": {"labels": {"a": "b"}}}, MERGE)
             await annotate(server, annotations_of(failed("no seat", "no seat"), PLACED))
             found = records(server)
@@ -164,7 +164,7 @@ def test_the_prefix_before_v0_4_0_is_read_as_well() -> None:
 
 
 def test_pods_that_come_with_annotations_show_them() -> None:
-    """As imported ones do. The nodes of here were not looked at there, so they are not in the matrix."""
+    """Imported pods do. The nodes of this cluster are not in the matrix: that attempt may have had others."""
 
     async def scene() -> None:
         async with running(OUTSIDE) as server:

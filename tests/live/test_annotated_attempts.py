@@ -32,7 +32,7 @@ NOT_KEPT = {
     ("inter-pod", "web-early", 1, "postfilter-result"): "rows of an earlier attempt, merged into one that found a node",
     ("preemption-dry-run", "want-high", 0, "filter-result"): "a node that failed reads passed after a dry run",
 }
-"""What the simulator writes wrongly, by scenario, pod, attempt and key; see "Quirks" in conformance/annotations/README.md."""
+"""Wrong values of the simulator, by scenario, pod, attempt and key; see "Quirks" in conformance/annotations/README.md."""
 
 
 def store_of(results: SchedulingResults, **options: Any) -> DecisionStore:

@@ -20,7 +20,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 class Outside:
-    """What kube-scheduler-simulator's scheduler did in a recorded scenario, done again to a server of ours."""
+    """Repeats the writes of kube-scheduler-simulator's scheduler in a recorded scenario, on a server of ours."""
 
     def __init__(self, server: Running, scenario: Json) -> None:
         self._url = server.url

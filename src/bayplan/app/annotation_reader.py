@@ -27,10 +27,10 @@ from bayplan.live.object_mirror import Change
 from bayplan.objects.pod import Pod
 
 MAX_FAILURES = 100
-"""So many pods are remembered whose annotations could not be read, the newest."""
+"""The newest reading failures that are kept, one for each pod."""
 
 MAX_OWN_ENTRIES = 64
-"""So many attempts of a pod that are written here are left out, the newest: they are read within moments."""
+"""The newest attempts of a pod that are recognised as written here; each is read back within moments."""
 
 _log = logging.getLogger("bayplan.annotation_reader")
 
@@ -96,7 +96,7 @@ class AnnotationReader:
             elif isinstance(new, Pod) and has_results(new.metadata.annotations):
                 if isinstance(old, Pod) and old.metadata.annotations == new.metadata.annotations:
                     continue
-                # What a pod came with may be of another time or another cluster.
+                # Annotations of a new pod may come from an earlier time or another cluster.
                 self._waiting.append(_Update(new, self._node_names() if isinstance(old, Pod) else ()))
         if self._waiting and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._read_all())

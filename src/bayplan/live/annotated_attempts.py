@@ -41,7 +41,7 @@ MAX_ORDERED_PLUGINS = 100
 """The order of more filter plugins is not looked for: the time for it grows with nodes times plugins."""
 
 OVERWRITTEN = "passed, but only in the dry run of preemption, which has overwritten the reason"
-"""What is said of a node that every filter passed in an attempt that found no node."""
+"""The reason shown for a node that passed all filters in an attempt without a node."""
 
 
 class AnnotatedKeyframe:
@@ -146,7 +146,7 @@ def annotated_attempt(
 
 
 class _Rows:
-    """The rows of one attempt: its nodes, what the filters said, the scores."""
+    """The rows of one attempt: nodes, verdicts of the filters, scores."""
 
     def __init__(self, results: SchedulingResults, nodes: Sequence[str]) -> None:
         self._results = results
@@ -168,7 +168,7 @@ class _Rows:
         self._fill_filters()
         self._fill_scores()
 
-    # --- what the plugins said ----------------------------------------------------------------------------------------
+    # --- results of the plugins ---------------------------------------------------------------------------------------
 
     def _fill_pre_filter(self) -> None:
         left = [frozenset(names) for names in self._results.pre_filter.values()]
@@ -230,11 +230,11 @@ class _Rows:
             filter_error=answer.error,
         )
 
-    # --- what came of it ----------------------------------------------------------------------------------------------
+    # --- the outcome --------------------------------------------------------------------------------------------------
 
     @property
     def evaluated_nodes(self) -> int:
-        """How many nodes were looked at."""
+        """Number of nodes that the filters looked at."""
         return len(self._examined)
 
     def _feasible(self) -> list[int]:
@@ -244,7 +244,7 @@ class _Rows:
 
     @property
     def feasible_nodes(self) -> int:
-        """How many of them fit."""
+        """Number of them that fit."""
         return len(self._feasible())
 
     def _totals(self) -> dict[int, int]:
@@ -362,7 +362,7 @@ def _code(text: str) -> Code:
 
 
 def _pre_filters(results: SchedulingResults) -> tuple[PreFilterSaid, ...]:
-    """Return what the PreFilter plugins said; one that failed was the last that was called."""
+    """Return the results of the PreFilter plugins; one that failed was called last."""
     said = [
         PreFilterSaid(
             plugin,
@@ -376,7 +376,7 @@ def _pre_filters(results: SchedulingResults) -> tuple[PreFilterSaid, ...]:
 
 
 def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, tuple[PointSaid, ...], Status | None]:
-    """Return the plugins after scoring, what they said beside success, and the status that took the node away."""
+    """Return the plugins after scoring, their results except success, and the status that took the node away."""
     texts: Mapping[str, PluginTexts] = {
         "Reserve": results.reserve,
         "Permit": results.permit,
