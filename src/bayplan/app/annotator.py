@@ -13,13 +13,13 @@ from collections import OrderedDict
 from functools import partial
 from typing import cast
 
-from bayplan.analysis.attempt_results import attempt_results, nodes_by_interest
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.app.annotation_reader import AnnotationReader
 from bayplan.base.errors import InputError, PluginFailure
 from bayplan.engine.decision import Outcome
 from bayplan.formats.result_annotations import Written, write
+from bayplan.live.attempt_results import attempt_results, nodes_by_interest
 from bayplan.live.decision_store import DecisionStore
 from bayplan.objects.pod import Pod
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from bayplan.analysis.attempt_results import late_answers
 from bayplan.analysis.verdict import decision_text
 from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.status import Code
+from bayplan.live.attempt_results import late_answers
 from bayplan.service.decision_summaries import margin_of
 from bayplan.service.matrix import Matrix, MatrixQuery, nothing_kept, skipped_plugins
 from bayplan.service.pod_page import PodPage, chosen_attempt
