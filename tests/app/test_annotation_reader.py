@@ -95,7 +95,7 @@ def test_each_attempt_is_read_when_it_is_written() -> None:
             decision = server.simulator.decisions.decision(server.simulator.decisions.numbers_of("default/p")[1])
             assert decision.names == ("n1", "n2", "n3")
             assert decision.examined.tolist() == [True, True, False]
-            assert server.simulator.reader.failures == {}
+            assert server.simulator.decisions.annotation_problems == {}
 
     asyncio.run(scene())
 
@@ -221,12 +221,12 @@ def test_annotations_that_can_not_be_read_are_logged(
             await with_pod(server)
             with caplog.at_level(logging.WARNING):
                 await annotate(server, annotations)
-            assert problem in server.simulator.reader.failures["default/p"]
+            assert problem in server.simulator.decisions.annotation_problems["default/p"]
             assert problem in caplog.text
             assert records(server) == []
             # The next version of the pod may be better.
             await annotate(server, dict.fromkeys(annotations) | annotations_of(PLACED))
-            assert server.simulator.reader.failures == {}
+            assert server.simulator.decisions.annotation_problems == {}
             assert [it.node for it in records(server)] == ["n2"]
 
     asyncio.run(scene())

@@ -1,4 +1,4 @@
-"""What both scheduling queues promise to their hosts, tested through public methods alone.
+"""The contract of both scheduling queues with their hosts, tested through public methods alone.
 
 Scripts are short stories in words; the state machine at the end makes up long ones. Nothing here depends on how a queue is
 built, so the tests hold for any queue that takes its place.
@@ -31,8 +31,9 @@ class Story:
     """A queue, the pods that its lister knows, the time, and the records that were popped.
 
     Steps: ``add NAME [PRIORITY]``, ``gated NAME``, ``open NAME`` (its gate goes), ``label NAME``, ``delete NAME``, ``pop``,
-    ``fail NAME [PLUGIN]`` (without a plugin an error ended the attempt), ``bind NAME``, ``bound-elsewhere NAME``, ``forget NAME`` (the
-    cluster deletes it), ``event node``, ``event node-gone``, ``activate NAME``, ``wait SECONDS`` (timers run when due), ``close``.
+    ``fail NAME [PLUGIN]`` (without a plugin an error ended the attempt), ``bind NAME``, ``bound-elsewhere NAME``,
+    ``forget NAME`` (the cluster deletes it), ``event node``, ``event node-gone``, ``activate NAME``,
+    ``wait SECONDS`` (timers run when due), ``close``.
     """
 
     def __init__(self, kind: str) -> None:
@@ -194,7 +195,7 @@ ALL = "all"
     ],
 )  # fmt: skip
 def test_which_pod_is_next(script: str, want: Mapping[str, str]) -> None:
-    """Where the queues differ, each has its own answer; the classic queue has no gates."""
+    """One answer for all queues, or one for each; the classic queue has no gates."""
     wanted = dict.fromkeys(KINDS, want[ALL]) if ALL in want else want
     assert {kind: " ".join(Story(kind).tell(script).order) for kind in wanted} == wanted
 
@@ -271,7 +272,7 @@ def test_closing_says_so(kind: str) -> None:
 
 
 class Contract(RuleBasedStateMachine):
-    """What holds after any sequence of calls: each pod waits, is in flight, or is gone, and never two of these."""
+    """The state after any sequence of calls: each pod waits, is in flight, or is gone, and never two of these."""
 
     kind = CURRENT
 

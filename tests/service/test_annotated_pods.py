@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bayplan.formats.result_annotations import SchedulingResults, write
+from bayplan.formats.result_annotations import PREFIX, SchedulingResults, write
 from tests.recorded_annotations import cloud_name
 from tests.service.lab import Lab, node, pod, run
 from tests.service.test_fork_routes import begin_fork
 
 PATH = "/api/v1/namespaces/default/pods"
+FILTER_RESULT = PREFIX + "filter-result"
 MERGE = "application/merge-patch+json"
 NAMES = [cloud_name(name) for name in ("a0", "a1", "b0", "b1")]
 NODES = [node(name) for name in NAMES]
@@ -154,3 +155,16 @@ def test_a_fork_with_this_scheduler_is_compared_with_the_scheduler_outside() -> 
         assert both["first_plugin"] == {"name": "NodeResourcesFit", "a": "Insufficient cpu", "b": None}
 
     run(test, *NODES)
+
+
+def test_annotations_that_can_not_be_read_are_named_where_the_matrix_would_be() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.api("PATCH", f"{PATH}/web", {"metadata": {"annotations": {FILTER_RESULT: "[1]"}}}, MERGE)
+        await lab.settle()
+        while not lab.server.reader.is_idle:
+            await lab.settle()
+        matrix = await lab.get("/pods/default/web/attempts/latest/matrix")
+        assert not matrix["kept"]
+        assert matrix["why"].startswith(f"its result annotations can't be read: annotation {FILTER_RESULT}: expected")
+
+    run(test, *NODES, OUTSIDE)

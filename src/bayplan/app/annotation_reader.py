@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -26,8 +26,8 @@ from bayplan.live.decision_store import AnnotatedAttempt, DecisionStore
 from bayplan.live.object_mirror import Change
 from bayplan.objects.pod import Pod
 
-MAX_FAILURES = 100
-"""The newest reading failures that are kept, one for each pod."""
+MAX_PROBLEMS = 100
+"""Pods whose newest problem is kept."""
 
 MAX_OWN_ENTRIES = 64
 """The newest attempts of a pod that are recognised as written here; each is read back within moments."""
@@ -55,12 +55,9 @@ class AnnotationReader:
     """Reads annotations.
 
     Args:
-        decisions: where attempts are added. submit: calls a function on the engine's thread, which owns `decisions`.
+        decisions: where attempts and problems are added. submit: calls a function on the engine's thread, which owns `decisions`.
         clock: tells when an attempt was read; the annotations have no times.
         node_names: returns the nodes of the cluster; called on the loop.
-
-    Attributes:
-        failures: why the annotations of a pod could not be read, by its key: the latest.
     """
 
     def __init__(
@@ -70,7 +67,6 @@ class AnnotationReader:
         clock: Clock,
         node_names: Callable[[], Sequence[str]],
     ) -> None:
-        self.failures: OrderedDict[str, str] = OrderedDict()
         self._decisions = decisions
         self._submit = submit
         self._clock = clock
@@ -118,7 +114,7 @@ class AnnotationReader:
                 try:
                     found = await asyncio.to_thread(self._new_attempts, update)
                     await asyncio.wrap_future(self._submit(partial(self._add, found)))
-                    self.failures.pop(key, None)
+                    self._decisions.annotation_problems.pop(key, None)
                 except InputError as problem:
                     self._fail(key, str(problem))
                 except Exception as problem:
@@ -134,9 +130,10 @@ class AnnotationReader:
 
     def _fail(self, key: str, problem: str) -> None:
         _log.warning("the result annotations of pod %s can't be read: %s", key, problem)
-        self.failures[key] = problem
-        if len(self.failures) > MAX_FAILURES:
-            self.failures.popitem(last=False)
+        problems = self._decisions.annotation_problems
+        problems[key] = problem
+        if len(problems) > MAX_PROBLEMS:
+            del problems[next(iter(problems))]
 
     # --- on a worker thread -------------------------------------------------------------------------------------------
 

@@ -124,6 +124,7 @@ class DecisionStore(Records):
         retention: what is kept of it.
 
     Attributes:
+        annotation_problems: why the result annotations of a pod can't be read, by its key; written on the event loop.
         oldest: the number of the oldest summary that is kept. oldest_full: likewise for full records; the number of the
             next decision where there is none.
     """
@@ -131,6 +132,7 @@ class DecisionStore(Records):
     def __init__(self, level: RecordLevel, retention: Retention | None = None) -> None:
         super().__init__(level)
         self.retention = retention or Retention()
+        self.annotation_problems: dict[str, str] = {}
         self.oldest = 0
         self.oldest_full = 0
         self._count = 0

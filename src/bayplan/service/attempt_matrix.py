@@ -49,7 +49,9 @@ def attempt_matrix(
     chosen = chosen_attempt(page.attempts, attempt, page.key)
     level = page.source.level.name.lower()
     if chosen is None:
-        return nothing_kept(-1, level, "the pod was never tried" if page.source.level else "record level off")
+        problem = "" if decisions is None else decisions.annotation_problems.get(page.key, "")
+        why = f"its result annotations can't be read: {problem}" if problem else "the pod was never tried"
+        return nothing_kept(-1, level, why if page.source.level else "record level off")
     chosen, decision = page.recorded(chosen)
     if decision is None:
         return nothing_kept(chosen.number, level, _why_nothing(page, chosen.number)) | {"attempt": chosen.attempt}

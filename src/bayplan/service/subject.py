@@ -56,6 +56,11 @@ class Decisions(Protocol):
         """The number of the oldest decision whose full record may be kept."""
         ...
 
+    @property
+    def annotation_problems(self) -> Mapping[str, str]:
+        """Why the result annotations of a pod can't be read, by its key."""
+        ...
+
     def __len__(self) -> int:
         """Return how many decisions were taken so far; the next one has this number."""
         ...
