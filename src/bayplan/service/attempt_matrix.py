@@ -49,9 +49,8 @@ def attempt_matrix(
     chosen = chosen_attempt(page.attempts, attempt, page.key)
     level = page.source.level.name.lower()
     if chosen is None:
-        problem = "" if decisions is None else decisions.annotation_problems.get(page.key, "")
-        why = f"its result annotations can't be read: {problem}" if problem else "the pod was never tried"
-        return nothing_kept(-1, level, why if page.source.level else "record level off")
+        why = "the pod was never tried" if page.source.level else "record level off"
+        return nothing_kept(-1, level, _annotation_problem(page, decisions) or why)
     chosen, decision = page.recorded(chosen)
     if decision is None:
         return nothing_kept(chosen.number, level, _why_nothing(page, chosen.number)) | {"attempt": chosen.attempt}
@@ -66,6 +65,12 @@ def attempt_matrix(
     if decisions is not None and decisions.is_annotated(chosen.number):
         document |= _annotated_facts(decision, document)
     return document
+
+
+def _annotation_problem(page: PodPage, decisions: Decisions | None) -> str:
+    """Return why another scheduler's annotations can't be shown; empty if there are none, or all is well."""
+    problem = "" if decisions is None else decisions.annotation_problems.get(page.key, "")
+    return f"its result annotations can't be read: {problem}" if problem else ""
 
 
 def _annotated_facts(decision: Decision, document: Plain) -> Plain:
