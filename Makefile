@@ -48,7 +48,7 @@ format: $(VENV)/.ready-dev ## format the code and sort the imports
 	@$(BIN)/ruff check --fix --select I,RUF100 --quiet . ; $(BIN)/ruff format .
 
 conformance: $(VENV)/.ready ## compare with recorded answers: make conformance FILES="..." (default: all in conformance/)
-	@$(BIN)/python -m bayplan conformance $(or $(FILES),conformance/cycles conformance/sampled conformance/queue conformance/hints conformance/config conformance/e2e) $(ARGS)
+	@$(BIN)/python -m bayplan conformance $(or $(FILES),conformance/cycles conformance/sampled conformance/queue conformance/hints conformance/config conformance/e2e conformance/annotations/scenarios.jsonl.gz) $(ARGS)
 
 agreement: $(VENV)/.ready ## run all recorded cases; write conformance/agreement.json and the tables of docs/fidelity.md
 	@$(BIN)/python -m bayplan.conformance.agreement conformance
