@@ -14,7 +14,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-cluster test-crash test-fuzz-api lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
+.PHONY: help run test test-cluster test-crash test-sync test-fuzz-api lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ test-cluster: $(VENV)/.ready-dev ## run a stock kube-scheduler, kubectl and clie
 
 test-crash: $(VENV)/.ready-dev ## kill -9 a durable server 200 times under load: make test-crash ARGS="--kills 20 --seed 2"
 	@$(BIN)/python -m tests.crash $(ARGS)
+
+test-sync: $(VENV)/.ready-dev ## compare default spreading of followers and their sources in 500 random clusters: make test-sync ARGS="--cases 2000"
+	@$(BIN)/python -m tests.sync.spread_agreement $(ARGS)
 
 test-fuzz-api: $(VENV)/.ready-dev ## send 10,000 made-up requests to the API: make test-fuzz-api ARGS="--requests 2000 --seed 2"
 	@$(BIN)/python -m tests.apiserver.fuzz $(ARGS)

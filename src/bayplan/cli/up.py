@@ -19,6 +19,7 @@ from bayplan.cli.server_options import (
     RateLimit,
     Records,
     Retain,
+    RunTime,
     SchedulerConfig,
     ServerSeed,
     Speed,
@@ -58,6 +59,7 @@ def up(
     scheduler: WithScheduler = True,
     controllers: WithControllers = True,
     kubelet: WithKubelet = True,
+    run_time: RunTime = "10s",
     speed: Speed = 1.0,
     paused: Paused = False,
     once: Once = False,
@@ -75,6 +77,7 @@ def up(
     from bayplan.app.scheduler_settings import SchedulerOptions
     from bayplan.app.simulator_server import SimulatorOptions
     from bayplan.base.clock import Clock
+    from bayplan.cluster.kubelet import KubeletOptions
 
     shown = token if token is not None else os.environ.get("BAYPLAN_TOKEN", "")
     options = ServerOptions(
@@ -91,7 +94,11 @@ def up(
         scheduler=SchedulerOptions(
             config=config, plugins=plugin or (), feature_gates=feature_gates, seed=seed, enabled=scheduler
         ),
-        bridge=BridgeOptions(controllers=controllers, kubelet=kubelet),
+        bridge=BridgeOptions(
+            controllers=controllers,
+            kubelet=kubelet,
+            pods=KubeletOptions(container_statuses=True, default_run_time=_default_run_time(run_time)),
+        ),
         record_level=records.record_level,
         retention=parse_retention(retain),
         annotations=annotations,
@@ -103,6 +110,26 @@ def up(
     clock = Clock(speed=speed, paused=paused)
     service = make_service(options, simulator_options, paths or (), clock)
     service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
+
+
+def _default_run_time(text: str) -> str:
+    """Return the text of `--run-time` as the kubelet takes it: "" for no default.
+
+    Raises:
+        InputError: no duration, or one below zero.
+    """
+    from bayplan.cluster.go_duration import parse_go_duration
+    from bayplan.cluster.run_time import FOREVER
+
+    if text == FOREVER:
+        return ""
+    try:
+        duration_ns = parse_go_duration(text)
+    except InputError:
+        duration_ns = -1
+    if duration_ns < 0:
+        raise InputError("--run-time", got=repr(text), wanted="a duration or forever", hint="'10s', '5m' or 'forever'")
+    return text
 
 
 def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:
@@ -120,6 +147,9 @@ def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> 
             print(f"loaded {summary_of(loaded)}")
         print(f"serving the Kubernetes API at {server.url}")
         print(f"the page: {server.url}/ui/")
+        run_time = service.simulator.options.bridge.pods.default_run_time
+        if run_time and service.simulator.options.bridge.kubelet:
+            print(f"new pods with restartPolicy Never or OnFailure end after {run_time} (--run-time)")
         print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
         if report:
             from bayplan.app.first_report import begin_report
