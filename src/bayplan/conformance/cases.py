@@ -4,8 +4,6 @@ A file holds JSON lines, gzipped or plain, or one JSON object over many lines. M
 ...}``; recordings of HTTP exchanges and of whole runs are one object that is both.
 """
 
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from bayplan.base.errors import InputError
+from bayplan.formats.files import InputFile, read_bytes
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, Json]
@@ -29,7 +28,6 @@ UNPAIRED_KINDS: tuple[tuple[str, frozenset[str]], ...] = (
 )
 """Kinds whose records are not ``{"case", "want"}``, and the keys that tell them, the first match winning."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +126,7 @@ def _kind_of_pair(case: JsonObject, want: JsonObject) -> str:
 
 
 def _read(path: Path) -> CaseFile:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"can't be read ({error.strerror})", where=str(path), wanted="a file of cases") from error
-    if data.startswith(_GZIP_MAGIC):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"broken gzip file ({error})", where=str(path)) from error
+    data = read_bytes(InputFile(str(path), path))
     records = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
     if not records:
         raise InputError("file", where=str(path), got="an empty file", wanted="recorded cases, one JSON object a line")
