@@ -36,6 +36,7 @@ from bayplan.cli.simulation_options import FeatureGates, Plugins
 
 if TYPE_CHECKING:
     from bayplan.app.api_service import Service
+    from bayplan.cluster.kubelet import KubeletOptions
 
 
 def up(
@@ -77,7 +78,6 @@ def up(
     from bayplan.app.scheduler_settings import SchedulerOptions
     from bayplan.app.simulator_server import SimulatorOptions
     from bayplan.base.clock import Clock
-    from bayplan.cluster.kubelet import KubeletOptions
 
     shown = token if token is not None else os.environ.get("BAYPLAN_TOKEN", "")
     options = ServerOptions(
@@ -94,11 +94,7 @@ def up(
         scheduler=SchedulerOptions(
             config=config, plugins=plugin or (), feature_gates=feature_gates, seed=seed, enabled=scheduler
         ),
-        bridge=BridgeOptions(
-            controllers=controllers,
-            kubelet=kubelet,
-            pods=KubeletOptions(container_statuses=True, default_run_time=_default_run_time(run_time)),
-        ),
+        bridge=BridgeOptions(controllers=controllers, kubelet=kubelet, pods=kubelet_options(run_time)),
         record_level=records.record_level,
         retention=parse_retention(retain),
         annotations=annotations,
@@ -112,24 +108,28 @@ def up(
     service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
 
 
-def _default_run_time(text: str) -> str:
-    """Return the text of `--run-time` as the kubelet takes it: "" for no default.
+def kubelet_options(text: str) -> "KubeletOptions":
+    """Return how the kubelet runs pods.
+
+    Args:
+        text: of `--run-time`.
 
     Raises:
-        InputError: no duration, or one below zero.
+        InputError: it is no duration, or one below zero.
     """
     from bayplan.cluster.go_duration import parse_go_duration
+    from bayplan.cluster.kubelet import KubeletOptions
     from bayplan.cluster.run_time import FOREVER
 
     if text == FOREVER:
-        return ""
+        return KubeletOptions(container_statuses=True)
     try:
         duration_ns = parse_go_duration(text)
     except InputError:
         duration_ns = -1
     if duration_ns < 0:
         raise InputError("--run-time", got=repr(text), wanted="a duration or forever", hint="'10s', '5m' or 'forever'")
-    return text
+    return KubeletOptions(container_statuses=True, default_run_time=text)
 
 
 def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:
