@@ -4,6 +4,9 @@ A file holds JSON lines, gzipped or plain, or one JSON object over many lines. M
 ...}``; recordings of HTTP exchanges and of whole runs are one object that is both.
 """
 
+import gzip
+import io
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.formats.files import InputFile, read_bytes
+from bayplan.formats.bounded_reading import max_file_bytes, read_bounded
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, Json]
@@ -28,6 +31,7 @@ UNPAIRED_KINDS: tuple[tuple[str, frozenset[str]], ...] = (
 )
 """Kinds whose records are not ``{"case", "want"}``, and the keys that tell them, the first match winning."""
 
+_GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,16 @@ def _kind_of_pair(case: JsonObject, want: JsonObject) -> str:
 
 
 def _read(path: Path) -> CaseFile:
-    data = read_bytes(InputFile(str(path), path))
+    try:
+        with path.open("rb") as file:
+            data = read_bounded(file, str(path), max_file_bytes())
+    except OSError as error:
+        raise InputError(f"can't be read ({error.strerror})", where=str(path), wanted="a file of cases") from error
+    if data.startswith(_GZIP_MAGIC):
+        try:
+            data = read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), str(path), max_file_bytes())
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"broken gzip file ({error})", where=str(path)) from error
     records = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
     if not records:
         raise InputError("file", where=str(path), got="an empty file", wanted="recorded cases, one JSON object a line")
