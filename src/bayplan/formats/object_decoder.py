@@ -27,7 +27,7 @@ K = TypeVar("K", bound=KubernetesObject)
 
 _MOST = 16_384
 _NODE = b'"nodeName":"'
-# What of a status belongs to one pod. A quote inside a text is escaped, so that what looks like these fields is these fields.
+# Fields of a status that differ from pod to pod. A quote inside a string is escaped, so a match is never inside a string.
 _POD_IP = re.compile(rb'"podIP":"([^"\\]*)"')
 _HOST_IP = re.compile(rb'"hostIP":"([^"\\]*)"')
 _OF_ONE_POD = re.compile(rb'"(?:podIP|hostIP|containerID)":"[^"\\]*"|"(?:podIPs|hostIPs)":\[[^\]\\]*\]')
