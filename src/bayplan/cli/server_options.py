@@ -54,6 +54,12 @@ WithControllers: TypeAlias = Annotated[
 WithKubelet: TypeAlias = Annotated[
     bool, typer.Option("--kubelet/--no-kubelet", help="Without, nodes have kubelets of their own.")
 ]
+RunTime: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure; forever for no end."
+    ),
+]
 Speed: TypeAlias = Annotated[
     float, typer.Option(metavar="X", help="How fast the cluster's clock goes; 1 is real time.")
 ]
