@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.base.errors import InputError
 from bayplan.cli.main import main
+from bayplan.cli.up import kubelet_options
 from bayplan.examples import example_path
 
 
@@ -51,6 +53,7 @@ def test_it_reports_on_what_was_loaded(tmp_path: Path) -> None:
     path = example_path("three-zones")
     printed = up(tmp_path, str(path))
     assert "loaded 15 Node" in printed
+    assert "new pods with restartPolicy Never or OnFailure end after 10s (--run-time)" in printed
     # How many there are depends on the time of day: there is a CronJob.
     assert re.search(r"\d+ of \d+ pods wait", printed)
     assert "Utilisation: requested and allocatable" in printed
@@ -110,3 +113,21 @@ def test_a_disk_that_takes_no_more_is_reported_to_clients_and_at_the_end(tmp_pat
     assert "store file of --store: " in printed
     with contextlib.closing(sqlite3.connect(tmp_path / "store")) as store:
         assert store.execute("SELECT count(*) FROM documents WHERE name LIKE 'm%'").fetchone()[0] >= acknowledged > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("90s", "90s", id="a duration"),
+        pytest.param("0s", "0s", id="at once"),
+        pytest.param("forever", "", id="no end"),
+    ],
+)
+def test_the_default_run_time_is_an_option(text: str, want: str) -> None:
+    assert kubelet_options(text).default_run_time == want
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5s", "10"])
+def test_a_run_time_that_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--run-time: expected a duration or forever, got"):
+        kubelet_options(text)

@@ -23,6 +23,7 @@ from bayplan.cli.simulation_options import (
     Config,
     CreationTimes,
     FeatureGates,
+    MaxPods,
     ModeOption,
     Plugins,
     PolicyConfigFile,
@@ -34,6 +35,7 @@ from bayplan.cli.simulation_options import (
     run,
 )
 from bayplan.engine.records import RecordLevel
+from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 from bayplan.sim.result import PodTimeline, SimulationResult
 
 BEST_NODES = 5
@@ -66,6 +68,7 @@ def explain(
     plugin: Plugins = None,
     seed: Seed = 0,
     until: Until = "",
+    max_pods: MaxPods = DEFAULT_MAX_PODS,
     creation_times: CreationTimes = False,
     strict: Strict = False,
 ) -> None:
@@ -89,6 +92,7 @@ def explain(
         seed=seed,
         record_level=RecordLevel.FULL,
         until_ns=parse_duration(until) if until else None,
+        max_pods=max_pods,
         creation_times=creation_times,
         strict=strict,
     )

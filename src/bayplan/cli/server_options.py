@@ -65,6 +65,10 @@ WithKubelet: TypeAlias = Annotated[
         "--kubelet/--no-kubelet", help="Run the built-in kubelet for all nodes. [default: on]", show_default=False
     ),
 ]
+RunTime: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure, or forever."),
+]
 Speed: TypeAlias = Annotated[float, typer.Option(metavar="X", help="Speed of the cluster's clock; 1 is real time.")]
 Paused: TypeAlias = Annotated[bool, typer.Option("--paused", help="Start with the clock paused.")]
 Once: TypeAlias = Annotated[bool, typer.Option("--once", help="Exit after the report on the loaded objects.")]

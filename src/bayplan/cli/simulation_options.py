@@ -62,6 +62,9 @@ Until: TypeAlias = Annotated[
     str,
     typer.Option(metavar="DURATION", help="Virtual time to simulate: 90s, 1h30m, 7d. [default: until nothing changes]"),
 ]
+MaxPods: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", help="Refuse workloads that together ask for more pods.", show_default="500,000")
+]
 CreationTimes: TypeAlias = Annotated[
     bool, typer.Option("--creation-times", help="Add objects at their creationTimestamp instead of all at the start.")
 ]

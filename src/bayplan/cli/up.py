@@ -21,6 +21,7 @@ from bayplan.cli.server_options import (
     RateLimit,
     Records,
     Retain,
+    RunTime,
     SchedulerConfig,
     ServerSeed,
     Speed,
@@ -37,6 +38,7 @@ from bayplan.cli.simulation_options import FeatureGates, Plugins
 
 if TYPE_CHECKING:
     from bayplan.app.api_service import Service
+    from bayplan.cluster.kubelet import KubeletOptions
 
 
 def up(
@@ -61,6 +63,7 @@ def up(
     scheduler: WithScheduler = True,
     controllers: WithControllers = True,
     kubelet: WithKubelet = True,
+    run_time: RunTime = "10s",
     speed: Speed = 1.0,
     paused: Paused = False,
     once: Once = False,
@@ -97,7 +100,7 @@ def up(
         scheduler=SchedulerOptions(
             config=config, plugins=plugin or (), feature_gates=feature_gates, seed=seed, enabled=scheduler
         ),
-        bridge=BridgeOptions(controllers=controllers, kubelet=kubelet),
+        bridge=BridgeOptions(controllers=controllers, kubelet=kubelet, pods=kubelet_options(run_time)),
         record_level=records.record_level,
         retention=parse_retention(retain),
         annotations=annotations,
@@ -109,6 +112,30 @@ def up(
     with exit_on_sigterm():
         service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
         service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
+
+
+def kubelet_options(text: str) -> "KubeletOptions":
+    """Return how the kubelet runs pods.
+
+    Args:
+        text: of `--run-time`.
+
+    Raises:
+        InputError: it is no duration, or one below zero.
+    """
+    from bayplan.cluster.go_duration import parse_go_duration
+    from bayplan.cluster.kubelet import KubeletOptions
+    from bayplan.cluster.run_time import FOREVER
+
+    if text == FOREVER:
+        return KubeletOptions(container_statuses=True)
+    try:
+        duration_ns = parse_go_duration(text)
+    except InputError:
+        duration_ns = -1
+    if duration_ns < 0:
+        raise InputError("--run-time", got=repr(text), wanted="a duration or forever", hint="'10s', '5m' or 'forever'")
+    return KubeletOptions(container_statuses=True, default_run_time=text)
 
 
 def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:
@@ -132,6 +159,9 @@ def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> 
         print(f"the page: {server.url}/ui/")
         if merged:
             print(f"context {CONTEXT} is now the current one of {kubeconfig}; its other contexts are unchanged")
+        run_time = service.simulator.options.bridge.pods.default_run_time
+        if run_time and service.simulator.options.bridge.kubelet:
+            print(f"new pods with restartPolicy Never or OnFailure end after {run_time} (--run-time)")
         print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
         if report:
             from bayplan.app.first_report import begin_report

@@ -160,6 +160,7 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
         return _Told(matrix, MatrixSaid(matrix) if matrix.get("kept") else None)
     key, profiles = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
     source = await observation.source_of(key) if side == NOW else None
+    decisions = observation.subject.decisions if side == NOW else None
 
     def make() -> _Told:
         if source is not None:
@@ -174,6 +175,6 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
             said = DecisionSaid(decision)
             return MatrixQuery(columns=True, limit=MOST_ROWS)
 
-        return _Told(attempt_matrix(page, "latest", wanted, profiles, None), said)
+        return _Told(attempt_matrix(page, "latest", wanted, profiles, decisions), said)
 
     return await observation.off_loop(make)

@@ -189,6 +189,10 @@ class LiveSource:
 
     def _with_attendance(self, life: PodTimeline) -> PodTimeline:
         """Return a time line that says whether anybody attends to its pod: a copy, as the table's own belong to the loop."""
-        if life.fate is PodFate.PENDING and life.scheduler_name not in self._attended:
-            return replace(life, fate=PodFate.UNATTENDED)
-        return life
+        attended = life.scheduler_name in self._attended or self._has_annotated_attempt(life.key)
+        return life if life.fate is not PodFate.PENDING or attended else replace(life, fate=PodFate.UNATTENDED)
+
+    def _has_annotated_attempt(self, key: str) -> bool:
+        """Return whether another scheduler tried a pod last."""
+        numbers = self._subject.decisions.numbers_of(key)
+        return bool(numbers) and self._subject.decisions.is_annotated(numbers[-1])

@@ -24,6 +24,7 @@ from bayplan.apiserver.http.limits import HttpLimits, raise_descriptor_limit
 from bayplan.apiserver.http.protocol import limited_protocol
 from bayplan.apiserver.http.rate_limit import RateLimit
 from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.api_endpoints import advertised_address
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.store.durable import DurableRecorder
@@ -105,6 +106,7 @@ class ApiServer:
         if options.store is not None:
             self._recorder = DurableRecorder(options.store, store, on_failure=self._disk_failed)
         self.backend = Backend(store, clock=clock)
+        self.backend.advertised = (advertised_address(options.listen), self._socket.getsockname()[1])
         bootstrap(self.backend)
         self.url = self._url()
         self.api = Api(self.backend, address=self.url.partition("//")[2])

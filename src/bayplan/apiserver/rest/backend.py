@@ -36,6 +36,9 @@ class Backend:
         store: of documents.
         clock: returns seconds since 1970.
         entropy: returns random bytes, for uids and names.
+
+    Attributes:
+        advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Backend:
         self.store = store
         self.registry = ResourceRegistry()
         self.clock = clock
+        self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
         self._second = -1
         self._now = ""

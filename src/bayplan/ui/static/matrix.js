@@ -11,7 +11,7 @@ import { ALONE, BESIDE, EMPTY, NARROW, layOut } from "./matrix_layout.js";
 /**
  * @typedef {{ node: string[], total: (number | null)[], tie: boolean[], plugin: string[], gap: string[], pre_filters: number[][], filters: (number | null)[][],
  *   raw: number[][], normalized: number[][], weighted: number[][] }} Columns
- * @typedef {{ number: number, kept: boolean, why?: string, nodes: number, counts: { fit: number, failed: number }, scorers: { name: string, weight: number, scale?: string }[],
+ * @typedef {{ number: number, kept: boolean, why?: string, nodes: number, counts: { fit: number, failed: number }, scorers: { name: string, weight: number | null, scale?: string }[],
  *   pre_filters: string[], filters: string[], statuses: { code: string, plugin: string, reasons: string[] }[], skipped: string[], winner: string, runner_up: string, margin: number | null,
  *   tie_set: string[], rows: Columns, points?: Record<string, any> }} MatrixData
  * @typedef {"raw" | "normalized" | "weighted"} Values

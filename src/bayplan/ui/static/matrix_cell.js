@@ -1,5 +1,6 @@
 // One cell of the matrix in full: code, reasons, raw, normalised, weight, product, and what it made of the total.
 
+import { weightText } from "./annotated.js";
 import { h } from "./dom.js";
 import { breakable, count, signed } from "./format.js";
 import { nodeAddress, to } from "./address.js";
@@ -51,8 +52,10 @@ export function cellPanel(data, cell, close) {
     const weighted = data.rows.weighted[at]?.[scorer] ?? 0;
     facts.push(
       ...fact("Raw score", count(data.rows.raw[at]?.[scorer])),
-      ...fact("Normalised", count(data.rows.normalized[at]?.[scorer])),
-      ...fact("Weight", `× ${data.scorers[scorer].weight}`),
+      ...(data.scorers[scorer].weight === null
+        ? []
+        : fact("Normalised", count(data.rows.normalized[at]?.[scorer]))),
+      ...fact("Weight", weightText(data.scorers[scorer].weight)),
       ...fact("Product", count(weighted)),
       ...fact(
         "Share of total",

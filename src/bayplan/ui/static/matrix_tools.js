@@ -1,5 +1,6 @@
 // The tools over a matrix: which nodes, which values, filters that are folded; and what was said outside of filters and scores.
 
+import { valueChoices } from "./annotated.js";
 import { draw, h } from "./dom.js";
 import { count, counted, cut, sentence } from "./format.js";
 import { shortened } from "./names.js";
@@ -50,11 +51,7 @@ export function drawMatrixTools(tools, data, view, how) {
       data.scorers.length && fit
         ? choice(
             "Values",
-            [
-              { value: "normalized", text: "normalised" },
-              { value: "weighted", text: "weighted" },
-              { value: "raw", text: "raw" },
-            ],
+            valueChoices(data),
             view.values,
             (values) => change({ values: values === "normalized" ? "" : values }),
           )

@@ -1,5 +1,6 @@
 // The head of a pod's page: the verdict in one sentence first, then the facts, then what nodes were rejected for.
 
+import { annotationNote } from "./annotated.js";
 import { h } from "./dom.js";
 import { age, amount, count, time } from "./format.js";
 import { shortened } from "./names.js";
@@ -66,6 +67,7 @@ export function podHead(data, of) {
       pod.created_at ? h("span", { class: "faint" }, `created ${age(pod.created_at, now())} ago`) : null,
       queueWords(data.queue),
     ),
+    annotationNote(data),
     rejectionLine(data.rejections ?? []),
     data.message
       ? h(

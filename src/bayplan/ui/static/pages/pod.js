@@ -1,6 +1,7 @@
 // One pod: why here, why not there, what would change it? The verdict is the engine's own sentence, everything under it is the
 // evidence: the matrix of nodes by plugins, what would help, attempts, preemption, events, YAML.
 
+import { withKnownValues } from "../annotated.js";
 import { draw, h, later, stamp } from "../dom.js";
 import { count, cut, time } from "../format.js";
 import { change, here, to } from "../address.js";
@@ -374,7 +375,7 @@ class PodView {
       }
       return;
     }
-    const { view } = this;
+    const view = withKnownValues(this.view, matrixData);
     if (!this.matrix || !this.matrix.element.isConnected) {
       this.matrix = new Matrix({
         view,
