@@ -40,7 +40,7 @@ def test_it_serves_what_it_loaded_until_it_is_interrupted(tmp_path: Path) -> Non
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "no" / "config")]) == 2
-    assert "a folder for --write-kubeconfig" in capsys.readouterr().err
+    assert "--write-kubeconfig: expected a path in a folder that can be written" in capsys.readouterr().err
 
 
 def up(folder: Path, *options: str) -> str:

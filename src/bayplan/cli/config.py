@@ -10,7 +10,6 @@ import typer
 import yaml
 
 from bayplan.app.custom_plugins import load_custom_plugins
-from bayplan.base.errors import ConfigurationError
 from bayplan.cli.simulation_options import FeatureGates, Plugins
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.bounded_reading import MAX_CONFIGURATION_BYTES, read_bounded, read_configuration_bytes

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bayplan.base.errors import InputError
+from bayplan.base.output_paths import check_output_file
 from bayplan.base.termination import exit_on_sigterm
 from bayplan.cli.record_level import Level
 from bayplan.cli.server_options import (
@@ -106,9 +107,7 @@ def up(
         annotations=annotations,
         plugin_deadline_seconds=plugin_deadline,
     )
-    if not write_kubeconfig.absolute().parent.is_dir():
-        where = str(write_kubeconfig.parent)
-        raise InputError("folder isn't there", where=where, wanted="a folder for --write-kubeconfig")
+    check_output_file(write_kubeconfig, "--write-kubeconfig")
     with exit_on_sigterm():
         service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
         service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
