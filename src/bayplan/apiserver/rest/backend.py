@@ -36,6 +36,9 @@ class Backend:
         store: of documents.
         clock: returns seconds since 1970.
         entropy: returns random bytes, for uids and names.
+
+    Attributes:
+        runs_pods: whether the nodes' kubelet is ours, so that nobody else can answer for a container.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Backend:
     ) -> None:
         self.store = store
         self.registry = ResourceRegistry()
+        self.runs_pods = False
         self.clock = clock
         self._entropy = entropy
         self._second = -1
