@@ -8,13 +8,14 @@ EXAMPLE := src/bayplan/examples/three-zones
 SIZE ?= small
 ARGS ?=
 ORACLE ?=
+HELM_VERSION := v3.22.0
 
 # The first Python that is new enough. Evaluated only when the environment has to be made.
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-cluster test-crash test-fuzz-api test-hostile lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
+.PHONY: help run test test-cluster test-crash test-sync test-fuzz-api test-hostile lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -25,15 +26,21 @@ run: $(VENV)/.ready ## run a cluster with the bundled example and report on it; 
 test: lint ## do all that continuous integration does
 	@$(BIN)/python -m pytest -n 2
 
-test-cluster: $(VENV)/.ready-dev ## run a stock kube-scheduler, kubectl and client-go against the API, and follow a real cluster (needs Go)
+test-cluster: $(VENV)/.ready-dev ## run a stock kube-scheduler, kube-controller-manager, kubectl, helm and client-go against the API, and follow a real cluster (needs Go)
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }
-	@BIN="$(CURDIR)/build/cluster-programs" bash oracle/current/realcluster/build.sh
+	@BIN="$(CURDIR)/build/cluster-programs" bash oracle/current/realcluster/build.sh kcm
 	@cd tests/cluster_programs && go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1.36.3" \
 		-o ../../build/cluster-programs/ k8s.io/kubernetes/cmd/kubectl ./informers
+	@cd tests/cluster_programs/older_kubectl && go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1.28.15" \
+		-o ../../../build/cluster-programs/kubectl-1.28 k8s.io/kubernetes/cmd/kubectl
+	@GOBIN="$(CURDIR)/build/cluster-programs" go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 	@BAYPLAN_CLUSTER_PROGRAMS=build/cluster-programs $(BIN)/python -m pytest tests/cluster_programs $(ARGS)
 
 test-crash: $(VENV)/.ready-dev ## kill -9 a durable server 200 times under load: make test-crash ARGS="--kills 20 --seed 2"
 	@$(BIN)/python -m tests.crash $(ARGS)
+
+test-sync: $(VENV)/.ready-dev ## compare default spreading of followers and their sources in 500 random clusters: make test-sync ARGS="--cases 2000"
+	@$(BIN)/python -m tests.sync.spread_agreement $(ARGS)
 
 test-fuzz-api: $(VENV)/.ready-dev ## send 10,000 made-up requests to the API: make test-fuzz-api ARGS="--requests 2000 --seed 2"
 	@$(BIN)/python -m tests.apiserver.fuzz $(ARGS)
@@ -51,7 +58,7 @@ format: $(VENV)/.ready-dev ## format the code and sort the imports
 	@$(BIN)/ruff check --fix --select I,RUF100 --quiet . ; $(BIN)/ruff format .
 
 conformance: $(VENV)/.ready ## compare with recorded answers: make conformance FILES="..." (default: all in conformance/)
-	@$(BIN)/python -m bayplan conformance $(or $(FILES),conformance/cycles conformance/sampled conformance/queue conformance/hints conformance/config conformance/e2e) $(ARGS)
+	@$(BIN)/python -m bayplan conformance $(or $(FILES),conformance/cycles conformance/sampled conformance/queue conformance/hints conformance/config conformance/e2e conformance/annotations/scenarios.jsonl.gz) $(ARGS)
 
 agreement: $(VENV)/.ready ## run all recorded cases; write conformance/agreement.json and the tables of docs/fidelity.md
 	@$(BIN)/python -m bayplan.conformance.agreement conformance

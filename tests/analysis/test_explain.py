@@ -144,7 +144,7 @@ def test_a_rejection_by_pre_filter_comes_before_all_nodes() -> None:
     ("made", "want"),
     [
         (pod("p").gate("example.com/wait"), "default/p is gated: waiting for scheduling gates: [example.com/wait]"),
-        (pod("p").scheduler("mine"), 'default/p is unattended: no profile for scheduler name "mine"'),
+        (pod("p").scheduler("mine"), 'default/p waits: no scheduler named "mine" is configured'),
     ],
     ids=["gated", "unattended"],
 )

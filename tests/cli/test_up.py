@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from bayplan.base.errors import InputError
 from bayplan.cli.main import main
+from bayplan.cli.up import kubelet_options
 from bayplan.examples import example_path
 
 
@@ -47,6 +53,7 @@ def test_it_reports_on_what_was_loaded(tmp_path: Path) -> None:
     path = example_path("three-zones")
     printed = up(tmp_path, str(path))
     assert "loaded 15 Node" in printed
+    assert "new pods with restartPolicy Never or OnFailure end after 10s (--run-time)" in printed
     # How many there are depends on the time of day: there is a CronJob.
     assert re.search(r"\d+ of \d+ pods wait", printed)
     assert "Utilisation: requested of what nodes offer" in printed
@@ -73,3 +80,54 @@ def test_options_that_can_not_be_are_refused(
 ) -> None:
     assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "config"), *options]) == 2
     assert want in capsys.readouterr().err
+
+
+def test_a_disk_that_takes_no_more_is_reported_to_clients_and_at_the_end(tmp_path: Path) -> None:
+    # Python ignores the signal of this limit, so writes fail as on a full disk.
+    command = ["sh", "-c", 'ulimit -f 3000; exec "$@"', "sh", sys.executable, "-m", "bayplan", "up", "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*command, "--store", "store", "--write-kubeconfig", "config"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        match = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        assert match is not None
+        url, acknowledged, body = f"{match[0]}/api/v1/namespaces/default/configmaps", 0, b""
+        for number in range(200):
+            document = {"metadata": {"name": f"m{number}"}, "data": {"a": "x" * 100_000}}
+            request = urllib.request.Request(url, json.dumps(document).encode(), {"Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    answer.read()
+                acknowledged += 1
+            except urllib.error.HTTPError as problem:
+                body = problem.read()
+                problem.close()
+                break
+            except OSError:
+                break
+        _, printed = process.communicate(timeout=60)
+    assert b"the write was not stored" in body
+    assert (process.returncode, "Traceback" in printed) == (2, False), printed
+    assert "store file of --store: " in printed
+    with contextlib.closing(sqlite3.connect(tmp_path / "store")) as store:
+        assert store.execute("SELECT count(*) FROM documents WHERE name LIKE 'm%'").fetchone()[0] >= acknowledged > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("90s", "90s", id="a duration"),
+        pytest.param("0s", "0s", id="at once"),
+        pytest.param("forever", "", id="no end"),
+    ],
+)
+def test_the_default_run_time_is_an_option(text: str, want: str) -> None:
+    assert kubelet_options(text).default_run_time == want
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5s", "10"])
+def test_a_run_time_that_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--run-time: expected a duration or forever, got"):
+        kubelet_options(text)

@@ -13,6 +13,7 @@ from bayplan.app.custom_plugins import load_custom_plugins
 from bayplan.base.errors import ConfigurationError
 from bayplan.cli.simulation_options import FeatureGates, Plugins
 from bayplan.extender.tls_check import check_extender_tls
+from bayplan.formats.bounded_reading import MAX_CONFIGURATION_BYTES, read_bounded, read_configuration_bytes
 from bayplan.framework import feature_gates as gates
 from bayplan.framework.configuration import Examination, effective_document, examine_configuration
 from bayplan.framework.configuration.convert import convert_text
@@ -58,12 +59,9 @@ def config(
 
 def _read(file: str) -> tuple[str, str]:
     if file == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "replace"), "standard input"
-    try:
-        return Path(file).read_bytes().decode("utf-8", "replace"), file
-    except OSError as problem:
-        got = (problem.strerror or str(problem)).lower()
-        raise ConfigurationError(file, wanted="a configuration file", got=got) from None
+        data = read_bounded(sys.stdin.buffer, "standard input", MAX_CONFIGURATION_BYTES)
+        return data.decode("utf-8", "replace"), "standard input"
+    return read_configuration_bytes(Path(file)).decode("utf-8", "replace"), file
 
 
 def _examine(text: str, chosen: gates.FeatureGates, registry: Registry) -> Examination:

@@ -22,6 +22,7 @@ from bayplan.cli.simulation_options import (
     Config,
     CreationTimes,
     FeatureGates,
+    MaxPods,
     ModeOption,
     Plugins,
     PolicyConfigFile,
@@ -33,6 +34,7 @@ from bayplan.cli.simulation_options import (
     run,
 )
 from bayplan.engine.records import RecordLevel
+from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 from bayplan.sim.result import PodTimeline
 
 BEST_NODES = 5
@@ -67,6 +69,7 @@ def explain(
     plugin: Plugins = None,
     seed: Seed = 0,
     until: Until = "",
+    max_pods: MaxPods = DEFAULT_MAX_PODS,
     creation_times: CreationTimes = False,
     strict: Strict = False,
 ) -> None:
@@ -88,6 +91,7 @@ def explain(
         seed=seed,
         record_level=RecordLevel.FULL,
         until_ns=parse_duration(until) if until else None,
+        max_pods=max_pods,
         creation_times=creation_times,
         strict=strict,
     )

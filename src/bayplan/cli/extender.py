@@ -63,8 +63,13 @@ def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name:
     # Servers take a while to import, and only this function needs one.
     import uvicorn
 
+    from bayplan.apiserver.http.graceful import GracefulServer
+    from bayplan.apiserver.http.limits import HttpLimits
+    from bayplan.apiserver.http.protocol import limited_protocol
+
     application = extender_application(served, asked=None if quiet else _tell)
-    server = uvicorn.Server(uvicorn.Config(application, log_level="warning"))
+    protocol = limited_protocol(HttpLimits())
+    server = GracefulServer(uvicorn.Config(application, log_level="warning", proxy_headers=False, http=protocol))
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as problem:

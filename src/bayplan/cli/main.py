@@ -46,6 +46,7 @@ VERBS = (
     Verb("replay", "Replay a recording into a running Bayplan, with its timestamps."),
     Verb("schedule", "Schedule the pods of a cluster, or check its scheduler."),
     Verb("extender", "Serve plugins as an HTTP extender for a stock kube-scheduler."),
+    Verb("store", "Check the file of a cluster, or repair it into a new one."),
     Verb("example", "Print where the bundled example lies, or copy it."),
 )
 

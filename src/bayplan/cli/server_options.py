@@ -18,7 +18,7 @@ Listen: TypeAlias = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Where to listen; beyond this machine only with --token.")
 ]
 WriteKubeconfig: TypeAlias = Annotated[
-    Path, typer.Option(metavar="FILE", help="Write a kubeconfig here, readable by you only.")
+    Path, typer.Option(metavar="FILE", help="Kubeconfig to write, or to add the context bayplan to.")
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Keep the cluster in this file; without it, in memory.")
@@ -54,11 +54,23 @@ WithControllers: TypeAlias = Annotated[
 WithKubelet: TypeAlias = Annotated[
     bool, typer.Option("--kubelet/--no-kubelet", help="Without, nodes have kubelets of their own.")
 ]
+RunTime: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure; forever for no end."
+    ),
+]
 Speed: TypeAlias = Annotated[
     float, typer.Option(metavar="X", help="How fast the cluster's clock goes; 1 is real time.")
 ]
 Paused: TypeAlias = Annotated[bool, typer.Option("--paused", help="Let the clock stand still at first.")]
 Once: TypeAlias = Annotated[bool, typer.Option("--once", help="End after the report on what was loaded.")]
+AllowOrigin: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin", metavar="ORIGIN", help="Origin of another web page that may write. Can be repeated."
+    ),
+]
 RateLimit: TypeAlias = Annotated[
     float, typer.Option(metavar="N", help="Requests a second that one client may send; 0 for any number.")
 ]

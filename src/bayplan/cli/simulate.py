@@ -18,6 +18,7 @@ from bayplan.cli.simulation_options import (
     Config,
     CreationTimes,
     FeatureGates,
+    MaxPods,
     ModeOption,
     Plugins,
     PolicyConfigFile,
@@ -28,6 +29,7 @@ from bayplan.cli.simulation_options import (
     parse_duration,
     run,
 )
+from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 
 
 def simulate(
@@ -40,6 +42,7 @@ def simulate(
     plugin: Plugins = None,
     seed: Seed = 0,
     until: Until = "",
+    max_pods: MaxPods = DEFAULT_MAX_PODS,
     creation_times: CreationTimes = False,
     out: Annotated[
         Path | None,
@@ -80,6 +83,7 @@ def simulate(
         seed=seed,
         record_level=level.record_level,
         until_ns=parse_duration(until) if until else None,
+        max_pods=max_pods,
         creation_times=creation_times,
         timeline=timeline,
         strict=strict,

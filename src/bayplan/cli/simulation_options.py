@@ -53,6 +53,9 @@ Seed: TypeAlias = Annotated[
 Until: TypeAlias = Annotated[
     str, typer.Option(metavar="DURATION", help="End after this much virtual time: 90s, 1h30m, 7d. [default: at rest]")
 ]
+MaxPods: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", help="Refuse workloads that together ask for more pods.", show_default="500,000")
+]
 CreationTimes: TypeAlias = Annotated[
     bool, typer.Option("--creation-times", help="Let objects arrive at their creationTimestamp, not all at once.")
 ]

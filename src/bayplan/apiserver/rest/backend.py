@@ -39,6 +39,7 @@ class Backend:
 
     Attributes:
         runs_pods: whether the nodes' kubelet is ours, so that nobody else can answer for a container.
+        advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Backend:
         self.registry = ResourceRegistry()
         self.runs_pods = False
         self.clock = clock
+        self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
         self._second = -1
         self._now = ""

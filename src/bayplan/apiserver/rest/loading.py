@@ -1,7 +1,8 @@
 """Load documents of files into the store: manifests as if they were created, dumps of clusters as they were.
 
 A document with a uid comes from a cluster and keeps what that said of it; one without is admitted and prepared like a
-new object, but keeps a status that it brings, and a node is not tainted: no kubelet would ever take that off.
+new object, but keeps a status that it brings, and a node is not tainted: no kubelet would ever take that off. How long pods of
+another cluster run is not known here: those that would end by themselves get the annotation `bayplan.io/run-time: forever`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from bayplan.apiserver.rest.resources import Resource
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.plain_data import Document
+from bayplan.cluster.run_time import run_forever
 
 _MANAGER = "bayplan-load"
 _FIRST = (
@@ -146,6 +148,8 @@ def _store(backend: Backend, resource: Resource, namespace: str, document: Docum
         for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             metadata.pop(name, None)
         metadata.setdefault("creationTimestamp", backend.now())
+        if resource.table == "pods":
+            run_forever(document)
         item_before = backend.store.get(resource.table, (namespace, str(metadata.get("name"))))
         backend.put(resource, document)
         return item_before is not None
