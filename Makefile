@@ -15,7 +15,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-cluster test-crash test-sync test-fuzz-api lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
+.PHONY: help run test test-cluster test-crash test-sync test-fuzz-api test-hostile lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,9 @@ test-sync: $(VENV)/.ready-dev ## compare default spreading of followers and thei
 
 test-fuzz-api: $(VENV)/.ready-dev ## send 10,000 made-up requests to the API: make test-fuzz-api ARGS="--requests 2000 --seed 2"
 	@$(BIN)/python -m tests.apiserver.fuzz $(ARGS)
+
+test-hostile: $(VENV)/.ready-dev ## send 2,000 hostile requests to a server: make test-hostile ARGS="--only patches --seed 2"
+	@$(BIN)/python -m tests.hostile $(ARGS)
 
 lint: $(VENV)/.ready-dev ## formatting, ruff, mypy --strict, layers
 	@$(BIN)/ruff format --check --quiet .

@@ -1,4 +1,4 @@
-"""Float functions whose last bit differs between Go and C, computed as Go does."""
+"""Sums as Go does them: float functions whose last bit differs between Go and C, and integers in texts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 _ODD = (6.666666666666735130e-01, 2.857142874366239149e-01, 1.818357216161805012e-01, 1.479819860511658591e-01)
 _EVEN = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.531383769920937332e-01)
+
+
+MAX_DIGITS = 100
+"""Digits that are read. Python refuses to read more than 4,300, and takes quadratic time for them."""
+
+
+def whole_number(digits: str) -> int:
+    """Return the integer of decimal digits; one of more than `MAX_DIGITS` is merely bigger than any that fits a type."""
+    return int(digits) if len(digits) <= MAX_DIGITS else 10**MAX_DIGITS
 
 
 @cache

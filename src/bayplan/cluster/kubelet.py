@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.go_math import whole_number
 from bayplan.cluster.go_duration import parse_go_duration
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status, running_status
@@ -159,7 +160,7 @@ class VirtualKubelet:
                 hint="'1'",
             )
         try:
-            run = PodRun(max(parse_go_duration(run_time), 0), int(exit_code))
+            run = PodRun(max(parse_go_duration(run_time), 0), whole_number(exit_code))
         except InputError as problem:
             raise InputError(
                 f"Pod {pod.key} $.metadata.annotations['{RUN_TIME_ANNOTATION}']",

@@ -75,6 +75,7 @@ class Bridge:
     def __init__(self, backend: Backend, *, seed: int, options: BridgeOptions = NOTHING_RUNS) -> None:
         self.backend = backend
         self.options = options
+        backend.runs_pods = options.kubelet
         self.on_work: Callable[[], None] | None = None
         self.problems: dict[str, InputError] = {}
         self._bugs: dict[str, Exception] = {}

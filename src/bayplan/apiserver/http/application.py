@@ -86,8 +86,21 @@ class Application:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         else:
-            # Nobody speaks WebSocket here: exec and attach are refused as plain requests.
+            await self._refuse_upgrade(scope, send)
+
+    async def _refuse_upgrade(self, scope: Scope, send: Send) -> None:
+        """Answer a request for a WebSocket (exec, attach, port-forward) as a plain one: with what is wrong."""
+        if "websocket.http.response" not in scope.get("extensions", {}):
             await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        answer = await self._answer({**scope, "method": "GET"}, headers, b"")
+        status, body = (answer.status, answer.body) if isinstance(answer, Response) else (400, b"")
+        # A status of success would say that the connection is upgraded.
+        fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        start = {"type": "websocket.http.response.start", "status": max(status, 400), "headers": fields}
+        await send(start)
+        await send({"type": "websocket.http.response.body", "body": body})
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -101,9 +114,19 @@ class Application:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
+            answer = await self._answer(scope, headers, receive)
+        except _ClientGone:
+            return
+        if isinstance(answer, Stream):
+            await self._stream(answer, scope, receive, send)
+        else:
+            await self._respond(answer, scope["method"], headers, send)
+
+    async def _answer(self, scope: Scope, headers: dict[str, str], body: Receive | bytes) -> Response | Stream:
+        """Return the answer to a request, with its body or with what reads it."""
+        try:
             # Content types that forms send are refused with the others that the API does not read.
             self._access.check(headers, method=scope["method"], path=scope["path"], forms=True)
-            body = await _read_body(headers, receive)
             request = Request(
                 scope["method"],
                 unquote(scope["raw_path"].decode("latin-1").partition("?")[0])
@@ -111,20 +134,16 @@ class Application:
                 else scope["path"],
                 parse_query(scope["query_string"].decode("latin-1")),
                 headers,
-                body,
+                body if isinstance(body, bytes) else await _read_body(headers, body),
             )
-            answer = await self._api.handle(request)
-        except _ClientGone:
-            return
+            return await self._api.handle(request)
         except ApiError as problem:
-            answer = Response(problem.code, render_error(problem, PLAIN), headers=list(problem.headers.items()))
+            return Response(problem.code, render_error(problem, PLAIN), headers=list(problem.headers.items()))
+        except _ClientGone:
+            raise
         except Exception:
             _log.exception("%s %s", scope["method"], scope["path"])
-            answer = Response(500, render_error(ApiError(500, "Internal error occurred", details={}), PLAIN))
-        if isinstance(answer, Stream):
-            await self._stream(answer, scope, receive, send)
-        else:
-            await self._respond(answer, scope["method"], headers, send)
+            return Response(500, render_error(ApiError(500, "Internal error occurred", details={}), PLAIN))
 
     async def _respond(self, answer: Response, method: str, headers: dict[str, str], send: Send) -> None:
         if self._recorder is not None:

@@ -38,6 +38,7 @@ class Backend:
         entropy: returns random bytes, for uids and names.
 
     Attributes:
+        runs_pods: whether the nodes' kubelet is ours, so that nobody else can answer for a container.
         advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
 
@@ -50,6 +51,7 @@ class Backend:
     ) -> None:
         self.store = store
         self.registry = ResourceRegistry()
+        self.runs_pods = False
         self.clock = clock
         self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
