@@ -107,7 +107,9 @@ def test_sources_have_the_names_by_which_users_of_kubectl_know_them(
         left_out={},
     )
 
-    async def follow(source: object, here: object, policy: object, name: object, *rest: object, **more: object) -> object:
+    async def follow(
+        source: object, here: object, policy: object, name: object, *rest: object, **more: object
+    ) -> object:
         names.append(name)
         return nothing
 
