@@ -152,6 +152,9 @@ class FreeVolumes(FilterRule):
 
     def __init__(self, plugin: VolumeRestrictions, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
+        # Pods are looked at themselves, not only their sums; and any user of an exclusive claim counts for all nodes.
+        self.asks_arrays = True
+        self.reads_others = spec.has_named_claims
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._use = plugin.use
         self._disks = [volume.source for volume in spec.volumes if is_disk(volume.source)]

@@ -190,6 +190,8 @@ class AttachableVolumes(FilterRule):
 
     def __init__(self, plugin: NodeVolumeLimits, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
+        # Pods are looked at themselves, not only their sums.
+        self.asks_arrays = True
         self._plugin, self._spec, self._attached = plugin, spec, plugin.attached
         self._plain = self._migrated = NOTHING_WANTED
         self._version = -1
