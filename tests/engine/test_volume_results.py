@@ -1,4 +1,4 @@
-"""Pods with different claims share what the volume plugins said, and the shared results stay those of fresh plugins."""
+"""Pods with different claims share results of the volume plugins, and shared results equal those of fresh plugins."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_results_are_asked_again_if_the_volumes_differ(other: KubernetesObject, 
 
 
 def test_a_pod_moved_on_trial_uses_the_volume_already() -> None:
-    """The volume that nobody used when PreFilter was asked is not attached twice once a nominated pod brings it."""
+    """A volume that no pod used during PreFilter is not attached twice if a nominated pod brings it."""
     state = cluster()
     asking = Asking(state)
     limits = asking.ask(using("c0"))["NodeVolumeLimits"]

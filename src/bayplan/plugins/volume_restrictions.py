@@ -162,7 +162,7 @@ class FreeVolumes(FilterRule):
         self._verdict = 0
 
     def refresh(self) -> bool:
-        """Look up which nodes use the pod's disks; PreFilter told whether a claim is in use."""
+        """Look up which nodes use the pod's disks; whether a claim is in use follows from the params."""
         self._look_at(self.params)
         return False
 

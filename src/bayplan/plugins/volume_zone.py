@@ -168,7 +168,7 @@ class ZoneTest:
         self._newer = LabelTest(Requirement(newer, "In", values), nodes) if newer is not None else None
 
     def bind(self) -> None:
-        """Look at the labels as they are now."""
+        """Bind to the current labels."""
         self._test.bind()
         if self._newer is not None:
             self._newer.bind()
@@ -192,7 +192,7 @@ class VolumeZones(FilterRule):
         self._verdict = 0
 
     def bind(self) -> None:
-        """Look at the labels as they are now."""
+        """Bind to the current labels."""
         for label in self._labels:
             label.bind()
         for test in self._tests:

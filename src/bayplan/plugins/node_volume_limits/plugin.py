@@ -144,7 +144,7 @@ def _may_count(spec: PodVolumes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a pod wants a node to attach. What compares equal is answered alike by every node.
+    """The volumes that a pod wants a node to attach. Equal values get the same verdict from every node.
 
     Attributes:
         counts: per driver how many volumes.
@@ -162,7 +162,7 @@ class Wanted:
 
 
 class DriverLimit:
-    """How many volumes of a driver nodes take and have, and how many the pod adds.
+    """The limits and counts of one driver on all nodes, and the volumes that the pod adds.
 
     Args:
         limits, counts: int64[capacity].
@@ -222,7 +222,7 @@ class AttachableVolumes(FilterRule):
         self._plain, self._migrated = cast("tuple[Wanted, Wanted]", found)
         self._problem_on_plain, self._problem_on_migrated = self._plain.problem, self._migrated.problem
         self._has_csi_node = attached.has_csi_node.view(np.uint8)
-        # Pods whose volumes can't be told are errors for pods that bring volumes.
+        # A pod of unknown volumes on a node is an error, if the new pod brings volumes.
         self._has_errors = bool(attached.errors) and bool(self._migrated.counts)
         self._needs_drivers = bool(self._plain.needed or self._migrated.needed)
         self._limits = []
@@ -236,7 +236,7 @@ class AttachableVolumes(FilterRule):
                     self._limits.append(DriverLimit(limits, counts, len(names) - len(in_use), in_use))
 
     def filter(self, row: int) -> int:
-        """A missing driver goes before pods whose volumes can't be told, and those before a limit."""
+        """Check for a missing driver first, then for pods of unknown volumes, then the limits."""
         migrated = self._has_csi_node[row] != 0
         problem = self._problem_on_migrated if migrated else self._problem_on_plain
         if problem:

@@ -24,8 +24,8 @@ from bayplan.objects.storage import TopologySelectorTerm
 from bayplan.state.arrays import Bools, Index
 from bayplan.state.cluster_state import ClusterState
 
-KNOWN_AFFINITIES = 1 << 15
-"""So many affinities are known by their address; then all are forgotten."""
+MAX_AFFINITIES = 1 << 15
+"""Limits the affinities cached by address; at the limit the cache is emptied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ReachableRows:
             ("affinity", tuple([term.labels.key if term.labels is not None else () for term in terms])),
             tuple([term.labels.requirements if term.labels is not None else () for term in terms]),
         )
-        if len(self._by_affinity) >= KNOWN_AFFINITIES:
+        if len(self._by_affinity) >= MAX_AFFINITIES:
             self._by_affinity.clear()
         self._by_affinity[id(affinity)] = affinity, reach
         return reach

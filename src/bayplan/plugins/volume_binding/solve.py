@@ -62,7 +62,7 @@ EVERYWHERE = BoundVolume()
 
 
 class Claims(Protocol):
-    """What is solved (`VolumeNeeds`)."""
+    """The claims of a pod (`VolumeNeeds`)."""
 
     @property
     def bound(self) -> tuple[BoundVolume, ...]:
