@@ -44,7 +44,6 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
     compiles_requests = False
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
