@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+from bayplan.engine.part_store import PartStore
 from fuzz.classic import random_classic_case
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,6 @@ from bayplan.conformance.classic import ClassicRun
 from bayplan.engine.classic.cycle import ClassicResult, priority_errors, schedule_pod
 from bayplan.engine.classic.scheduler import ClassicScheduler
 from bayplan.engine.full_pass import score_over
-from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan import Plan
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.node import Node

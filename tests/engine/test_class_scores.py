@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from bayplan.state.row_classes import MOST_CLASSES, RowClasses
 from msgspec.structs import replace
 
 from bayplan.engine.assemble import assemble_scheduler
@@ -23,7 +24,6 @@ from bayplan.objects.service import Service
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Counter
-from bayplan.state.row_classes import MOST_CLASSES, RowClasses
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

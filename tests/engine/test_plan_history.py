@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bayplan.engine.part_store import PartStore
 
 from bayplan.engine import answers_by_state, convoy, plan_totals
 from bayplan.engine import part as part_module
 from bayplan.engine import plan as plan_module
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import Decision, RecordLevel
 from bayplan.engine.scheduler import Scheduler

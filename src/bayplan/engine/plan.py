@@ -124,7 +124,7 @@ class Plan:
         self._all_blocks_stale = True
         self._scratch: Any = None
         # Records.
-        self._recorded: tuple[int, int] | None = None
+        self._recorded: tuple[int, int, int] | None = None
         self._recorded_epochs: list[int] = []
 
     # PreFilter.
@@ -621,10 +621,10 @@ class Plan:
     def take_changes(self) -> list[int] | None:
         """Return the rows whose verdicts or scores may have changed since the last call, or None for all; for records."""
         epochs = [part.epoch for part in (*self.filter_parts, *self.score_parts)]
-        known, self._recorded = self._recorded, (self._usage_log.end, self._ports_log.end)
+        known, self._recorded = self._recorded, (self._usage_log.end, self._ports_log.end, self._node_log.end)
         same = epochs == self._recorded_epochs
         self._recorded_epochs = epochs
-        if known is None or not same:
+        if known is None or not same or known[2] != self._node_log.end:
             return None
         usage, ports = self._usage_log.since(known[0]), self._ports_log.since(known[1])
         if usage is None or ports is None:
