@@ -2,10 +2,10 @@
 
 import pytest
 
-from bayplan.objects.node import Node
-from bayplan.objects.pod import Pod
 from bayplan.engine.rule_result import ScoreResult
 from bayplan.engine.rule_results import score_rule
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
 from bayplan.plugins.image_locality import ImageLocality
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
 from tests.plugins.forms import scores

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bayplan.framework.rule import scores_of
-from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import ScoredResource
 from bayplan.plugins.scoring_strategies import STRATEGIES, RequestedToCapacityRatio
 from bayplan.state.resource_table import CPU, MEMORY

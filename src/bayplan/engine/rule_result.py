@@ -177,7 +177,10 @@ class FilterResult(RuleResult):
         before = codes[row]
         if code != before:
             codes[row] = code
-            self.failing += (code != 0) - (before != 0)
+            if not before:
+                self.failing += 1
+            elif not code:
+                self.failing -= 1
             if code >= ERROR_BIT:
                 self.has_errors = True
 
