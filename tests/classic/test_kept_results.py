@@ -15,8 +15,8 @@ from bayplan.conformance.classic import ClassicRun
 from bayplan.engine.classic.cycle import ClassicResult, priority_errors, schedule_pod
 from bayplan.engine.classic.scheduler import ClassicScheduler
 from bayplan.engine.full_pass import score_over
-from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan import Plan
+from bayplan.engine.rule_results import RuleResults
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -29,7 +29,7 @@ def _cycle(scheduler: ClassicScheduler, plan: Plan, pod: Pod) -> ClassicResult:
 def _compare(scheduler: ClassicScheduler, pod: Pod) -> None:
     profile = scheduler.profiles["default-scheduler"]
     kept_plan = scheduler.plans.plan_for(profile, pod)
-    fresh_plan = Plan(profile, pod, scheduler.state, PartStore(scheduler.state))
+    fresh_plan = Plan(profile, pod, scheduler.state, RuleResults(scheduler.state))
     kept, fresh = _cycle(scheduler, kept_plan, pod), _cycle(scheduler, fresh_plan, pod)
     assert [part.name for part in kept_plan.filter_parts] == [part.name for part in fresh_plan.filter_parts]
     assert (kept.common.failure is None) is (fresh.common.failure is None)

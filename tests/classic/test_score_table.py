@@ -22,7 +22,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import NormalizePlugin, Params, PreScorePlugin
 from bayplan.framework.status import Status
 from bayplan.state.arrays import Bools, Index, Ints
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import Rows
 
 NUMBERS = st.integers(0, 10**6)
 
@@ -57,12 +57,8 @@ def _prepared(plan: Plan, plugin: Any, feasible: Bools) -> Params | None:
 
 
 def _mapped(plan: Plan, plugin: Any, params: Params | None, chunk: Index) -> Ints:
-    """Return the cells of some nodes, one by one as plain numbers where the rule can do so."""
+    """Return the cells of some nodes."""
     spec = plan.specs[plugin.name]
-    if plugin.scalar and plan.state.small:
-        return np.array(
-            [int(plugin.score(spec, params, Row(plan.state, row))) for row in chunk.tolist()], dtype=np.int64
-        )
     cells: Ints = plugin.score(spec, params, Rows(plan.state, chunk))
     return cells
 

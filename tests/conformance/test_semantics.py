@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 import pytest
 
+from bayplan.base import go_arithmetic as go
 from bayplan.base.errors import InputError
 from bayplan.base.go_arithmetic import log
 from bayplan.conformance.cases import Json
@@ -26,7 +27,6 @@ from bayplan.framework.profile import Profile
 from bayplan.framework.status import Status, unresolvable, unschedulable
 from bayplan.plugins.registry import IN_TREE
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Row as OneRow
 from bayplan.state.views import Rows
 from tests.conformance.recorded import answered, placed_cycle, put, recorded
 from tests.conformance.semantics import filtering, preemption, scoring
@@ -179,7 +179,6 @@ def test_rule_41_integers_divide_towards_zero_and_wrap() -> None:
     dividends, divisors, want = [7, -7, 7, -7], [2, 2, -2, -2], [3, -3, -3, 3]
     rows = Rows(state)
     assert rows.quotient(np.array(dividends), np.array(divisors)).tolist() == want
-    one = OneRow(state, 0)
-    assert [one.quotient(a, b) for a, b in zip(dividends, divisors, strict=True)] == want
-    assert one.wrap(2**63) == -(2**63)
-    assert one.wrap(-(2**63) - 1) == 2**63 - 1
+    assert [go.quotient(a, b) for a, b in zip(dividends, divisors, strict=True)] == want
+    assert go.wrap(2**63) == -(2**63)
+    assert go.wrap(-(2**63) - 1) == 2**63 - 1

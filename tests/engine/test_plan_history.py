@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine import answers_by_state, convoy, plan_totals
-from bayplan.engine import part as part_module
-from bayplan.engine import plan as plan_module
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.part_store import PartStore
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import Decision, RecordLevel
+from bayplan.engine.rule_results import RuleResults
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.cycle_state import CycleState
@@ -197,27 +194,19 @@ def test_what_changes_little_takes_little(app: str) -> None:
     assert scheduler.records.nbytes / 60 < 2_000
 
 
-@pytest.mark.parametrize("few", [0, 2, 6])
 @pytest.mark.parametrize("seed", range(3))
-def test_records_of_plans_that_go_together_hold_what_a_full_pass_said_at_the_time(
-    seed: int, few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (part_module, plan_module, plan_totals):
-        monkeypatch.setattr(module, "FEW_ROWS", few)
-    monkeypatch.setattr(convoy, "MOST_BEHIND", few // 2)
-    monkeypatch.setattr(answers_by_state, "MOST_STRIKES", 0)
+def test_records_of_templates_in_turn_hold_what_a_full_pass_said_at_the_time(seed: int) -> None:
     random = Random(seed)
     scheduler = scheduler_with(nodes=60)
-    profile, together, wanted = scheduler.profiles["default-scheduler"], 0, []
+    profile, wanted = scheduler.profiles["default-scheduler"], []
     for step in range(130):
         number = random.randrange(9)
         app, cpu = str(number % 3), f"{300 + 150 * (number % 5)}m"
         pod = make_pod(f"p{step}").label(app=app).req(cpu=cpu, memory="64Mi").obj()
         # A plan of its own, so that nothing is read of the one that is recorded.
-        wanted.append(full_pass(scheduler, pod, Plan(profile, pod, scheduler.state, PartStore(scheduler.state))))
+        wanted.append(full_pass(scheduler, pod, Plan(profile, pod, scheduler.state, RuleResults(scheduler.state))))
         scheduler.handle(None, pod, step)
         assert scheduler.schedule_one(step) is not None
-        together += any(it.convoy is not None and it.convoy.results and len(it.convoy) > 1 for it in scheduler.plans)
         if random.random() < 0.02:
             scheduler.handle(None, make_node(f"m{step}").capacity(cpu="6", memory="8Gi").zone("a").obj(), step)
         if random.random() < 0.2:
@@ -227,4 +216,3 @@ def test_records_of_plans_that_go_together_hold_what_a_full_pass_said_at_the_tim
             scheduler.pods.pop(key, None)
     for number, want in enumerate(wanted):
         check(scheduler.records.decision(number), *want)
-    assert together > 40

@@ -8,6 +8,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from bayplan.engine.preemption.lockstep import Lockstep, Outcome
+from bayplan.engine.preemption.one_row import RowTrial
+from bayplan.engine.preemption.victim_table import VictimTable
+from bayplan.engine.supposing import FEW_SUPPOSED, supposed_parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,12 +19,8 @@ from msgspec.structs import replace
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption import lockstep as lockstep_module
-from bayplan.engine.preemption.lockstep import Lockstep, Outcome
-from bayplan.engine.preemption.one_row import RowTrial
 from bayplan.engine.preemption.search import search_in_lockstep, search_node_by_node
-from bayplan.engine.preemption.victim_table import VictimTable
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.supposing import FEW_SUPPOSED, supposed_parts
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist
 from bayplan.objects.defaults import default_object

@@ -11,8 +11,9 @@ from bayplan.framework.plugin import Params, PreFilterResult
 from bayplan.framework.status import Code, Status
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import Rows
 from tests.plugins.builders import make_plugin
+from tests.plugins.forms import scored
 
 Verdicts = dict[str, tuple[str, ...] | None]
 
@@ -55,8 +56,6 @@ class Asked:
                 continue
             one = Rows(self.state, np.array([row], dtype=np.intp))
             assert int(self.plugin.filter(self.spec, params, one)[0]) == verdict
-            if self.plugin.scalar:
-                assert int(self.plugin.filter(self.spec, params, Row(self.state, row))) == verdict
         return found
 
     def scores(self, feasible: list[str]) -> tuple[dict[str, int], dict[str, int]] | None:
@@ -68,16 +67,4 @@ class Asked:
         if isinstance(params, Status):
             assert params.code is Code.SKIP, params
             return None
-        rows = Rows(state)
-        raw = self.plugin.score(self.spec, params, rows)
-        scale = self.plugin.scale_over(self.spec, params, raw, mask, rows)
-        final = self.plugin.normalize(self.spec, scale, raw, rows)
-        for name in feasible if self.forms else ():
-            row = state.nodes.row_of[name]
-            one = Rows(state, np.array([row], dtype=np.intp))
-            assert int(self.plugin.score(self.spec, params, one)[0]) == raw[row]
-            assert int(self.plugin.normalize(self.spec, scale, raw[[row]], one)[0]) == final[row]
-        places = {name: state.nodes.row_of[name] for name in feasible}
-        return {name: int(raw[row]) for name, row in places.items()}, {
-            name: int(final[row]) for name, row in places.items()
-        }
+        return scored(self.plugin, self.spec, params, state, mask)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from bayplan.engine.rule_result import ScoreResult
+from bayplan.engine.rule_results import score_rule
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.plugins.image_locality import ImageLocality
@@ -87,12 +89,19 @@ def test_pods_with_the_same_images_share_results() -> None:
     assert plugin.compile(one, state).key == plugin.compile(other, state).key
 
 
-def test_what_it_observes_moves_with_the_nodes() -> None:
-    state = make_state([holding("n1", 100 * MIB)])
+def test_scores_move_with_the_nodes() -> None:
+    state = make_state([holding("n1", 1000 * MIB)])
     plugin = make_plugin(ImageLocality, state)
     spec = plugin.compile(make_pod(image="a"), state)
-    assert plugin.observe(spec, state) == (100 * MIB,)
+    result = ScoreResult(plugin, spec, score_rule(plugin, spec, state), state)
+
+    def score_of_n1() -> int:
+        result.bring_up_to_date(())
+        return int(result.values[state.nodes.row_of["n1"]])
+
+    alone = score_of_n1()
     state.add_node(make_node("n2"))
-    assert plugin.observe(spec, state) == (50 * MIB,)
-    state.remove_node("n1")
-    assert plugin.observe(spec, state) == (0,)
+    beside_another = score_of_n1()
+    state.add_node(holding("n2", 1000 * MIB))
+    assert alone > beside_another
+    assert score_of_n1() == alone

@@ -280,6 +280,4 @@ def test_freed_rows_do_no_harm() -> None:
     state.remove_node("n1")
     plugin = make_plugin(NodeResourcesFit, state)
     spec = plugin.compile(make_pod(requests={"cpu": "1"}), state)
-    assert spec.fast is not None
-    assert state.regular
     assert np.isfinite(plugin.score(spec, (), Rows(state))).all()

@@ -22,9 +22,8 @@ def test_since(entries: list[int], position: int, want: list[int]) -> None:
     assert log.end == len(entries)
 
 
-def test_a_reader_that_fell_behind_the_cut_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RowLog, "LIMIT", 10)
-    log = RowLog()
+def test_a_reader_that_fell_behind_the_cut_is_told_so() -> None:
+    log = RowLog(limit=10)
     for row in range(25):
         log.append(row)
     assert log.end == 25

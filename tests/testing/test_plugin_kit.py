@@ -30,6 +30,7 @@ from bayplan.framework.plugin import (
     Reads,
     ScorePlugin,
 )
+from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import SUCCESS, UNRESOLVABLE_BIT, Status
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
@@ -37,7 +38,6 @@ from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE
 from bayplan.state.resource_table import CPU
-from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
 from bayplan.testing.plugin_kit import check_plugin
 from bayplan.testing.plugin_subject import PluginFault
@@ -75,8 +75,6 @@ class Right(FilterPlugin[PodSpec], NormalizePlugin[PodSpec]):
     """Wants half of the free CPU to stay free, and likes nodes with much of it; keeps its contract."""
 
     reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
-    scalar: ClassVar[bool] = True
-
     def compile(self, pod: Pod, cluster: ClusterState) -> PodSpec:
         milli = sum(1000 if container.resources.requests else 100 for container in pod.spec.containers)
         return PodSpec(milli, pod, milli)
@@ -151,35 +149,8 @@ class TooShort(Right):
 class OtherForOneRow(Right):
     """Compares each row with the others of its view."""
 
-    scalar: ClassVar[bool] = False
-
     def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
         return rows.verdicts((rows.allocatable(CPU) < np.max(rows.allocatable(CPU)), 1))
-
-
-class OtherForNumbers(Right):
-    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
-        free = super().score(spec, params, rows)
-        return free + 1 if rows.scalar else free
-
-
-class FloatForNumbers(Right):
-    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Any:
-        free = rows.allocatable(CPU) - rows.requested(CPU)
-        return free / 1000 * 1000 if rows.scalar else super().score(spec, params, rows)
-
-
-class OtherForMany(Right):
-    def score_many(self, specs: Sequence[PodSpec], rows: Rows) -> Ints | None:
-        return np.array([1 + self.score(spec, (), rows) for spec in specs])
-
-
-class IgnoresTheView(Right):
-    """Reads usage past its view."""
-
-    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
-        used = rows.state.usage[FIRST_RESOURCE + CPU, rows.row_numbers()]
-        return rows.verdicts((rows.allocatable(CPU) - used < 2 * spec.milli, 1))
 
 
 class NoReasons(Right):
@@ -221,8 +192,7 @@ class Counting(Right):
         self.asked = itertools.count()
 
     def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
-        whole = not rows.scalar and rows.index is None
-        return rows.verdicts((rows.everywhere(whole and next(self.asked) > 0), 1))
+        return rows.verdicts((rows.everywhere(rows.index is None and next(self.asked) > 0), 1))
 
 
 RANDOM: Iterator[int] = itertools.count()
@@ -241,7 +211,7 @@ class Different(Right):
 
 class Writes(Right):
     def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
-        if not rows.scalar and rows.index is None:
+        if rows.index is None:
             rows.state.usage[FIRST_RESOURCE + CPU] += 1
         return super().filter(spec, params, rows)
 
@@ -321,57 +291,12 @@ class ArrayAsParams(Right):
         return (np.zeros(1),)
 
 
-class WrongColumns(Right):
-    """Scores free CPU, and says that scores follow from a label."""
-
-    def score_columns(self, spec: PodSpec, params: Params, cluster: ClusterState) -> Sequence[Column] | None:
-        return ("disk",)
-
-
-class WrongFilterColumns(Right):
-    """Rejects nodes without free CPU, and says that this follows from a label."""
-
-    def filter_columns(self, spec: PodSpec, params: Params, cluster: ClusterState) -> Sequence[Column] | None:
-        return ("disk",)
-
-
-class OnlyAmounts(Right):
-    amounts_only: ClassVar[bool] = True
-
-
-def test_a_plugin_that_reads_amounts_alone_may_say_so() -> None:
-    check_plugin(OnlyAmounts)
-
-
-class MoreThanAmounts(Right):
-    """Scores a label, and says that it reads amounts alone."""
-
-    amounts_only: ClassVar[bool] = True
-
-    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
-        return rows.where(rows.has_label("disk"), 10, 0)
-
-
-class PastTheView(Right):
-    """Scores labels that it finds behind its view's back, and says that it reads amounts alone."""
-
-    amounts_only: ClassVar[bool] = True
-    scalar: ClassVar[bool] = False
-
-    def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
-        codes = rows.state.nodes.label_column("disk").codes
-        chosen = codes[: len(rows)] if rows.index is None else codes[rows.index]
-        return np.where(chosen >= 0, 10, 0)
-
-
 class Breaks(PerNodePlugin):
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
         return node.labels["disk"]
 
 
 class ForgetsFreedRows(Right):
-    scalar: ClassVar[bool] = False
-
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
         nodes = rows.state.nodes.nodes
         sizes = [len(nodes[row].metadata.name) for row in rows.row_numbers().tolist()]
@@ -381,6 +306,144 @@ class ForgetsFreedRows(Right):
 class NodeNoText(PerNodePlugin):
     def filter_node(self, pod: Pod, node: NodeInfo) -> Any:
         return False
+
+
+class ParityRule(FilterRule):
+    """Rejects all nodes while the number of pods in the cluster is odd."""
+
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state.columns)
+        self.state = state
+        self.odd = False
+
+    def refresh(self) -> bool:
+        before, self.odd = self.odd, len(self.state.pods) % 2 == 1
+        return self.odd != before
+
+    def filter(self, row: int) -> int:
+        return 1 if self.odd else 0
+
+
+class Parity(FilterPlugin[PodSpec]):
+    """Has a rule that depends on the cluster as a whole; keeps its contract."""
+
+    reads: ClassVar[Reads] = Reads.NODES
+    rule: ClassVar[type[ParityRule]] = ParityRule
+    compile = Right.compile
+    reasons = Right.reasons
+
+    def filter_rule(self, spec: PodSpec, cluster: ClusterState) -> FilterRule:
+        return self.rule(cluster)
+
+
+def test_a_rule_that_looks_at_the_whole_cluster_passes() -> None:
+    check_plugin(Parity)
+
+
+class SilentRefresh(Parity):
+    """Notices that the number moved, and does not say so."""
+
+    class rule(ParityRule):  # noqa: N801
+        def refresh(self) -> bool:
+            super().refresh()
+            return False
+
+
+class DeafInTrials(Parity):
+    """Does not look again while pods are moved on trial."""
+
+    class rule(ParityRule):  # noqa: N801
+        def after_changes(self, params: Params | None) -> None:
+            self.seen = getattr(self, "seen", self.odd)
+            self.odd = self.seen
+
+
+class StaysInTrials(Parity):
+    """Does not look again when a trial is over."""
+
+    class rule(ParityRule):  # noqa: N801
+        def before_changes(self, params: Params | None) -> None:
+            return
+
+
+class OtherForAll(Parity):
+    class rule(ParityRule):  # noqa: N801
+        def filter_all(self, codes: Codes) -> None:
+            super().filter_all(codes)
+            codes[self.columns.count - 1] = 1
+
+
+class CountsOnce(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):
+    """Counts pods in PreFilter, and never again while they are moved on trial."""
+
+    compile = Right.compile
+    reasons = Right.reasons
+
+    def pre_filter(self, spec: PodSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult:
+        return PreFilterResult((len(cluster.pods) % 2,))
+
+    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
+        return rows.verdicts((rows.everywhere(params == (1,)), 1))
+
+
+class CountsAgain(CountsOnce):
+    def params_after_changes(self, spec: PodSpec, params: Params | None, cluster: ClusterState) -> Params | None:
+        return (len(cluster.pods) % 2,)
+
+
+def test_a_plugin_that_counts_again_in_trials_passes() -> None:
+    check_plugin(CountsAgain)
+
+
+class FreeCpuRule(ScoreRule):
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state.columns)
+        self.normalizes = True
+
+    def score(self, row: int) -> int:
+        columns = self.columns
+        return max(int(columns.allocatable[CPU, row] - columns.usage[FIRST_RESOURCE + CPU, row]), 0)
+
+    def scale(self, raw: Ints, feasible: Bools) -> Params:
+        return (max(1, *(int(raw[row]) for row in range(self.columns.count) if feasible[row])),)
+
+    def normalize(self, scale: Params, raw: int, row: int) -> int:
+        (most,) = scale
+        assert isinstance(most, int)
+        return min(raw * 100 // most, 100)
+
+
+class Scored(NormalizePlugin[PodSpec]):
+    reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
+    rule: ClassVar[type[FreeCpuRule]] = FreeCpuRule
+    compile = Right.compile
+
+    def score_rule(self, spec: PodSpec, cluster: ClusterState) -> ScoreRule:
+        return self.rule(cluster)
+
+
+def test_a_score_rule_in_plain_python_passes() -> None:
+    check_plugin(Scored)
+
+
+class ScoredOnce(Scored):
+    """Reads usage, and declares nodes only."""
+
+    reads: ClassVar[Reads] = Reads.NODES
+
+
+class NormalizesOtherwise(Scored):
+    class rule(FreeCpuRule):  # noqa: N801
+        def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
+            super().normalize_all(scale, raw, normalized)
+            normalized[0] = 7
+
+
+class ScoresAllOtherwise(Scored):
+    class rule(FreeCpuRule):  # noqa: N801
+        def score_all(self, raw: Ints) -> None:
+            super().score_all(raw)
+            raw[0] = 7
 
 
 BROKEN = [
@@ -394,10 +457,6 @@ BROKEN = [
     (WrongType, "filter() returned int64["),
     (TooShort, "score() returned int64[0], not int64["),
     (OtherForOneRow, "an array of one row says 0 (passes)"),
-    (OtherForNumbers, "plain Python numbers says"),
-    (FloatForNumbers, "(float) for plain Python numbers, not an int"),
-    (OtherForMany, "score_many() says ["),
-    (IgnoresTheView, "where that is only supposed; a scalar rule must read usage from `rows`"),
     (NoReasons, "are (), not texts"),
     (OnlyBits, "has no code of its own, only bits"),
     (TooHigh, "not from 0 to 100; feasible are"),
@@ -408,7 +467,7 @@ BROKEN = [
     (Different, "when made and asked anew"),
     (Writes, "asking the plugin changed what pods take"),
     (MarksPods, "asking the plugin changed the pod"),
-    (HidesUsage, "though its params stayed and reads declares Reads.NODES only"),
+    (HidesUsage, "reads declares Reads.NODES only, and refresh() did not say that other rows moved"),
     (HidesOthers, "though its params stayed and reads declares"),
     (HidesPods, "but pre_reads declares Reads.NOTHING"),
     (ReadsAnnotations, "the pod has another annotation, which its signature leaves out; return it from sign_pod()"),
@@ -416,10 +475,14 @@ BROKEN = [
     (SaysSuccess, "pre_filter() returned SUCCESS; return a PreFilterResult (PROCEED)"),
     (ScoresWithSuccess, "pre_score() returned SUCCESS; return params"),
     (ArrayAsParams, "the params of observe() is not hashable"),
-    (WrongColumns, "which agree in the columns that score_columns() names: disk"),
-    (WrongFilterColumns, "which agree in the columns that filter_columns() names: disk"),
-    (MoreThanAmounts, "promises to look at amounts alone, and asks for the label disk"),
-    (PastTheView, "amounts_only promises that nothing is read"),
+    (SilentRefresh, "and refresh() did not say that other rows moved"),
+    (DeafInTrials, "after_changes() must read again all that pods can change"),
+    (StaysInTrials, "before_changes() must go back"),
+    (OtherForAll, "when asked about this one"),
+    (CountsOnce, "return the params for the changed cluster from params_after_changes()"),
+    (ScoredOnce, "reads declares Reads.NODES only, and refresh() did not say that other rows moved"),
+    (NormalizesOtherwise, "normalize_all() gives"),
+    (ScoresAllOtherwise, "when asked about all rows, and"),
     (Breaks, "KeyError in filter_node()"),
     (ForgetsFreedRows, "AttributeError in "),
     (NodeNoText, "expected None, a text or a Status, got False"),
@@ -469,3 +532,11 @@ def test_what_is_no_plugin_class_is_refused() -> None:
 def test_without_clusters_nothing_is_said_to_be_right() -> None:
     with pytest.raises(InputError, match=r"check_plugin\(\): expected at least one"):
         check_plugin(Raising, clusters=0)
+
+
+def test_names_of_earlier_versions_are_refused() -> None:
+    class Old(Right):
+        scalar = True
+
+    with pytest.raises(PluginFault, match=r"Old defines scalar: .*nothing asks about plain numbers any more"):
+        check_plugin(Old)

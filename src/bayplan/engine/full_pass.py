@@ -109,9 +109,7 @@ def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable
         total += entry.weight * scores.normalized
     total[~feasible] = -1
     table.total = total
-    table.failure = invalid_score(
-        state, ((name, scores.normalized) for name, scores in table.scores.items()), feasible
-    )
+    table.failure = invalid_score(state, ((name, scores.normalized) for name, scores in table.scores.items()), feasible)
     return table
 
 

@@ -25,7 +25,7 @@ cdef class Plan:
     cdef object _pre_seen, _filters_skipped, _narrowed_to, _pre_score_seen, _scores_skipped
     cdef list _filter_params, _observing_filters, _filter_epochs, _score_params, _observing_scores, _score_epochs, _varying, _varying_numbers, _failing
     cdef int64_t[::1] _varying_weights
-    cdef bint _has_errors, _has_custom_scores, _totals_stale, _scales_stale, _all_blocks_stale
+    cdef bint _interrupted, _has_errors, _has_custom_scores, _totals_stale, _scales_stale, _all_blocks_stale
     cdef Py_ssize_t _filter_node_position, _filter_usage_position, _filter_ports_position
     cdef Py_ssize_t _total_usage_position, _total_ports_position
     cdef int64_t _level

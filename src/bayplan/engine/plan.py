@@ -99,7 +99,7 @@ class Plan:
         self._filter_params: list[Params | None] = []
         self._observing_filters: list[int] = []
         self._filter_epochs: list[int] = []
-        self._has_errors = False
+        self._has_errors = self._interrupted = False
         self._filter_node_position = self._filter_usage_position = self._filter_ports_position = -1
         # Scores.
         self.score_parts: list[ScoreResult] = []
@@ -127,7 +127,7 @@ class Plan:
         self._all_blocks_stale = True
         self._scratch: Any = None
         # Records.
-        self._recorded: tuple[int, int] | None = None
+        self._recorded: tuple[int, int, int] | None = None
         self._recorded_epochs: list[int] = []
 
     # PreFilter.
@@ -146,7 +146,11 @@ class Plan:
     def refresh_filters(self) -> None:
         """Bring `feasible` up to date; PreFilter must have been run and must not have rejected."""
         self.failure = None
-        whole = self._choose_filters()
+        # A plugin that raised leaves the rows that others changed uncombined.
+        whole = self._interrupted
+        self._interrupted = True
+        if self._choose_filters():
+            whole = True
         for number in self._observing_filters:
             part = self.filter_parts[number]
             self._filter_params[number] = part.plugin.observe(part.spec, self.state)
@@ -174,6 +178,7 @@ class Plan:
                 self._combine_row(usage_log.at(position))
             for position in range(ports_start, ports_log.end):
                 self._combine_row(ports_log.at(position))
+        self._interrupted = False
         if self._has_errors:
             self._find_filter_error()
 
@@ -326,6 +331,7 @@ class Plan:
             self._totals_stale = True
             return
         whole = self._totals_stale or self._capacity != len(self.total)
+        self._totals_stale = True
         moved = False
         for number in range(len(self.score_parts)):
             result = self.score_parts[number]
@@ -628,10 +634,10 @@ class Plan:
     def take_changes(self) -> list[int] | None:
         """Return the rows whose verdicts or scores may have changed since the last call, or None for all; for records."""
         epochs = [part.epoch for part in (*self.filter_parts, *self.score_parts)]
-        known, self._recorded = self._recorded, (self._usage_log.end, self._ports_log.end)
+        known, self._recorded = self._recorded, (self._usage_log.end, self._ports_log.end, self._node_log.end)
         same = epochs == self._recorded_epochs
         self._recorded_epochs = epochs
-        if known is None or not same:
+        if known is None or not same or known[2] != self._node_log.end:
             return None
         usage, ports = self._usage_log.since(known[0]), self._ports_log.since(known[1])
         if usage is None or ports is None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from bayplan.base.errors import PluginError
 from bayplan.engine.pre_filters import is_static
-from bayplan.framework.plugin import Params, PreScorePlugin, Reads
+from bayplan.framework.plugin import Params, PreScorePlugin
 from bayplan.framework.profile import Profile
-from bayplan.framework.status import SKIP, Code, Status, error
+from bayplan.framework.status import Code, Status, error
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 

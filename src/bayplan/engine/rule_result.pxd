@@ -14,7 +14,7 @@ cdef class RuleResult:
     cdef public Columns columns
     cdef public Py_ssize_t epoch
     cdef public bint incremental, static
-    cdef bint _reads_usage, _reads_ports
+    cdef bint _interrupted, _reads_usage, _reads_ports
     cdef RowLog _node_log, _usage_log, _ports_log
     cdef Py_ssize_t _node_position, _usage_position, _ports_position, _version, _capacity
     cdef object __weakref__

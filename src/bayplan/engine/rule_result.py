@@ -49,6 +49,7 @@ class RuleResult:
         self._node_position = self._usage_position = self._ports_position = -1
         self._version = -1
         self._capacity = -1
+        self._interrupted = False
 
     def bring_up_to_date(self, params: Params | None) -> None:
         """Make `values` what asking about every row would give now.
@@ -58,7 +59,9 @@ class RuleResult:
                 the rule looks up by itself, so every row is asked.
         """
         columns, rule = self.columns, self.rule
-        whole = not self.incremental
+        # A rule that raised leaves some rows as they were.
+        whole = not self.incremental or self._interrupted
+        self._interrupted = True
         if params is not self.params:
             whole = whole or params is None or params != self.params
             self.params = rule.params = params
@@ -82,6 +85,7 @@ class RuleResult:
             self._ask_missed()
         elif self._reads_ports and self._ports_position != self._ports_log.end:
             self._ask_missed()
+        self._interrupted = False
 
     def _ask_all(self) -> None:
         self.ask_all()
@@ -177,7 +181,10 @@ class FilterResult(RuleResult):
         before = codes[row]
         if code != before:
             codes[row] = code
-            self.failing += (code != 0) - (before != 0)
+            if not before:
+                self.failing += 1
+            elif not code:
+                self.failing -= 1
             if code >= ERROR_BIT:
                 self.has_errors = True
 

@@ -1,9 +1,9 @@
 """The extension points of the scheduling framework, as base classes that a plugin inherits from.
 
-A plugin writes each rule once, over a view of rows (`bayplan.state.views`). What it needs of the pod it compiles once for each
-distinct pod signature into a *spec*; what it needs of the whole cluster it computes each cycle into small *params* that compare
-by value. From these and from the columns it reads, and from nothing else, its verdicts and scores must follow: then the engine
-may keep results and refresh only the rows that changed. Source: KEP-624, and docs/architecture.md for the array form.
+A plugin writes each rule once: about one node, as a compiled rule (`bayplan.framework.rule`), or about arrays of rows
+(`bayplan.state.views`). What it needs of the pod it compiles once for each distinct pod signature into a *spec*; what it needs of
+the whole cluster it computes each cycle into small *params* that compare by value. From these and from the columns it reads, and
+from nothing else, its verdicts and scores must follow: then the engine asks again only about rows that changed. Source: KEP-624.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import numpy as np
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ANY_EVENT, ClusterEvent, QueueingHint
 from bayplan.framework.feature_gates import FeatureGates
-from bayplan.framework.rule import MAX_NODE_SCORE, MIN_NODE_SCORE, FilterRule, Params, ScoreRule, ready, scores_of, verdicts_of
+from bayplan.framework.rule import MAX_NODE_SCORE as MAX_NODE_SCORE
+from bayplan.framework.rule import MIN_NODE_SCORE as MIN_NODE_SCORE
+from bayplan.framework.rule import FilterRule, ScoreRule, ready, scores_of, verdicts_of
+from bayplan.framework.rule import Params as Params
 from bayplan.framework.status import Status
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.hypothetical import HypotheticalRows
-from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
 
 if TYPE_CHECKING:
@@ -80,6 +81,19 @@ REJECTING_POINTS = frozenset(("pre_enqueue", "pre_filter", "filter", "reserve", 
 S = TypeVar("S")
 
 
+REPLACED = {
+    "scalar": "remove it: nothing asks about plain numbers any more",
+    "amounts_only": "declare `reads = Reads.NODES | Reads.USAGE`",
+    "filter_many": "remove it: `filter` is asked for each spec",
+    "score_many": "remove it: `score` is asked for each spec",
+    "filter_columns": "declare what `filter` reads in `reads`",
+    "score_columns": "declare what `score` reads in `reads`, or return it from score_reads()",
+    "filter_supposing": "count pods in params_after_changes(), which is asked while they are moved on trial",
+    "params_on_bare_nodes": "read pods from `rows.state`, which has none when only nodes are known",
+}
+"""Names that plugins defined for earlier versions, and what to write now."""
+
+
 class Plugin(Generic[S]):
     """Base of every plugin. `S` is the type of its spec.
 
@@ -89,9 +103,6 @@ class Plugin(Generic[S]):
         pre_reads: what `pre_filter` and `pre_score` read. NOTHING: asked once for each spec, not each cycle.
         compiles_requests: whether `compile` looks at what single containers request; what it makes of two pods that differ in
             nothing else is the same where it does not.
-        scalar: whether its rules can run on plain Python numbers (`bayplan.state.views.Row`).
-        amounts_only: whether `filter` and `score` with params ``()`` read nothing of a node but what it offers and what its pods
-            request, and how many they are; what they said of a node then holds for every node of which that is the same.
         sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums up a pod's requests there, pod-level ones included.
         earlier_sums: how often that happened before PreScore; set by the profile.
         partial: whether it does only a part of what upstream's plugin of that name does; reports then name it.
@@ -101,8 +112,6 @@ class Plugin(Generic[S]):
     reads: ClassVar[Reads] = Reads.EVERYTHING
     pre_reads: ClassVar[Reads] = Reads.EVERYTHING
     compiles_requests: ClassVar[bool] = True
-    scalar: ClassVar[bool] = False
-    amounts_only: ClassVar[bool] = False
     partial: ClassVar[bool] = False
     sums_in_pre_filter: int = 0
     sums_in_pre_score: int = 0
@@ -209,21 +218,6 @@ class FilterPlugin(Plugin[S]):
         """Return the compiled rule for a spec; None if `filter` is to be asked."""
         return None
 
-    def filter_many(self, specs: Sequence[S], rows: Rows) -> Codes | None:
-        """Return uint16[specs, rows]: what `filter` gives for each spec with params ``()``; None where it can't be had so.
-
-        Asked about a few rows that changed, for pods of several templates at once. Optional, and for speed alone.
-        """
-        return None
-
-    def filter_columns(self, spec: S, params: Params, cluster: ClusterState) -> Sequence[Column] | None:
-        """Return the columns that verdicts follow from alone, with these params, where they are few; None where they are not.
-
-        As `ScorePlugin.score_columns`. For rules whose params tell of many nodes at once, and change often: classes of nodes are
-        asked about again then, not every node.
-        """
-        return None
-
     def reasons(self, spec: S, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the texts of a verdict other than 0."""
         raise TypeError(f"{type(self).__name__} lacks reasons()")
@@ -235,15 +229,6 @@ class FilterPlugin(Plugin[S]):
         whose params count pods override it. What PreFilter decided once, to skip or to reject, stays decided.
         """
         return params
-
-    def filter_supposing(self, spec: S, params: Params | None, rows: HypotheticalRows) -> Codes:
-        """Return the verdicts of rows each of which is looked at as if it alone held other pods than it does.
-
-        What `filter` would give with the params of `params_after_changes`, in a cluster where that one row is as `rows` says
-        (`HypotheticalRows.count_change`). Only plugins whose params count pods need override it; those that don't are asked in
-        true trials, node by node.
-        """
-        return self.filter(spec, params, rows)
 
 
 class PostFilterPlugin(Plugin[S]):
@@ -286,32 +271,9 @@ class ScorePlugin(Plugin[S]):
         """Return the compiled rule for a spec; None if `score` is to be asked."""
         return None
 
-    def score_many(self, specs: Sequence[S], rows: Rows) -> Ints | None:
-        """Return int64[specs, rows]: what `score` gives for each spec with params ``()``; None where it can't be had so.
-
-        As `FilterPlugin.filter_many`.
-        """
-        return None
-
-    def params_on_bare_nodes(self, spec: S, params: Params | None, cluster: ClusterState) -> Params | None:
-        """Return the params for scoring nodes of which only the objects are known, none of their pods.
-
-        Called after an extender has answered with nodes instead of names. Only plugins whose params tell of the pods on
-        single nodes override it; what they counted elsewhere stays counted, as upstream's PreScore has looked at all nodes.
-        """
-        return params
-
     def score_reads(self, spec: S) -> Reads:
         """Return what `score` reads for a spec, where that is not `reads`."""
         return self.reads
-
-    def score_columns(self, spec: S, params: Params, cluster: ClusterState) -> Sequence[Column] | None:
-        """Return the columns that scores follow from alone, with these params, where they are few; None where they are not.
-
-        Label keys, and counters of pods per node: rows that agree in all of them score alike, and are scored once
-        (`bayplan.state.row_classes`). `scale_over` and `normalize` must read nothing else either.
-        """
-        return None
 
     def score_error(self, spec: S, params: Params | None) -> str:
         """Return why this plugin can't score the pod at all, or the empty text. An error ends the cycle."""

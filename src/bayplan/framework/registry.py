@@ -8,7 +8,7 @@ from typing import Any
 
 from bayplan.base.errors import PluginError
 from bayplan.framework.configuration.extension_points import in_tree_extension_points
-from bayplan.framework.plugin import Handle, Plugin
+from bayplan.framework.plugin import REPLACED, Handle, Plugin
 
 PluginFactory = Callable[[object, Handle], Plugin[object]]
 """Makes a plugin from its arguments and the handle; a plugin class is one."""
@@ -46,6 +46,7 @@ class Registry:
                     f"plugin {name} implements no extension point",
                     wanted="a subclass of bayplan.PerNodePlugin or of one of the extension points",
                 )
+            _check_names(name, plugin)
             plugin.name = name
             merged[name] = plugin
         return Registry(merged)
@@ -67,3 +68,17 @@ class Registry:
     def make(self, name: str, arguments: object, handle: Handle) -> Plugin[object]:
         """Make a plugin."""
         return self.plugins[name](arguments, handle)
+
+
+def _check_names(name: str, plugin: type[Plugin[Any]]) -> None:
+    """Raise PluginError if a class defines what no version calls any more: it would be ignored."""
+    for kind in plugin.__mro__:
+        for old in vars(kind):
+            if old in REPLACED:
+                where = "" if kind is plugin else f", inherited from {kind.__name__}"
+                raise PluginError(
+                    f"plugin {name} defines {old}{where}",
+                    got=f"{kind.__name__}.{old}",
+                    wanted="a plugin of this version (docs/plugins.md, Moving a plugin from 0.1)",
+                    hint=REPLACED[old],
+                )

@@ -20,7 +20,9 @@ from bayplan.framework.events import ClusterEvent, QueueingHint
 from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.framework.plugin import Handle, Plugin, PreFilterResult
 from bayplan.framework.registry import Registry
+from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import Status, error
+from bayplan.live.guarded_rules import GuardedFilterRule, GuardedScoreRule
 from bayplan.live.plugin_runner import PluginRunner
 
 _POINTS = {
@@ -30,17 +32,13 @@ _POINTS = {
     "pre_filter": "PreFilter",
     "pre_filter_reads": "PreFilter",
     "filter": "Filter",
-    "filter_many": "Filter",
     "reasons": "Filter",
     "params_after_changes": "Filter",
     "pre_score": "PreScore",
     "pre_score_reads": "PreScore",
     "score": "Score",
-    "score_many": "Score",
     "score_reads": "Score",
-    "score_columns": "Score",
     "score_error": "Score",
-    "params_on_bare_nodes": "Score",
     "scale": "NormalizeScore",
     "scale_over": "NormalizeScore",
     "normalize": "NormalizeScore",
@@ -106,6 +104,10 @@ def guard(plugin: Plugin[Any], runner: PluginRunner) -> None:
     for method, (point, answer) in _ANSWERS.items():
         if _is_own(plugin, method):
             guarded[method] = partial(_answered, runner, plugin.name, point, getattr(plugin, method), answer)
+    if _is_own(plugin, "filter_rule"):
+        guarded["filter_rule"] = partial(_filter_rule, runner, plugin.name, getattr(plugin, "filter_rule"))  # noqa: B009
+    if _is_own(plugin, "score_rule"):
+        guarded["score_rule"] = partial(_score_rule, runner, plugin.name, getattr(plugin, "score_rule"))  # noqa: B009
     if _is_own(plugin, "events_to_register"):
         guarded["events_to_register"] = partial(_events, runner, plugin.name, plugin.events_to_register)
 
@@ -169,6 +171,20 @@ def _answered(
 
 def _described(wanted: object) -> str:
     return {"tuple": "a tuple", "Status": "a Status", "dict": "a mapping", "NoneType": "None"}[type(wanted).__name__]
+
+
+def _filter_rule(
+    runner: PluginRunner, plugin: str, function: Callable[..., FilterRule | None], *arguments: Any
+) -> FilterRule | None:
+    rule = runner.call(plugin, "Filter", function, *arguments)
+    return None if rule is None else GuardedFilterRule(rule, runner, plugin)
+
+
+def _score_rule(
+    runner: PluginRunner, plugin: str, function: Callable[..., ScoreRule | None], *arguments: Any
+) -> ScoreRule | None:
+    rule = runner.call(plugin, "Score", function, *arguments)
+    return None if rule is None else GuardedScoreRule(rule, runner, plugin)
 
 
 def _events(

@@ -46,6 +46,7 @@ ANTI_AFFINITY = 2
 EXISTING_ANTI_AFFINITY = 4
 STATE_MISSING = 8 | ERROR_BIT
 
+
 class TermTables:
     """The domain tables that one spec reads; made when first needed, made anew when namespaces changed.
 

@@ -27,6 +27,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE
 
 HALF = MAX_NODE_SCORE // 2
 
+
 class BalancedAllocationSpec(Struct, frozen=True, eq=False):
     """What the score needs of a pod.
 

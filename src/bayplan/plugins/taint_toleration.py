@@ -13,11 +13,11 @@ import numpy as np
 
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
 from bayplan.framework.plugin import FilterPlugin, Handle, NormalizePlugin, Params, PreScorePlugin, Reads
+from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import UNRESOLVABLE_BIT, Status
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, Toleration
 from bayplan.objects.selectors import find_untolerated_taint, tolerates
-from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.plugins.normalize_score import StretchedScoreRule
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState

@@ -4,8 +4,6 @@ that answers with nodes: upstream makes new, empty node information of them.
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 
 from bayplan.state.cluster_state import ClusterState

@@ -44,8 +44,6 @@ from bayplan.state.pod_info import (
     PodInfo,
 )
 from bayplan.state.row_log import RowLog
-from bayplan.state.usage_floats import UsageFloats
-from bayplan.state.usage_states import UsageStates
 
 LARGEST_SAFE_REQUEST = 1 << 62
 """A pod may ask for less than this without any sum leaving int64, as long as all else is small."""
@@ -69,7 +67,6 @@ class ClusterState:
         pods_on: per row its pods, by key, in the order in which they came.
         counters: how many pods per row match a selector, or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
-        usage_floats: `usage` as floats. usage_states: the states that rows are in.
         placements: what pods took and gave back since somebody emptied the list: row, footprint, 1 or -1; None: nobody asks.
         usage_log: rows whose usage changed. node_log: rows whose node changed, came or went.
         ports_log: rows whose ports in use changed.
@@ -91,8 +88,6 @@ class ClusterState:
         self.counters = Counters(self.nodes.capacity)
         self.placements: list[tuple[int, Footprint, int]] | None = None
         self.usage_log = RowLog()
-        self.usage_floats = UsageFloats(self)
-        self.usage_states = UsageStates(self)
         self.node_log = RowLog()
         self.ports_log = RowLog()
         self.pod_log = RowLog()
@@ -308,11 +303,6 @@ class ClusterState:
         """Return whether all amounts and sums are from 0 to below 2^46, so that no arithmetic on them leaves int64."""
         return self._small
 
-    @property
-    def regular(self) -> bool:
-        """Return whether the state is `small` and every node has CPU and memory: then a plugin may take a short cut."""
-        return self._small and not self.nodes.incomplete_count
-
     def admit(self, amount: int) -> None:
         """Note an amount that a plugin is going to add to sums: one that could make them leave int64 ends `small`."""
         if not 0 <= amount < LARGEST_SAFE_REQUEST:
@@ -404,7 +394,6 @@ class ClusterState:
         emptied.nodes = copy.copy(self.nodes)
         emptied.nodes.images = ImageStates()
         emptied.usage = np.zeros_like(self.usage)
-        emptied.usage_floats = UsageFloats(emptied)
         emptied.host_ports = HostPorts()
         emptied.columns = Columns()
         emptied.columns.bare = True
@@ -431,7 +420,6 @@ class ClusterState:
                 raise InvariantError(f"node {name} is not what row {row} holds")
         if int(self.nodes.alive[: self.nodes.count].sum()) != len(self.nodes):
             raise InvariantError("rows that live are not as many as nodes")
-        self.nodes.check_invariants()
         counts = np.zeros(self.nodes.capacity, dtype=np.int64)
         for pod_class in self._classes.values():
             for row, count in pod_class.nodes.items():
@@ -439,7 +427,6 @@ class ClusterState:
         if not np.array_equal(counts, self.usage[POD_COUNT]):
             raise InvariantError("the pods of all classes are not the pods on rows")
         self.counters.check_invariants(self.pods.values())
-        self.usage_states.check_invariants()
 
 
 def _schedulable_part(node: Node) -> tuple[object, ...]:

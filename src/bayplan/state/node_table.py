@@ -6,15 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.base.errors import InvariantError
 from bayplan.objects.meta import ResourceList
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.requests import node_amounts
-from bayplan.state.arrays import Bools, Floats, Index, Ints
+from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.image_states import ImageStates
 from bayplan.state.label_column import LabelColumn
 from bayplan.state.node_tree import NodeTree
-from bayplan.state.resource_table import CPU, MEMORY, PODS, ResourceTable
+from bayplan.state.resource_table import PODS, ResourceTable
 
 FIRST_CAPACITY = 64
 
@@ -26,15 +25,12 @@ class _Offer(NamedTuple):
     """What a node offers, as columns.
 
     Attributes:
-        allocatable: what its status says. amounts, divisors: int64 and float64[resources], as in the table.
-        incomplete: whether it is without CPU or without memory.
+        allocatable: what its status says. amounts: int64[resources], as in the table.
     """
 
     allocatable: ResourceList
     amounts: Ints
-    divisors: Floats
     allowed_pods: int
-    incomplete: bool
 
 
 class Coverage(NamedTuple):
@@ -57,8 +53,6 @@ class NodeTable:
         row_of: the row of each node name.
         alive: bool[capacity], False in freed rows.
         allocatable: int64[resources, capacity].
-        divisors: float64[resources, capacity], the same to divide by: 1 where a node has none of a resource.
-        incomplete: bool[capacity], nodes without CPU or without memory; `incomplete_count` is how many there are.
         allowed_pods: int64[capacity].
         unschedulable: bool[capacity].
         taint_codes: intp[capacity], positions in `taint_sets`.
@@ -77,9 +71,6 @@ class NodeTable:
         self.free_rows: list[int] = []
         self.alive: Bools = np.zeros(self.capacity, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(self.resources), self.capacity), dtype=np.int64)
-        self.divisors: Floats = np.ones((len(self.resources), self.capacity), dtype=np.float64)
-        self.incomplete: Bools = np.zeros(self.capacity, dtype=np.bool_)
-        self.incomplete_count = 0
         self.allowed_pods: Ints = np.zeros(self.capacity, dtype=np.int64)
         self.unschedulable: Bools = np.zeros(self.capacity, dtype=np.bool_)
         self.taint_codes: Index = np.zeros(self.capacity, dtype=np.intp)
@@ -133,8 +124,6 @@ class NodeTable:
         self.nodes[row] = None
         self.alive[row] = False
         self.allocatable[:, row] = 0
-        self.divisors[:, row] = 1
-        self._note_incomplete(row, False)
         self.allowed_pods[row] = 0
         self.unschedulable[row] = False
         self.taint_codes[row] = 0
@@ -169,18 +158,13 @@ class NodeTable:
             grown = np.zeros((number + 4, self.capacity), dtype=np.int64)
             grown[: len(self.allocatable)] = self.allocatable
             self.allocatable = grown
-            divisors = np.ones((number + 4, self.capacity), dtype=np.float64)
-            divisors[: len(self.divisors)] = self.divisors
-            self.divisors = divisors
         return number
 
     def _fill(self, row: int, node: Node) -> None:
         self.nodes[row] = node
         offer = self._offer(node.status.allocatable)
         self.allocatable[:, row] = offer.amounts
-        self.divisors[:, row] = offer.divisors
         self.allowed_pods[row] = offer.allowed_pods
-        self._note_incomplete(row, offer.incomplete)
         self.unschedulable[row] = node.spec.unschedulable
         taints = node.spec.taints
         code = self._taint_index.get(taints)
@@ -204,16 +188,10 @@ class NodeTable:
         amounts: Ints = np.zeros(len(self.allocatable), dtype=np.int64)
         for number, amount in numbered.items():
             amounts[number] = amount
-        incomplete = bool((amounts[[CPU, MEMORY]] <= 0).any())
-        divisors = np.where(amounts != 0, amounts, 1).astype(np.float64)
         if len(self._offers) >= REMEMBERED_OFFERS:
             self._offers.clear()
-        offer = self._offers[id(allocatable)] = _Offer(allocatable, amounts, divisors, allowed_pods, incomplete)
+        offer = self._offers[id(allocatable)] = _Offer(allocatable, amounts, allowed_pods)
         return offer
-
-    def _note_incomplete(self, row: int, incomplete: bool) -> None:
-        self.incomplete_count += incomplete - self.incomplete.item(row)
-        self.incomplete[row] = incomplete
 
     def _grow(self, capacity: int) -> None:
         def wider(old: Ints) -> Ints:
@@ -223,22 +201,11 @@ class NodeTable:
 
         self.allocatable = wider(self.allocatable)
         self.allowed_pods = wider(self.allowed_pods)
-        divisors = np.ones((len(self.divisors), capacity), dtype=np.float64)
-        divisors[:, : self.divisors.shape[1]] = self.divisors
-        self.divisors = divisors
-        for name in ("alive", "unschedulable", "taint_codes", "incomplete"):
+        for name in ("alive", "unschedulable", "taint_codes"):
             setattr(self, name, wider(getattr(self, name)))
         for column in self._labels.values():
             column.grow(capacity)
         self.capacity = capacity
-
-    def check_invariants(self) -> None:
-        """Raise `InvariantError` where columns that follow from others do not."""
-        if not np.array_equal(self.divisors, np.where(self.allocatable != 0, self.allocatable, 1)):
-            raise InvariantError("divisors are not what nodes offer")
-        lacking = self.alive & ((self.allocatable[CPU] <= 0) | (self.allocatable[MEMORY] <= 0))
-        if not np.array_equal(lacking, self.incomplete) or self.incomplete_count != int(lacking.sum()):
-            raise InvariantError(f"{int(lacking.sum())} nodes lack CPU or memory, {self.incomplete_count} are known to")
 
     def copy(self) -> NodeTable:
         """Return an independent copy; the typed nodes themselves, which never change, are shared."""
@@ -247,8 +214,7 @@ class NodeTable:
         other.count, other.capacity = self.count, self.capacity
         other.names, other.nodes = list(self.names), list(self.nodes)
         other.row_of, other.free_rows = dict(self.row_of), list(self.free_rows)
-        other.incomplete_count = self.incomplete_count
-        for name in ("alive", "allocatable", "divisors", "incomplete", "allowed_pods", "unschedulable", "taint_codes"):
+        for name in ("alive", "allocatable", "allowed_pods", "unschedulable", "taint_codes"):
             setattr(other, name, getattr(self, name).copy())
         other.taint_sets, other._taint_index = list(self.taint_sets), dict(self._taint_index)
         other._labels = {key: column.copy() for key, column in self._labels.items()}

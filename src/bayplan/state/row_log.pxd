@@ -1,6 +1,7 @@
 cimport cython
 
 cdef class RowLog:
+    cdef Py_ssize_t _limit
     cdef Py_ssize_t[::1] _rows
     cdef public Py_ssize_t start
     cdef public Py_ssize_t end

@@ -12,19 +12,23 @@ from bayplan.state.arrays import Index
 FIRST_CAPACITY = 256
 
 LIMIT = 1 << 20
-"""The most entries a log holds; the older half is dropped when there are more. A reader this far behind reads all rows anyway."""
+"""The most entries a log holds by default; the older half is dropped when there are more. A reader this far behind reads all rows anyway."""
 
 
 class RowLog:
     """An append-only log of row numbers.
+
+    Args:
+        limit: the most entries that it holds, an even number.
 
     Attributes:
         start: the position of the oldest entry that is still there.
         end: the position after the newest entry: the position of a reader that has seen everything.
     """
 
-    def __init__(self) -> None:
-        self._rows: Index = np.zeros(FIRST_CAPACITY, dtype=np.intp)
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
+        self._rows: Index = np.zeros(min(FIRST_CAPACITY, limit), dtype=np.intp)
         self.start = 0
         self.end = 0
 
@@ -53,11 +57,11 @@ class RowLog:
 
     def _make_room(self) -> None:
         old = np.asarray(self._rows)
-        if len(old) < LIMIT:
-            grown = np.zeros(len(old) * 2, dtype=np.intp)
+        if len(old) < self._limit:
+            grown = np.zeros(min(len(old) * 2, self._limit), dtype=np.intp)
             grown[: len(old)] = old
             self._rows = grown
             return
-        cut = LIMIT // 2
-        old[: LIMIT - cut] = old[cut:].copy()
+        cut = self._limit // 2
+        old[: self._limit - cut] = old[cut:].copy()
         self.start += cut

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -18,17 +18,15 @@ from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.state.row_classes import Column
 from bayplan.state.views import Rows
-from bayplan.testing.form_checks import (
-    filter_answers_alike_in_every_form,
-    score_answers_alike_in_every_form,
-    several_specs_at_once_are_answered_alike,
-    states_are_answered_as_the_rows_in_them,
-    supposed_pods_are_counted_as_if_gone,
-    supposed_usage_is_read_through_the_view,
-)
+from bayplan.testing.form_checks import filter_answers_alike_in_every_form, score_answers_alike_in_every_form
 from bayplan.testing.plugin_subject import Make, PluginFault, Subject, skips
+from bayplan.testing.rule_checks import (
+    filter_rules_follow_what_changes,
+    rules_answer_alike_about_all_rows_and_one,
+    score_rules_follow_what_changes,
+    trials_are_answered_and_forgotten,
+)
 from bayplan.testing.worlds import World, typed
 
 Check: TypeAlias = Callable[[Make, World], None]
@@ -123,39 +121,6 @@ def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, f
     again = plugin.scale_over(subject.spec, params, spoiled, feasible, Rows(subject.state))
     if again != scale:
         raise PluginFault(f"scale() depends on scores of nodes that are not feasible: {scale!r} becomes {again!r}")
-
-
-def rows_that_agree_in_the_columns_are_answered_alike(make: Make, world: World) -> None:
-    """Where `filter_columns` or `score_columns` name columns, rows that agree in all of them have the same verdicts or scores."""
-    subject = make(world)
-    params = subject.filter_params() if subject.filters else None
-    columns = None if params is None else subject.plugin.filter_columns(subject.spec, params, subject.state)
-    if params is not None and columns is not None:
-        _check_columns(subject, columns, "filter", {"filter()": subject.verdicts(params)})
-    subject = make(world)
-    params = subject.score_params() if subject.scores else None
-    columns = None if params is None else subject.plugin.score_columns(subject.spec, params, subject.state)
-    if params is not None and columns is not None:
-        scores = {"score()": subject.raw(params), "normalize()": subject.normalized(params, subject.alive)[1]}
-        _check_columns(subject, columns, "score", scores)
-
-
-def _check_columns(subject: Subject, columns: Sequence[Column], point: str, answers: Mapping[str, Any]) -> None:
-    nodes = subject.state.nodes
-    for asked, values in answers.items():
-        known: dict[tuple[int, ...], int] = {}
-        for row in subject.rows:
-            found = tuple(
-                int((nodes.label_column(column).codes if isinstance(column, str) else column.values)[row])
-                for column in columns
-            )
-            first = known.setdefault(found, row)
-            if int(values[first]) != int(values[row]):
-                names = ", ".join(column if isinstance(column, str) else "a counter" for column in columns)
-                raise PluginFault(
-                    f"{asked} is {int(values[first])} for {subject.name(first)} and {int(values[row])} for "
-                    f"{subject.name(row)}, which agree in the columns that {point}_columns() names: {names}"
-                )
 
 
 # --- purity -----------------------------------------------------------------------------------------------------------
@@ -304,9 +269,13 @@ def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touche
                     f"after {told}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
                     f"declares {pre_reads}"
                 )
-        if now_filtered[0] == filtered[0] and filtered[1] is not None:
+        # What a rule of its own looks up is checked by `filter_rules_follow_what_changes`.
+        by_rule = plugin.filter_rule(subject.spec, subject.state) is not None
+        if not by_rule and now_filtered[0] == filtered[0] and filtered[1] is not None:
             _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, told)
-    if scored is not None and now_scored is not None and scored[1] is not None and now_scored[0] == scored[0]:
+    if scored is None or now_scored is None or plugin.score_rule(subject.spec, subject.state) is not None:
+        return
+    if scored[1] is not None and now_scored[0] == scored[0]:
         score_reads = plugin.score_reads(subject.spec)
         _compare_rows(subject, "score()", scored[1], now_scored[1], row, touched, score_reads, told)
 
@@ -378,17 +347,16 @@ CHECKS: tuple[Check, ...] = (
     answers_have_the_right_types,
     filter_answers_alike_in_every_form,
     score_answers_alike_in_every_form,
-    several_specs_at_once_are_answered_alike,
-    states_are_answered_as_the_rows_in_them,
     verdicts_have_reasons,
     scores_are_normalized,
-    rows_that_agree_in_the_columns_are_answered_alike,
+    rules_answer_alike_about_all_rows_and_one,
     asking_changes_nothing,
     the_same_question_has_the_same_answer,
     what_is_not_declared_has_no_influence,
     pods_that_look_alike_are_treated_alike,
-    supposed_usage_is_read_through_the_view,
-    supposed_pods_are_counted_as_if_gone,
+    filter_rules_follow_what_changes,
+    score_rules_follow_what_changes,
+    trials_are_answered_and_forgotten,
     hints_answer,
 )
 """In this order: what an earlier one finds may be why a later one fails."""

@@ -92,10 +92,10 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
 
 
 def _implements(plugin: type[Plugin[Any]], point: str) -> bool:
-    method = "sort_key" if point == "queue_sort" else point
-    found = getattr(plugin, method, None)
+    methods = ("sort_key",) if point == "queue_sort" else (point, f"{point}_rule")
+    found = [getattr(plugin, method, None) for method in methods]
     # The bases' own methods only say that one is missing.
-    return found is not None and getattr(found, "__module__", "") != "bayplan.framework.plugin"
+    return any(it is not None and getattr(it, "__module__", "") != "bayplan.framework.plugin" for it in found)
 
 
 def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -27,7 +27,7 @@ from bayplan.framework.status import Code, Status
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import Rows
 from bayplan.testing.worlds import World, typed
 
 COMPILING = frozenset(("pre_filter", "filter", "pre_score", "score"))
@@ -171,12 +171,9 @@ class Subject:
     def _verdict(self, spec: Any, params: Params, verdict: int) -> object:
         return (verdict, tuple(self.plugin.reasons(spec, params, verdict))) if verdict else "passes"
 
-    def one_row_forms(self, row: int) -> Sequence[tuple[str, Rows]]:
-        """Return the views of one row that the plugin must answer alike: an array of one, and plain numbers where it can."""
-        forms: list[tuple[str, Rows]] = [("an array of one row", Rows(self.state, np.array([row], dtype=np.intp)))]
-        if self.plugin.scalar and self.state.small:
-            forms.append(("plain Python numbers", Row(self.state, row)))
-        return forms
+    def one_row(self, row: int) -> Rows:
+        """Return a view of one row."""
+        return Rows(self.state, np.array([row], dtype=np.intp))
 
 
 Make: TypeAlias = Callable[[World], Subject]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.engine.select_host import Pick
-from bayplan.engine.select_host import Ties
+from bayplan.engine.select_host import Pick, Ties
 from bayplan.framework.status import Status, error
 from bayplan.state.arrays import Index, Ints
 from bayplan.state.cluster_state import ClusterState

@@ -12,7 +12,6 @@ from bayplan.framework.status import ERROR_BIT
 from bayplan.plugins.classic.pod_changes import CountingPredicate, PodChanges
 from bayplan.state.arrays import Codes
 from bayplan.state.pod_info import PodInfo
-from bayplan.state.views import Row, Rows
 
 
 class NodeTrial:
@@ -26,7 +25,6 @@ class NodeTrial:
     def __init__(self, plan: Plan, row: int) -> None:
         self._plan = plan
         self._row = row
-        self._view = Row(plan.state, row)
         self._params = [plan.filter_params(part) for part in plan.filter_parts]
         self.changes = PodChanges()
 
@@ -73,14 +71,12 @@ class NodeTrial:
         for number, (part, params) in enumerate(zip(plan.filter_parts, self._params, strict=True)):
             plugin = part.plugin
             if isinstance(plugin, CountingPredicate):
-                verdict = int(plugin.filter_changed(part.spec, params, self._view, self.changes))
+                verdict = int(plugin.filter_changed(part.spec, params, plan.state, self._row, self.changes))
             elif part.static:
                 verdict = int(part.values[self._row])
-            elif part.scalar and plan.state.small:
-                verdict = int(plugin.filter(part.spec, params, self._view))
             else:
-                index = np.array([self._row], dtype=np.intp)
-                verdict = int(plugin.filter(part.spec, params, Rows(plan.state, index))[0])
+                part.rule.refresh()
+                verdict = int(part.filter_rule.filter(self._row))
             found[number] = verdict
             if verdict and (verdict & ERROR_BIT or not check_all):
                 break

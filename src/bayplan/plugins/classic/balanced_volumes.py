@@ -30,7 +30,6 @@ class BalancedVolumes(BalancedResourceAllocation):
 
     name = "BalancedResourceAllocation"
     reads = Reads.EVERYTHING
-    scalar = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

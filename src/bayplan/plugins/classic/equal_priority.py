@@ -16,7 +16,6 @@ class EqualPriority(ScorePlugin[NoSpec]):
     name = "EqualPriority"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NoSpec:
         """Need nothing."""

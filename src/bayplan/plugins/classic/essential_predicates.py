@@ -87,7 +87,6 @@ class HostName(FilterPlugin[HostNameSpec]):
     name = "HostName"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> HostNameSpec:
         """Keep the name."""
@@ -108,7 +107,6 @@ class PodFitsHostPorts(FilterPlugin[HostPortsSpec]):
     name = "PodFitsHostPorts"
     reads = Reads.PORTS
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> HostPortsSpec:
         """Keep the ports."""
@@ -129,7 +127,6 @@ class MatchNodeSelector(FilterPlugin[NodeSelectorSpec]):
     name = "MatchNodeSelector"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeSelectorSpec:
         """Compile the selectors."""

@@ -19,14 +19,14 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
 from bayplan.plugins.classic.essential_predicates import NodeSelectorSpec, compile_node_selector_spec
 from bayplan.plugins.classic.failure_reasons import TOPOLOGY_SPREAD_CONSTRAINTS_NOT_MATCH, verdict_of
-from bayplan.plugins.classic.pod_changes import CountingPredicate, PodChanges
+from bayplan.plugins.classic.pod_changes import CountingPredicate, PodChanges, label_code
 from bayplan.plugins.classic.priority import MAX_PRIORITY, FailingPriority, RowPriority
 from bayplan.plugins.spread_constraints import HARD, SOFT
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.node_matching import required_node_affinity_matches
 from bayplan.state.pod_info import PodClass, PodInfo
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import Rows
 
 NOT_SPREAD = verdict_of(1, TOPOLOGY_SPREAD_CONSTRAINTS_NOT_MATCH)
 NO_METADATA = 2 | ERROR_BIT
@@ -170,14 +170,16 @@ class EvenPodsSpread(PreFilterPlugin[EvenSpec], CountingPredicate[EvenSpec]):
         verdicts[broken] = NOT_SPREAD
         return verdicts
 
-    def filter_changed(self, spec: EvenSpec, params: Params | None, row: Row, changes: PodChanges) -> int:
+    def filter_changed(
+        self, spec: EvenSpec, params: Params | None, cluster: ClusterState, row: int, changes: PodChanges
+    ) -> int:
         """Return the verdict on one row after changes."""
         if spec.error:
             return NO_METADATA
         domains = dict(_domains(params))
         if not domains:
             return 0
-        codes = {key: int(row.label(key)) for key in domains}
+        codes = {key: label_code(cluster, key, row) for key in domains}
         moved = dict.fromkeys(domains, 0)
         touched = set[str]()
         if all(code >= 0 for code in codes.values()):

@@ -53,7 +53,6 @@ class GeneralPredicates(FilterPlugin[GeneralSpec]):
     name = "GeneralPredicates"
     reads = Reads.NODES | Reads.USAGE | Reads.PORTS
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

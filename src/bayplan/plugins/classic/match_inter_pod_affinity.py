@@ -29,12 +29,12 @@ from bayplan.plugins.classic.inter_pod_terms import (
     table_of,
     tables_of_all,
 )
-from bayplan.plugins.classic.pod_changes import CountingPredicate, PodChanges
+from bayplan.plugins.classic.pod_changes import CountingPredicate, PodChanges, label_code
 from bayplan.state.affinity_terms import AffinityTerm, TermKind, pod_terms
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import Rows
 
 EXISTING = verdict_of(1, EXISTING_PODS_ANTI_AFFINITY_RULES_NOT_MATCH)
 AFFINITY = verdict_of(2, POD_AFFINITY_RULES_NOT_MATCH)
@@ -91,47 +91,55 @@ class MatchInterPodAffinity(PreFilterPlugin[TermsSpec], CountingPredicate[TermsS
         verdict = rows.where(lonely, AFFINITY, verdict)
         return rows.codes(rows.where(disliked, EXISTING, verdict))
 
-    def filter_changed(self, spec: TermsSpec, params: Params | None, row: Row, changes: PodChanges) -> int:
+    def filter_changed(
+        self, spec: TermsSpec, params: Params | None, cluster: ClusterState, row: int, changes: PodChanges
+    ) -> int:
         """Return the verdict on one row after changes."""
         wanted, shunned, owned = (list(_sums(part)) for part in params or ((), (), ()))
-        if self._is_disliked(spec, owned, row, changes):
+        if self._is_disliked(spec, owned, cluster, row, changes):
             return EXISTING
-        if self._is_lonely(spec, wanted, row, changes):
+        if self._is_lonely(spec, wanted, cluster, row, changes):
             return AFFINITY
-        if self._is_near(spec, shunned, row, changes):
+        if self._is_near(spec, shunned, cluster, row, changes):
             return ANTI_AFFINITY
         return 0
 
-    def _is_disliked(self, spec: TermsSpec, owned: list[tuple[str, Ints]], row: Row, changes: PodChanges) -> bool:
+    def _is_disliked(
+        self, spec: TermsSpec, owned: list[tuple[str, Ints]], cluster: ClusterState, row: int, changes: PodChanges
+    ) -> bool:
         counts: dict[str, int] = {}
         for key, sums in owned:
-            counts[key] = counts.get(key, 0) + int(sums[row.label(key)])
+            counts[key] = counts.get(key, 0) + int(sums[label_code(cluster, key, row)])
         for infos, sign in ((changes.removed.values(), -1), (changes.added, 1)):
             for info in infos:
                 for term in _anti_affinity_terms(info):
                     if matches(term, spec.namespace, spec.labels):
                         counts[term.topology_key] = counts.get(term.topology_key, 0) + sign
-        return any(count > 0 and row.label(key) >= 0 for key, count in counts.items())
+        return any(count > 0 and label_code(cluster, key, row) >= 0 for key, count in counts.items())
 
-    def _is_lonely(self, spec: TermsSpec, wanted: list[tuple[str, Ints]], row: Row, changes: PodChanges) -> bool:
+    def _is_lonely(
+        self, spec: TermsSpec, wanted: list[tuple[str, Ints]], cluster: ClusterState, row: int, changes: PodChanges
+    ) -> bool:
         terms = spec.terms.required_affinity
         if not terms:
             return False
         change = _count(changes, lambda info: all_match(terms, info.pod.metadata.namespace, info.pod.metadata.labels))
-        here = {key: row.label(key) for key, _ in wanted}
+        here = {key: label_code(cluster, key, row) for key, _ in wanted}
         if all(here[key] >= 0 and int(sums[here[key]]) + change > 0 for key, sums in wanted):
             return False
         nowhere = all(int(sums.sum()) + (change if here[key] >= 0 else 0) == 0 for key, sums in wanted)
         return not (nowhere and _content_with_itself(spec))
 
-    def _is_near(self, spec: TermsSpec, shunned: list[tuple[str, Ints]], row: Row, changes: PodChanges) -> bool:
+    def _is_near(
+        self, spec: TermsSpec, shunned: list[tuple[str, Ints]], cluster: ClusterState, row: int, changes: PodChanges
+    ) -> bool:
         terms = spec.terms.required_anti_affinity
         counts: dict[str, int] = {}
         for term, (key, sums) in zip(terms, shunned, strict=True):
             gone = sum(_matches_info(term, info) for info in changes.removed.values())
-            counts[key] = counts.get(key, 0) + int(sums[row.label(key)]) - gone
+            counts[key] = counts.get(key, 0) + int(sums[label_code(cluster, key, row)]) - gone
         back = sum(any(_matches_info(term, info) for term in terms) for info in changes.restored.values())
-        return any(count + back > 0 and row.label(key) >= 0 for key, count in counts.items())
+        return any(count + back > 0 and label_code(cluster, key, row) >= 0 for key, count in counts.items())
 
     def reasons(self, spec: TermsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return that affinity is the matter, then the rule that is broken."""

@@ -38,7 +38,6 @@ class NodeAffinityPriority(ReducedPriority[PreferredSpec], FailingPriority[Prefe
     name = "NodeAffinityPriority"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PreferredSpec:
         """Compile the terms."""

@@ -44,7 +44,6 @@ class CheckNodeUnschedulable(FilterPlugin[FlagSpec]):
     name = "CheckNodeUnschedulable"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
         """Ask where the pod has no toleration."""

@@ -32,7 +32,6 @@ class CheckNodeLabelPresence(FilterPlugin[NoSpec]):
     name = "CheckNodeLabelPresence"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -60,7 +59,6 @@ class NodeLabelPriority(ScorePlugin[NoSpec]):
     name = "NodeLabelPriority"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

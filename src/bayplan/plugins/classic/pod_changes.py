@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from bayplan.framework.plugin import FilterPlugin, Params
+from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
-from bayplan.state.views import Row
 
 S = TypeVar("S")
 
@@ -40,6 +40,13 @@ class PodChanges(msgspec.Struct):
 class CountingPredicate(FilterPlugin[S]):
     """A predicate that counts pods beyond the node itself."""
 
-    def filter_changed(self, spec: S, params: Params | None, row: Row, changes: PodChanges) -> int:
+    def filter_changed(
+        self, spec: S, params: Params | None, cluster: ClusterState, row: int, changes: PodChanges
+    ) -> int:
         """Return the verdict on one row after changes there; `params` are those from before."""
         raise TypeError(f"{type(self).__name__} lacks filter_changed()")
+
+
+def label_code(cluster: ClusterState, key: str, row: int) -> int:
+    """Return the code of a row's label; -1 if the node lacks it."""
+    return int(cluster.nodes.label_column(key).codes[row])

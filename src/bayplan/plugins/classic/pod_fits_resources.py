@@ -95,7 +95,6 @@ class PodFitsResources(FilterPlugin[FitSpec]):
     name = "PodFitsResources"
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

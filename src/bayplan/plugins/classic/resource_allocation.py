@@ -51,7 +51,6 @@ class ResourceAllocationPriority(ScorePlugin[AllocationSpec]):
 
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

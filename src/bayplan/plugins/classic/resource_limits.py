@@ -26,7 +26,6 @@ class ResourceLimitsPriority(ScorePlugin[LimitsSpec]):
     name = "ResourceLimitsPriority"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> LimitsSpec:
         """Sum up the limits."""

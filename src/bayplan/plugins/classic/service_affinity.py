@@ -25,7 +25,7 @@ from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.node_matching import labels_match
 from bayplan.state.pod_info import PodInfo
-from bayplan.state.views import Row, Rows
+from bayplan.state.views import Rows
 
 VIOLATED = verdict_of(1, SERVICE_AFFINITY_VIOLATED)
 NOWHERE = 2 | ERROR_BIT
@@ -104,9 +104,11 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], CountingPredica
         codes: Codes = (labels_match(selector_from_set(wanted), rows) == False) * np.uint16(VIOLATED)  # noqa: E712
         return codes
 
-    def filter_changed(self, spec: ServiceAffinitySpec, params: Params | None, row: Row, changes: PodChanges) -> int:
+    def filter_changed(
+        self, spec: ServiceAffinitySpec, params: Params | None, cluster: ClusterState, row: int, changes: PodChanges
+    ) -> int:
         """Return the verdict on one row after changes; a nominated pod that comes first is on no node that could be followed."""
-        cluster, node = row.state, None
+        node = None
         if self._follows_others(spec, cluster):
             others = [
                 info for info in cluster.pods.values() if info.key not in changes.nominated and _counts(spec, info)
@@ -117,7 +119,9 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], CountingPredica
             elif _any_counts(spec, changes.nominated.values()):
                 return NOWHERE
         selector = selector_from_set(self._wanted(spec, node))
-        return 0 if selector.matches(row.node.metadata.labels) else VIOLATED
+        here = cluster.nodes.nodes[row]
+        assert here is not None
+        return 0 if selector.matches(here.metadata.labels) else VIOLATED
 
     def reasons(self, spec: ServiceAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the one reason, or the error."""

@@ -37,7 +37,6 @@ class PodToleratesNodeTaints(FilterPlugin[TaintSpec]):
     name = "PodToleratesNodeTaints"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
-    scalar = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> TaintSpec:
         """Keep the tolerations and make an empty table."""
@@ -69,7 +68,6 @@ class TaintTolerationPriority(ReducedPriority[TaintSpec]):
     name = "TaintTolerationPriority"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
-    scalar = True
     reverse = True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> TaintSpec:

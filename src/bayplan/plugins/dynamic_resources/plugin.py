@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -92,7 +91,6 @@ class DynamicResources(
     name = "DynamicResources"
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
-    scalar = True
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -362,6 +360,5 @@ class DynamicResources(
 
 
 def rows_of(rows: Rows) -> list[int]:
-    """Return the row numbers of a view, of many rows or of one."""
-    numbers: Any = rows.row_numbers()
-    return [numbers] if rows.scalar else list(numbers.tolist())
+    """Return the row numbers of a view."""
+    return rows.row_numbers().tolist()

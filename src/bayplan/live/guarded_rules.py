@@ -1,0 +1,131 @@
+"""Rules of custom plugins, asked through a runner: once for all rows of a pass, never once for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from bayplan.framework.rule import FilterRule, Params, Rule, ScoreRule
+from bayplan.live.plugin_runner import PluginRunner
+from bayplan.state.arrays import Bools, Codes, Ints
+
+T = TypeVar("T")
+
+
+class GuardedFilterRule(FilterRule):
+    """A filter rule whose code runs on the runner's threads.
+
+    Args:
+        rule: the plugin's own. runner: runs it. plugin: the plugin's name.
+    """
+
+    def __init__(self, rule: FilterRule, runner: PluginRunner, plugin: str) -> None:
+        super().__init__(rule.columns)
+        self.asks_arrays = True
+        self._rule, self._runner, self._plugin = rule, runner, plugin
+
+    def bind(self) -> None:
+        """Look up again what depends on the arrays."""
+        self._call(_bind, self._rule, self.columns, self.params)
+
+    def refresh(self) -> bool:
+        """Read what the rule needs of the cluster as a whole."""
+        return self._call(_refresh, self._rule, self.params)
+
+    def after_changes(self, params: Params | None) -> None:
+        """Read it again in a trial."""
+        self._call(self._rule.after_changes, params)
+
+    def before_changes(self, params: Params | None) -> None:
+        """Go back to what it was before the trial."""
+        self._call(self._rule.before_changes, params)
+
+    def filter(self, row: int) -> int:
+        """Ask about one row."""
+        return int(self._call(self._rule.filter, row))
+
+    def filter_all(self, codes: Codes) -> None:
+        """Ask about all rows."""
+        found: Codes = np.zeros(len(codes), dtype=np.uint16)
+        self._call(self._rule.filter_all, found)
+        np.asarray(codes)[:] = found
+
+    def filter_rows(self, rows: list[int], codes: Codes) -> None:
+        """Ask about some rows."""
+        # Into an array of its own: a call that was given up may go on writing.
+        found = np.array(codes, dtype=np.uint16)
+        self._call(self._rule.filter_rows, rows, found)
+        np.asarray(codes)[:] = found
+
+    def _call(self, function: Callable[..., T], *arguments: Any) -> T:
+        return self._runner.call(self._plugin, "Filter", function, *arguments)
+
+
+class GuardedScoreRule(ScoreRule):
+    """A score rule whose code runs on the runner's threads; arguments as of `GuardedFilterRule`."""
+
+    def __init__(self, rule: ScoreRule, runner: PluginRunner, plugin: str) -> None:
+        super().__init__(rule.columns)
+        self.asks_arrays = True
+        self.normalizes, self.reads_feasible = rule.normalizes, rule.reads_feasible
+        self._rule, self._runner, self._plugin = rule, runner, plugin
+
+    def bind(self) -> None:
+        """Look up again what depends on the arrays."""
+        self._call(_bind, self._rule, self.columns, self.params)
+
+    def refresh(self) -> bool:
+        """Read what the rule needs of the cluster as a whole."""
+        return self._call(_refresh, self._rule, self.params)
+
+    def prepare(self, feasible: Bools) -> None:
+        """Read what the rule needs to know of the feasible rows."""
+        self._call(self._rule.prepare, np.array(feasible))
+
+    def score(self, row: int) -> int:
+        """Ask about one row."""
+        return int(self._call(self._rule.score, row))
+
+    def score_all(self, raw: Ints) -> None:
+        """Ask about all rows."""
+        found: Ints = np.zeros(len(raw), dtype=np.int64)
+        self._call(self._rule.score_all, found)
+        np.asarray(raw)[:] = found
+
+    def score_rows(self, rows: list[int], raw: Ints) -> None:
+        """Ask about some rows."""
+        found = np.array(raw, dtype=np.int64)
+        self._call(self._rule.score_rows, rows, found)
+        np.asarray(raw)[:] = found
+
+    def scale(self, raw: Ints, feasible: Bools) -> Params:
+        """Return the scale."""
+        return self._normalizing(self._rule.scale, np.array(raw), np.array(feasible))
+
+    def normalize(self, scale: Params, raw: int, row: int) -> int:
+        """Normalise one score."""
+        return int(self._normalizing(self._rule.normalize, scale, raw, row))
+
+    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
+        """Normalise all scores."""
+        found: Ints = np.zeros(len(normalized), dtype=np.int64)
+        self._normalizing(self._rule.normalize_all, scale, np.array(raw), found)
+        np.asarray(normalized)[:] = found
+
+    def _call(self, function: Callable[..., T], *arguments: Any) -> T:
+        return self._runner.call(self._plugin, "Score", function, *arguments)
+
+    def _normalizing(self, function: Callable[..., T], *arguments: Any) -> T:
+        return self._runner.call(self._plugin, "NormalizeScore", function, *arguments)
+
+
+def _bind(rule: Rule, columns: Any, params: Params | None) -> None:
+    rule.columns, rule.params = columns, params
+    rule.bind()
+
+
+def _refresh(rule: Rule, params: Params | None) -> bool:
+    rule.params = params
+    return rule.refresh()

@@ -1,0 +1,225 @@
+"""The checks of the conformance kit that ask rules as the engine does: about all rows, about changed rows, and during a trial."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from bayplan.engine.rule_result import FilterResult, ScoreResult
+from bayplan.engine.rule_results import filter_rule, score_rule
+from bayplan.framework.plugin import PreFilterResult
+from bayplan.framework.rule import FilterRule, Params, ScoreRule, ready
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.state.arrays import Codes, Ints
+from bayplan.testing.plugin_subject import Make, PluginFault, Subject
+from bayplan.testing.worlds import World, typed
+
+
+def rules_answer_alike_about_all_rows_and_one(make: Make, world: World) -> None:
+    """A rule says of all rows what it says of each; likewise `normalize_all` and `normalize`."""
+    subject = make(world)
+    filtered, scored = subject.filter_params() if subject.filters else None, None
+    if filtered is not None:
+        verdicts = _verdicts(subject, filtered)
+        rule = _new_filter_rule(subject, filtered)
+        for row in subject.rows:
+            if rule.filter(row) != verdicts[row]:
+                raise PluginFault(
+                    f"the filter rule says {int(verdicts[row])} of {subject.name(row)} when asked about all rows, and "
+                    f"{rule.filter(row)} when asked about this one"
+                )
+    scored = subject.score_params() if subject.scores else None
+    if scored is not None:
+        _check_score_rule(subject, scored)
+
+
+def _check_score_rule(subject: Subject, params: Params) -> None:
+    columns = subject.state.columns
+    feasible = _feasible(subject)
+    rule = _new_score_rule(subject, params)
+    raw: Ints = np.zeros(columns.capacity, dtype=np.int64)
+    rule.score_all(raw)
+    for row in subject.rows:
+        if rule.score(row) != raw[row]:
+            raise PluginFault(
+                f"the score rule gives {subject.name(row)} {int(raw[row])} when asked about all rows, and "
+                f"{rule.score(row)} when asked about this one"
+            )
+    if not rule.normalizes:
+        return
+    scale = rule.scale(raw, feasible)
+    normalized: Ints = np.zeros(columns.capacity, dtype=np.int64)
+    rule.normalize_all(scale, raw, normalized)
+    for row in subject.rows:
+        alone = rule.normalize(scale, int(raw[row]), row)
+        if alone != normalized[row]:
+            raise PluginFault(
+                f"normalize_all() gives {subject.name(row)} {int(normalized[row])}, normalize() gives it {alone}"
+            )
+
+
+def filter_rules_follow_what_changes(make: Make, world: World) -> None:
+    """A filter rule that is asked only about the rows that changed says what a new one says of all rows."""
+    subject = make(world)
+    if not subject.filters:
+        return
+    plugin = subject.plugin
+    result = FilterResult(plugin, subject.spec, filter_rule(plugin, subject.spec, subject.state), subject.state)
+    for what in _histories(subject, world):
+        params = subject.filter_params()
+        if params is None:
+            continue
+        result.bring_up_to_date(params)
+        verdicts = _verdicts(subject, params)
+        for row in subject.rows:
+            if result.values[row] != verdicts[row]:
+                raise PluginFault(
+                    f"after {what}, the filter rule still says {int(result.values[row])} of {subject.name(row)}, a new "
+                    f"rule says {int(verdicts[row])}: reads declares {plugin.reads} only, and refresh() did not say that "
+                    "other rows moved"
+                )
+
+
+def score_rules_follow_what_changes(make: Make, world: World) -> None:
+    """A score rule that is asked only about the rows that changed gives what a new one gives all rows."""
+    subject = make(world)
+    if not subject.scores:
+        return
+    plugin = subject.plugin
+    result = ScoreResult(plugin, subject.spec, score_rule(plugin, subject.spec, subject.state), subject.state)
+    for what in _histories(subject, world):
+        params = subject.score_params()
+        if params is None:
+            continue
+        if result.score_rule.reads_feasible:
+            result.ask_for(_feasible(subject))
+        else:
+            result.bring_up_to_date(params)
+        scores: Ints = np.zeros(subject.state.columns.capacity, dtype=np.int64)
+        _new_score_rule(subject, params).score_all(scores)
+        for row in subject.rows:
+            if result.values[row] != scores[row]:
+                raise PluginFault(
+                    f"after {what}, the score rule still gives {subject.name(row)} {int(result.values[row])}, a new rule "
+                    f"gives {int(scores[row])}: reads declares {plugin.score_reads(subject.spec)} only, and refresh() did "
+                    "not say that other rows moved"
+                )
+
+
+def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
+    """While pods are moved on trial, a rule in use says what a new one says; after the trial, what it said before."""
+    subject = make(world)
+    state = subject.state
+    params = subject.filter_params() if subject.filters else None
+    if params is None:
+        return
+    rule = _new_filter_rule(subject, params)
+    before = {row: rule.filter(row) for row in subject.rows}
+    for row in subject.rows:
+        for what, change in _trials(subject, world, row):
+            with state.trial():
+                change()
+                rule.after_changes(params)
+                got = rule.filter(row)
+                fresh = _new_filter_rule(subject, params)
+                fresh.after_changes(params)
+                want = fresh.filter(row)
+                again = subject.pre_filter()
+                counted = _new_filter_rule(subject, again.params).filter(row) if isinstance(again, PreFilterResult) else want
+            rule.before_changes(params)
+            if got != want:
+                raise PluginFault(
+                    f"while {what} on trial, the filter rule says {got} of {subject.name(row)}, a new one says {want}: "
+                    "after_changes() must read again all that pods can change"
+                )
+            if want != counted:
+                raise PluginFault(
+                    f"while {what} on trial, filter() of {subject.name(row)} says {subject.told(params, want)}, and "
+                    f"{subject.told(params, counted)} once PreFilter has been asked again: return the params for the "
+                    "changed cluster from params_after_changes()"
+                )
+            for other in subject.rows:
+                if rule.filter(other) != before[other]:
+                    raise PluginFault(
+                        f"after {what} on trial, the filter rule says {rule.filter(other)} of {subject.name(other)}, "
+                        f"before it said {before[other]}: before_changes() must go back"
+                    )
+
+
+# --- what happens to the cluster --------------------------------------------------------------------------------------
+
+
+def _histories(subject: Subject, world: World) -> Iterator[str]:
+    """Change the cluster step by step; yield what was done, beginning with nothing."""
+    state, rows = subject.state, subject.rows
+    yield "nothing"
+    newcomer = state.pod_info(typed(world.newcomer, Pod))
+    state.place(newcomer, rows[0])
+    yield f"a pod was placed on {subject.name(rows[0])}"
+    state.remove_pod(newcomer.key)
+    state.place(newcomer, rows[-1])
+    yield f"it went to {subject.name(rows[-1])}"
+    for key in list(state.pods)[:2]:
+        name = subject.name(state.pods[key].row)
+        state.remove_pod(key)
+        yield f"pod {key} left {name}"
+    node = copy.deepcopy(world.nodes[-1])
+    node["metadata"]["labels"] |= {"bayplan.io/checked": "yes"}
+    node["status"]["allocatable"] |= {"cpu": "7"}
+    state.update_node(typed(node, Node))
+    yield f"node {node['metadata']['name']} was changed"
+    more = copy.deepcopy(world.nodes[0])
+    more["metadata"] |= {"name": "one-more"}
+    more["metadata"]["labels"] |= {"kubernetes.io/hostname": "one-more"}
+    state.add_node(typed(more, Node))
+    yield "node one-more was added"
+    if len(rows) > 1:
+        name = subject.name(rows[0])
+        state.remove_node(name)
+        yield f"node {name} was removed"
+
+
+def _trials(subject: Subject, world: World, row: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield what to do to a row in a trial."""
+    state = subject.state
+
+    def fill() -> None:
+        state.place(state.pod_info(typed(world.newcomer, Pod)), row)
+
+    def empty() -> None:
+        for key in list(state.pods_on[row]):
+            state.remove_pod(key)
+
+    yield f"a pod is on {subject.name(row)}", fill
+    yield f"the pods of {subject.name(row)} are gone", empty
+
+
+# --- rules that nobody has asked yet ----------------------------------------------------------------------------------
+
+
+def _new_filter_rule(subject: Subject, params: Params | None) -> FilterRule:
+    rule = filter_rule(subject.plugin, subject.spec, subject.state)
+    ready(rule, params, subject.state.columns)
+    return rule
+
+
+def _new_score_rule(subject: Subject, params: Params | None) -> ScoreRule:
+    rule = score_rule(subject.plugin, subject.spec, subject.state)
+    ready(rule, params, subject.state.columns)
+    if rule.reads_feasible:
+        rule.prepare(_feasible(subject))
+    return rule
+
+
+def _verdicts(subject: Subject, params: Params | None) -> Codes:
+    codes: Codes = np.zeros(subject.state.columns.capacity, dtype=np.uint16)
+    _new_filter_rule(subject, params).filter_all(codes)
+    return codes
+
+
+def _feasible(subject: Subject) -> Any:
+    return subject.state.nodes.alive.view(np.uint8).copy()

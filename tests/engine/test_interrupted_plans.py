@@ -1,0 +1,108 @@
+"""A plugin that raises while it is asked leaves columns, counters and plans as they were: the next cycle decides rightly."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import ClassVar
+
+import pytest
+
+from bayplan.engine.assemble import assemble_scheduler
+from bayplan.engine.plan import Plan
+from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.configuration.loading import default_configuration
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, Reads
+from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
+from bayplan.state.arrays import Codes, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.views import Rows
+from bayplan.testing.builders import make_pod
+from tests.engine.clusters import random_node, random_pod
+from tests.engine.plan_histories import change_something, said_by
+
+
+class Spec:
+    key = 0
+
+
+class OutOfSortsError(Exception):
+    """What `Moody` raises."""
+
+
+class Moody(FilterPlugin[Spec], NormalizePlugin[Spec]):
+    """Keeps pods off crowded nodes, and raises at the methods that `fails` names."""
+
+    name: ClassVar[str] = "Moody"
+    reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
+    fails: ClassVar[set[str]] = set()
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> Spec:
+        return Spec()
+
+    def filter(self, spec: Spec, params: Params | None, rows: Rows) -> Codes:
+        self._maybe_raise("filter")
+        return rows.verdicts((rows.pod_count() > 2, 1))
+
+    def reasons(self, spec: Spec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        return ("node(s) were crowded",)
+
+    def score(self, spec: Spec, params: Params | None, rows: Rows) -> Ints:
+        self._maybe_raise("score")
+        return rows.pod_count() * 3
+
+    def scale(self, spec: Spec, params: Params | None, raw: Ints) -> Params:
+        self._maybe_raise("scale")
+        return (int(raw.max()),)
+
+    def normalize(self, spec: Spec, scale: Params, raw: Ints, rows: Rows) -> Ints:
+        self._maybe_raise("normalize")
+        (most,) = scale
+        assert isinstance(most, int)
+        return rows.quotient(raw * 100, most) if most else rows.fill(0)
+
+    def _maybe_raise(self, point: str) -> None:
+        if point in self.fails:
+            raise OutOfSortsError(point)
+
+
+def moody_scheduler() -> Scheduler:
+    registry = in_tree_registry().with_plugins(Moody)
+    points = registry.extension_points_for_configuration
+    configuration = default_configuration(extension_points_of=points).with_plugins([("Moody", 1)], points)
+    return assemble_scheduler(configuration, registry, feature_gates=FeatureGates(), seed=1)
+
+
+@pytest.mark.parametrize("point", ["filter", "score", "scale", "normalize"])
+@pytest.mark.parametrize("seed", range(4))
+def test_after_an_exception_a_plan_says_what_a_new_one_says(seed: int, point: str) -> None:
+    random, scheduler = Random(seed), moody_scheduler()
+    for number in range(20):
+        scheduler.handle(None, random_node(random, f"n{number:02}"), 0)
+    results, profile = RuleResults(scheduler.state), scheduler.profiles["default-scheduler"]
+    probes = [random_pod(random, f"probe-{number}") for number in range(4)]
+    plans = [Plan(profile, pod, scheduler.state, results) for pod in probes]
+    raised = 0
+    for step in range(60):
+        scheduler.handle(None, random_pod(random, f"p{step}"), step)
+        scheduler.schedule_one(step)
+        change_something(random, scheduler, step)
+        plan = random.choice(plans)
+        if random.random() < 0.5:
+            Moody.fails = {point}
+            try:
+                said_by(plan)
+            except OutOfSortsError:
+                raised += 1
+            finally:
+                Moody.fails = set()
+            scheduler.state.check_invariants()
+            if random.random() < 0.5:
+                state = scheduler.state
+                pod = make_pod(f"more{step}").req(cpu="1").obj()
+                state.place(state.pod_info(pod), random.choice(sorted(state.nodes.row_of.values())))
+        fresh = Plan(profile, plan.pod, scheduler.state, RuleResults(scheduler.state))
+        assert said_by(plan) == said_by(fresh)
+    assert raised > 3
