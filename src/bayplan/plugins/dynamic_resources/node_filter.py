@@ -1,61 +1,150 @@
-"""Filter's part: ask one node after the other whether it can serve a pod's claims, and note what would be allocated."""
+"""Filter and Score: whether each node can serve a pod's claims, and what would be allocated there."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
 
 from bayplan.objects.node import Node
 from bayplan.objects.quantity import value
 from bayplan.plugins.dynamic_resources.allocator import SearchTimedOut
 from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, NodeAllocation, Variant
 from bayplan.plugins.dynamic_resources.extended_resources import NodeRequests, node_requests, with_requests
-from bayplan.plugins.dynamic_resources.node_allocator import InvalidPools, NodeAllocator
+from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
+from bayplan.plugins.dynamic_resources.node_solutions import FAILED, INVALID, SOLVED, NodeSolutions
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
+from bayplan.state.arrays import Codes, Index, Ints
+from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
 
 NOT_AVAILABLE = "resourceclaim not available on the node"
 CANNOT_ALLOCATE = "cannot allocate all claims"
 STALE_SPECIAL_CLAIM = "cannot schedule extended resource claim"
 CANNOT_FIT = "cannot fit resource"
+INVALID_POOLS = "invalid resource pools were encountered"
 PASSES = 0
+
+MAX_KINDS = 64
+"""The sets of resources for which nodes are sorted into kinds at a time."""
+
+
+class NodeKinds(NamedTuple):
+    """Nodes by which of some extended resources they need devices for.
+
+    Attributes:
+        token: says what this was made of.
+        kinds: intp[capacity], positions in `lacking`; -1: a node lacks a resource and no class stands for it.
+        lacking: the resources that nodes of a kind need devices for.
+    """
+
+    token: tuple[int, ...]
+    kinds: Index
+    lacking: list[tuple[str, ...]]
+
+
+ALL_ALIKE: list[tuple[str, ...]] = [()]
 
 
 class NodeFilter:
     """Asks nodes about claims.
 
     Args:
-        allocator: chooses devices.
-        classes: which device class stands behind which resource.
+        cluster: whose nodes.
+        allocator: chooses devices; it must be up to date.
+        classes: which device class stands for which resource.
     """
 
-    def __init__(self, allocator: NodeAllocator, classes: DeviceClassResolver) -> None:
+    def __init__(self, cluster: ClusterState, allocator: NodeAllocator, classes: DeviceClassResolver) -> None:
+        self._cluster = cluster
         self._allocator = allocator
         self._classes = classes
+        self._kinds: dict[tuple[str, ...], NodeKinds] = {}
+
+    def verdicts(self, cycle: CycleClaims, codes: Codes) -> None:
+        """Write the verdicts on all nodes: what `verdict` returns for each."""
+        nodes = self._cluster.nodes.nodes
+        if cycle.unready or any(selector is not None for selector in cycle.available_on) or _is_stale(cycle):
+            for row, node in enumerate(nodes):
+                codes[row] = PASSES if node is None else self.verdict(cycle, row, node)
+            return
+        codes[:] = PASSES
+        kinds, lacking = self._nodes_by_kind(cycle)
+        if kinds is not None and (kinds < 0).any():
+            codes[kinds < 0] = cycle.verdict(CANNOT_FIT)
+        for kind, names in enumerate(lacking):
+            if _needs_nothing(cycle, names):
+                continue
+            found = self._solutions(cycle, names).outcomes
+            failing = found != SOLVED
+            if kinds is not None:
+                failing &= kinds == kind
+            for row in np.flatnonzero(failing[: len(nodes)]).tolist():
+                node = nodes[row]
+                codes[row] = PASSES if node is None else self._failure(cycle, row, node, names)
 
     def verdict(self, cycle: CycleClaims, row: int, node: Node) -> int:
-        """Return the verdict on a node, and note in the cycle what belongs to it."""
-        cycle.forget(row)
+        """Return the verdict on a node."""
         lacking: tuple[str, ...] = ()
         if cycle.special is not None:
-            if cycle.special.spec.devices.requests:
+            if _is_stale(cycle):
                 return cycle.verdict(STALE_SPECIAL_CLAIM)
             found = self._lacking(cycle, node)
             if found is None:
                 return cycle.verdict(CANNOT_FIT)
             lacking = found
-            if not lacking and len(cycle.claims) == 1:
-                return PASSES
-        unavailable = self._unavailable(cycle, node)
-        allocation: NodeAllocation | None = None
-        if any(claim.status.allocation is None for claim in cycle.claims):
-            outcome = self._allocate(cycle, node, self._variant(cycle, lacking))
-            if isinstance(outcome, int):
-                return outcome
-            allocation = outcome
-        if unavailable:
-            cycle.unavailable[row] = unavailable
-            return cycle.verdict(NOT_AVAILABLE)
-        if allocation is not None:
-            cycle.allocations[row] = allocation
-        return PASSES
+        if _needs_nothing(cycle, lacking):
+            return PASSES
+        if cycle.wants_allocation and self._solutions(cycle, lacking).outcomes[row] != SOLVED:
+            return self._failure(cycle, row, node, lacking)
+        return cycle.verdict(NOT_AVAILABLE) if self._unavailable(cycle, node) else PASSES
+
+    def allocation(self, cycle: CycleClaims, row: int, node: Node) -> NodeAllocation | None:
+        """Return what would be allocated on a node that passes; None if nothing needs to be."""
+        lacking = self._lacking(cycle, node) if cycle.special is not None else ()
+        if lacking is None or not cycle.wants_allocation or _needs_nothing(cycle, lacking):
+            return None
+        chosen = self._solutions(cycle, lacking).chosen[row]
+        variant = self._variant(cycle, lacking)
+        return None if chosen is None else NodeAllocation(variant.claims, chosen, variant.requests)
+
+    def unavailable(self, cycle: CycleClaims, node: Node, verdict: int) -> tuple[int, ...]:
+        """Return the places of the claims that led to a verdict on a node because they can't be used there."""
+        return self._unavailable(cycle, node) if cycle.text_of(verdict) == NOT_AVAILABLE else ()
+
+    def preferences(self, cycle: CycleClaims, raw: Ints) -> None:
+        """Write how far up in their lists the alternatives are that the nodes would give the claims."""
+        raw[:] = 0
+        if not cycle.wants_allocation:
+            return
+        known = cycle.preference_of_allocated()
+        kinds, lacking = self._nodes_by_kind(cycle)
+        for kind, names in enumerate(lacking):
+            if not _needs_nothing(cycle, names):
+                scores = self._solutions(cycle, names).preferences + known
+                if kinds is None:
+                    raw[:] = scores
+                else:
+                    raw[kinds == kind] = scores[kinds == kind]
+
+    def _nodes_by_kind(self, cycle: CycleClaims) -> tuple[Index | None, list[tuple[str, ...]]]:
+        """Return per row which of several sets of resources a node needs devices for; no rows if there is only one set."""
+        if cycle.special is None:
+            return None, ALL_ALIKE
+        names = tuple(cycle.resources)
+        token = (self._cluster.node_log.end, self._cluster.nodes.capacity, *self._allocator.version)
+        known = self._kinds.get(names)
+        if known is None or known.token != token:
+            kinds = np.full(self._cluster.nodes.capacity, -1, dtype=np.intp)
+            numbers: dict[tuple[str, ...], int] = {}
+            for row, node in enumerate(self._cluster.nodes.nodes):
+                lacking = None if node is None else self._lacking(cycle, node)
+                if lacking is not None:
+                    kinds[row] = numbers.setdefault(lacking, len(numbers))
+            if len(self._kinds) >= MAX_KINDS:
+                self._kinds.clear()
+            known = self._kinds[names] = NodeKinds(token, kinds, list(numbers))
+        return known.kinds, known.lacking
 
     def _lacking(self, cycle: CycleClaims, node: Node) -> tuple[str, ...] | None:
         """Return the resources for which a node needs devices, or None where it has neither the resource nor a class for it."""
@@ -94,17 +183,31 @@ class NodeFilter:
             known = cycle.variants[lacking] = Variant(tuple(claims), signature, requests)
         return known
 
-    def _allocate(self, cycle: CycleClaims, node: Node, variant: Variant) -> NodeAllocation | int:
-        """Return what would be allocated, or a verdict."""
-        try:
-            chosen = self._allocator.allocate(node, variant.claims, variant.signature)
-        except AllocationFailed as problem:
-            return cycle.verdict(str(problem), fatal=True)
-        except SearchTimedOut:
-            text = f"node {node.metadata.name}: timed out trying to allocate devices"
-            return cycle.verdict(text, fatal=True)
-        except InvalidPools as problem:
-            return cycle.verdict(str(problem))
-        if chosen is None:
-            return cycle.verdict(CANNOT_ALLOCATE)
-        return NodeAllocation(variant.claims, chosen, variant.requests)
+    def _solutions(self, cycle: CycleClaims, lacking: tuple[str, ...]) -> NodeSolutions:
+        variant = self._variant(cycle, lacking)
+        return self._allocator.solutions(variant.claims, variant.signature)
+
+    def _failure(self, cycle: CycleClaims, row: int, node: Node, lacking: tuple[str, ...]) -> int:
+        """Return the verdict on a node that has no solution."""
+        outcome = self._solutions(cycle, lacking).outcomes[row]
+        if outcome == INVALID:
+            return cycle.verdict(INVALID_POOLS)
+        if outcome == FAILED:
+            try:
+                self._allocator.search(node, self._variant(cycle, lacking).claims)
+            except AllocationFailed as problem:
+                return cycle.verdict(str(problem), fatal=True)
+            except SearchTimedOut:
+                text = f"node {node.metadata.name}: timed out trying to allocate devices"
+                return cycle.verdict(text, fatal=True)
+        return cycle.verdict(CANNOT_ALLOCATE)
+
+
+def _is_stale(cycle: CycleClaims) -> bool:
+    """Return whether the special claim is that of an earlier attempt."""
+    return cycle.special is not None and bool(cycle.special.spec.devices.requests)
+
+
+def _needs_nothing(cycle: CycleClaims, lacking: tuple[str, ...]) -> bool:
+    """Return whether a node has all that a pod without other claims asks for."""
+    return cycle.special is not None and not lacking and len(cycle.claims) == 1
