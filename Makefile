@@ -3,21 +3,22 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+PIP := $(BIN)/python scripts/install.py --constraint constraints.txt
 EXAMPLE := src/bayplan/examples/three-zones
 SIZE ?= small
 ARGS ?=
 ORACLE ?=
+HELM_VERSION := v3.22.0
 
 # The first Python that is new enough. Evaluated only when the environment has to be made.
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-fuzz-api lint format conformance agreement oracle fuzz bench docs-cli constraints wheel clean
+.PHONY: help build build-checked compiled run test test-arm test-cluster test-crash test-sync test-fuzz-api test-hostile lint format conformance agreement oracle fuzz bench bench-against-real docs-cli constraints wheel clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 run: compiled ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
 	@$(BIN)/python -m bayplan up $(EXAMPLE) $(ARGS)
@@ -35,18 +36,27 @@ compiled: $(VENV)/.ready ## compile if a compiler works, and say so if none does
 test: lint compiled ## do all that continuous integration does
 	@$(BIN)/python -m pytest -n 2
 
-test-cluster: $(VENV)/.ready-dev compiled ## run a stock kube-scheduler, kubectl and client-go against the API, and follow a real cluster (needs Go)
+test-cluster: $(VENV)/.ready-dev compiled ## run a stock kube-scheduler, kube-controller-manager, kubectl, helm and client-go against the API, and follow a real cluster (needs Go)
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }
-	@BIN="$(CURDIR)/build/cluster-programs" bash oracle/current/realcluster/build.sh
+	@BIN="$(CURDIR)/build/cluster-programs" bash oracle/current/realcluster/build.sh kcm
 	@cd tests/cluster_programs && go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1.36.3" \
 		-o ../../build/cluster-programs/ k8s.io/kubernetes/cmd/kubectl ./informers
+	@cd tests/cluster_programs/older_kubectl && go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1.28.15" \
+		-o ../../../build/cluster-programs/kubectl-1.28 k8s.io/kubernetes/cmd/kubectl
+	@GOBIN="$(CURDIR)/build/cluster-programs" go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 	@BAYPLAN_CLUSTER_PROGRAMS=build/cluster-programs $(BIN)/python -m pytest tests/cluster_programs $(ARGS)
 
 test-crash: $(VENV)/.ready-dev compiled ## kill -9 a durable server 200 times under load: make test-crash ARGS="--kills 20 --seed 2"
 	@$(BIN)/python -m tests.crash $(ARGS)
 
+test-sync: $(VENV)/.ready-dev compiled ## compare default spreading of followers and their sources in 500 random clusters: make test-sync ARGS="--cases 2000"
+	@$(BIN)/python -m tests.sync.spread_agreement $(ARGS)
+
 test-fuzz-api: $(VENV)/.ready-dev compiled ## send 10,000 made-up requests to the API: make test-fuzz-api ARGS="--requests 2000 --seed 2"
 	@$(BIN)/python -m tests.apiserver.fuzz $(ARGS)
+
+test-hostile: $(VENV)/.ready-dev compiled ## send 2,000 hostile requests to a server: make test-hostile ARGS="--only patches --seed 2"
+	@$(BIN)/python -m tests.hostile $(ARGS)
 
 test-arm: $(VENV)/.ready-dev ## compare Go's arithmetic on an emulated arm64 with the recorded results (needs qemu-user-static)
 	@$(PIP) ziglang
@@ -62,7 +72,7 @@ format: $(VENV)/.ready-dev ## format the code and sort the imports
 	@$(BIN)/ruff check --fix --select I,RUF100 --quiet . ; $(BIN)/ruff format .
 
 conformance: compiled ## compare with recorded answers: make conformance FILES="..." (default: all in conformance/)
-	@$(BIN)/python -m bayplan conformance $(or $(FILES),conformance/cycles conformance/sampled conformance/queue conformance/hints conformance/config conformance/e2e) $(ARGS)
+	@$(BIN)/python -m bayplan conformance $(or $(FILES),conformance/cycles conformance/sampled conformance/queue conformance/hints conformance/config conformance/e2e conformance/annotations/scenarios.jsonl.gz) $(ARGS)
 
 agreement: compiled ## run all recorded cases; write conformance/agreement.json and the tables of docs/fidelity.md
 	@$(BIN)/python -m bayplan.conformance.agreement conformance
@@ -79,6 +89,11 @@ fuzz: $(VENV)/.ready-dev compiled ## ask the real scheduler and us about random 
 
 bench: $(VENV)/.ready-dev compiled ## run the benchmarks: make bench SIZE=large ARGS="cycle"
 	@$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)
+
+bench-against-real: $(VENV)/.ready-dev compiled ## measure ours and the real engine in one run (needs Go): make bench-against-real ARGS="--nodes 1000 --json build/real.json"
+	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }
+	@cd oracle/current && go build -o ../../build/real-bench ./realcluster/bench
+	@$(BIN)/python -m benchmarks.against_real $(ARGS)
 
 docs-cli: compiled ## write docs/cli.md from the program's own help
 	@$(BIN)/python -m bayplan.cli.reference docs/cli.md
@@ -100,9 +115,10 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Bayplan needs Python 3.11 or newer; none was found. Try: make run PYTHON=/path/to/python" >&2; exit 2; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
 		{ echo "$(PYTHON) can't make a virtual environment (on Debian: apt-get install python3-venv)" >&2; exit 2; }
-	@echo "Installing into $(VENV) (once) ..." >&2
+	@echo "Installing into $(VENV) (once, about a minute):" >&2
 	@$(PIP) hatchling cython setuptools
 	@BAYPLAN_COMPILE=0 $(PIP) --no-build-isolation --editable .
+	@echo "  compiling" >&2
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 

@@ -85,13 +85,13 @@ def make_pods(count: int, templates: int, node_affinity: Mapping[str, object] | 
     return pods
 
 
-def first_plugins_scheduler(level: RecordLevel) -> Scheduler:
-    """Return a scheduler with the plugins of `FIRST_PLUGINS` alone, seeded."""
+def first_plugins_scheduler(level: RecordLevel, *, sampled: bool = False) -> Scheduler:
+    """Return a scheduler with the plugins of `FIRST_PLUGINS` alone, seeded; it scores all nodes unless `sampled`."""
     plugins = {"multiPoint": {"enabled": [{"name": name} for name in FIRST_PLUGINS], "disabled": [{"name": "*"}]}}
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "percentageOfNodesToScore": 100,
+        "percentageOfNodesToScore": 0 if sampled else 100,
         "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
     }
     configuration = load_configuration_mapping(document)

@@ -61,9 +61,8 @@ def carry_out(scheduler: Scheduler, action: Action, now_ns: int) -> str:
     return ""
 
 
-def run(nodes_count: int, preemptors_count: int) -> tuple[float, list[str]]:
-    """Bind all preemptors; return seconds and the nodes in the order of bindings."""
-    scheduler = default_scheduler(RecordLevel.SUMMARY)
+def run(scheduler: Scheduler, nodes_count: int, preemptors_count: int) -> tuple[float, str]:
+    """Bind all preemptors; return seconds and a hash of the nodes in the order of bindings."""
     nodes = make_nodes(nodes_count)
     for node in nodes:
         scheduler.handle(None, node, 0)
@@ -87,17 +86,17 @@ def run(nodes_count: int, preemptors_count: int) -> tuple[float, list[str]]:
         chosen += filter(None, (carry_out(scheduler, action, now_ns) for action in report.actions))
     seconds = time.perf_counter() - start
     gc.unfreeze()
-    return seconds, chosen
+    return seconds, hashlib.blake2b("\n".join(chosen).encode(), digest_size=8).hexdigest()
 
 
 def figures(size: str) -> Iterator[Figure]:
     """Yield preemptors per second."""
     for nodes_count, preemptors_count in ((50, 20),) if size == "small" else ((500, 500), (5_000, 1_000)):
-        seconds, chosen = run(nodes_count, preemptors_count)
+        seconds, digest = run(default_scheduler(RecordLevel.SUMMARY), nodes_count, preemptors_count)
         yield Figure(
             name=f"{nodes_count:,} nodes, {preemptors_count:,} preemptors",
             value=preemptors_count / seconds,
             unit="preemptors/s",
-            decisions_hash=hashlib.blake2b("\n".join(chosen).encode(), digest_size=8).hexdigest(),
+            decisions_hash=digest,
             note=f"{LOW_PODS_PER_NODE} pods of low priority a node",
         )

@@ -20,6 +20,8 @@ def figures(size: str) -> Iterator[Figure]:
         for sampled in (False, True):
             found = measure(sized, sampled=sampled)
             floor = f", upstream's floor {case.floor}" if case.floor else ""
+            if case.unit == "cycles/s":
+                floor = f" for {found.pods / max(found.seconds, 1e-9):,.0f} pods/s{floor}"
             yield Figure(
                 name=f"{case.label}, {'sampled' if sampled else 'all scored'}",
                 value=(found.decisions if case.unit == "cycles/s" else found.pods) / max(found.seconds, 1e-9),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from bayplan.app.simulation import SimulationOptions, simulate
 from benchmarks import Figure
+from benchmarks.processes import digest_in, run_bayplan
 
 OPENB = Path(__file__).resolve().parents[2] / "shared" / "data" / "openb"
 NODES = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
@@ -22,28 +20,34 @@ TASKS = (
 )
 
 
-def write_trace(folder: Path, nodes: int, tasks: int) -> list[str]:
-    """Write a node list and a task list in OpenB's columns, seeded; return their paths."""
+def write_trace(
+    folder: Path, nodes: int, tasks: int, *, gap_s: int = 60, runs_s: tuple[int, int] = (600, 40_000), gpus: bool = True
+) -> list[str]:
+    """Write a node list and a task list in OpenB's columns, seeded; return their paths.
+
+    Args:
+        gap_s: upper bound of the time between arrivals. runs_s: shortest and longest run time. gpus: whether tasks request GPUs.
+    """
     random = Random(1)
     rows = [",".join(NODES)]
     for number in range(nodes):
-        cpu_milli, memory_mib, gpus, model = random.choice(
+        cpu_milli, memory_mib, offered, model = random.choice(
             ((64000, 262144, 2, "P100"), (96000, 786432, 8, "G2"), (96000, 393216, 0, ""))
         )
-        rows.append(f"node-{number:04},{cpu_milli},{memory_mib},{gpus},{model}")
+        rows.append(f"node-{number:04},{cpu_milli},{memory_mib},{offered},{model}")
     (folder / "nodes.csv").write_text("\n".join(rows) + "\n")
     rows = [",".join(TASKS)]
     created = 0
     for number in range(tasks):
-        created += random.randrange(60)
-        gpus, share = random.choice(((0, 0), (1, 1000), (1, 500), (1, 250), (2, 1000)))
-        runs = random.randrange(600, 40_000)
+        created += random.randrange(gap_s)
+        count, share = random.choice(((0, 0), (1, 1000), (1, 500), (1, 250), (2, 1000))) if gpus else (0, 0)
+        runs = random.randrange(*runs_s)
         cpu_milli, memory_mib = random.choice((1000, 4000, 8000, 12000)), random.choice((4096, 16384, 32768))
         row = (
             f"task-{number:05}",
             cpu_milli,
             memory_mib,
-            gpus,
+            count,
             share,
             "",
             "LS",
@@ -73,14 +77,15 @@ def run(name: str, paths: list[str]) -> Figure:
 
 def run_process(name: str, paths: list[str], *options: str) -> Figure:
     """Run the command line on files and return the seconds from the start of the process to its end."""
-    command = [sys.executable, "-m", "bayplan", "simulate", *paths, "--seed", "1", *options]
-    start = time.perf_counter()
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds = time.perf_counter() - start
-    digest = re.search("digest ([0-9a-f]{16})", ended.stdout)
-    assert digest is not None
+    ended = run_bayplan("simulate", *paths, "--seed", "1", *options)
     what = "imports, files, report" + (", result directory" if options else "")
-    return Figure(name=f"{name}, process", value=seconds, unit="s", decisions_hash=digest[1], note=what)
+    return Figure(
+        name=f"{name}, process",
+        value=ended.seconds,
+        unit="s",
+        decisions_hash=digest_in(ended.stdout),
+        note=f"{what}; processor time {ended.cpu_s:.2f} s; peak memory {ended.peak_bytes / 1e6:,.0f} MB",
+    )
 
 
 def figures(size: str) -> Iterator[Figure]:

@@ -7,108 +7,11 @@ runs). Counts are those of the files under test/integration/scheduler_perf; `tes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from benchmarks.scheduler_perf.case import Batch, Case, Churn
 
 ZONES = ("moon-1", "moon-2", "moon-3")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Pods of one template.
-
-    Attributes:
-        template: its name. count: how many pods. namespace: where; with `namespaces` over 1 so many, numbered, get `count` each.
-        volume: "csi" or "in-tree": each pod has a bound claim of its own. devices: each has a claim for one device.
-        extended: each asks for a resource of its own. waits: the pods can't be scheduled.
-    """
-
-    template: str
-    count: int
-    namespace: str = "namespace-2"
-    namespaces: int = 1
-    volume: str = ""
-    devices: bool = False
-    extended: bool = False
-    waits: bool = False
-
-
-@dataclass(frozen=True)
-class Churn:
-    """What happens while pods are measured, once for so many measured pods: as often as at upstream's own speed.
-
-    Attributes:
-        every: measured pods between two happenings; 0: all measured pods come first, and wait for what happens.
-        interval_ms: the time between them.
-        creates: the template of a pod that comes. recreates: whether a node and a service come and go with it, and it goes, too.
-        deletes: the namespace whose pods are deleted one by one; `finalizers`: they stay, being deleted.
-    """
-
-    every: int
-    interval_ms: int
-    creates: str = ""
-    recreates: bool = False
-    deletes: str = ""
-    finalizers: bool = False
-
-
-@dataclass(frozen=True)
-class Case:
-    """One case in one size.
-
-    Attributes:
-        name, workload: upstream's. floor: its threshold, 0: none.
-        nodes, zones: nodes of 4 CPU, and the zones that they get in turn. tainted: so many more with a taint.
-        named_node: whether there is one more that holds 90,000 pods. csi: "csi" or "migrated": nodes have CSINodes.
-        extended: whether each node has a resource of its own. devices: how many each node offers.
-        labelled: whether namespaces have the label that selectors ask for. service: the namespace that has one.
-        before: pods that are there when measuring starts. measured, also: the pods that are counted.
-        churn: what happens meanwhile.
-        echo: whether the host hands bound pods back, as a watch does; without, only decisions are measured.
-        unit: what a second counts; cycles where every pod is tried many times.
-    """
-
-    name: str
-    workload: str
-    nodes: int
-    measured: Batch
-    before: tuple[Batch, ...] = ()
-    floor: int = 0
-    zones: tuple[str, ...] = ()
-    tainted: int = 0
-    named_node: bool = False
-    csi: str = ""
-    extended: bool = False
-    devices: int = 0
-    labelled: bool = False
-    service: str = ""
-    churn: Churn | None = None
-    echo: bool = False
-    unit: str = "pods/s"
-    also: tuple[Batch, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """Return the name of the case and its workload."""
-        return f"{self.name}/{self.workload}"
-
-    def small(self) -> Case:
-        """Return the case in a hundredth of its size."""
-
-        def shrunk(batch: Batch) -> Batch:
-            return replace(batch, count=max(batch.count // 100, 2), namespaces=max(batch.namespaces // 20, 1))
-
-        churn = self.churn
-        if churn is not None and churn.every:
-            churn = replace(churn, every=max(churn.every // 20, 1))
-        return replace(
-            self,
-            nodes=max(self.nodes // 100, 2 if self.nodes else 0),
-            tainted=self.tainted // 100,
-            before=tuple(map(shrunk, self.before)),
-            measured=shrunk(self.measured),
-            also=tuple(map(shrunk, self.also)),
-            churn=churn,
-        )
 
 
 def affinity(name: str, workload: str, template: str, floor: int, *, running: int, measured: int, zone: bool) -> Case:
@@ -330,7 +233,7 @@ SIMPLE: Sequence[Case] = (
         "SchedulingWithExtendedResource",
         "5000pods_5000nodes",
         5000,
-        Batch("pod-default", 5000, "test", extended=True),
+        Batch("pod-default", 5000, "test", extended="foo.com/bar-"),
         floor=180,
         extended=True,
     ),
@@ -350,7 +253,7 @@ SIMPLE: Sequence[Case] = (
         Batch("light-pod", 5000, "namespace-3"),
         (Batch("pod-with-finalizer", 5000, "namespace-1"),),
         830,
-        churn=Churn(8, 10, deletes="namespace-1", finalizers=True),
+        churn=Churn(8, 10, deletes=("namespace-1",), finalizers=True),
         echo=True,
     ),
 )
@@ -368,6 +271,9 @@ def volumes(name: str, workload: str, volume: str, floor: int, *, running: int, 
         csi=csi,
     )
 
+
+GPU = "example.com/gpu-"
+"""Prefix of the extended resources of device classes."""
 
 VOLUMES: Sequence[Case] = (
     Case(
@@ -397,6 +303,15 @@ VOLUMES: Sequence[Case] = (
         (Batch("pod-default", 2500, "test", devices=True),),
         120,
         devices=10,
+    ),
+    Case(
+        "SchedulingWithExtendedResource",
+        "5000pods_500nodes",
+        500,
+        Batch("pod-default", 2500, "test", extended=GPU),
+        (Batch("pod-default", 2500, "init", extended=GPU),),
+        devices=10,
+        device_classes=2500,
     ),
 )
 
@@ -462,7 +377,7 @@ GATED: Sequence[Case] = (
         (Batch("gated-pod", 10000, "namespace-1", waits=True), Batch("light-pod", 20000, "namespace-3")),
         910,
         named_node=True,
-        churn=Churn(18, 20, deletes="namespace-3"),
+        churn=Churn(18, 20, deletes=("namespace-3",)),
         echo=True,
     ),
     Case(
@@ -478,9 +393,35 @@ GATED: Sequence[Case] = (
 )
 
 SHAPED_LIKE = "shaped like 50Nodes_500Pods"
-"""The templates of upstream's event handling are not at hand: the same things happen to as many nodes."""
+"""A smaller variant of upstream's case: fewer pods, and none with volumes."""
+
+PORTS = 12
+TOPOLOGY_BLOCKERS, AFFINITY_BLOCKERS = "blockertopologyportsresources", "blockeraffinity"
+"""Host ports that pods take in turn, and the namespaces of the two groups of blockers."""
 
 EVENTS: Sequence[Case] = (
+    Case(
+        "EventHandlingPodDelete",
+        "50Nodes_500Pods",
+        50,
+        Batch("poddelete-pod-podtopologyspread", 500, TOPOLOGY_BLOCKERS),
+        (
+            Batch("poddelete-pod-blocker-topology-ports-resources", 480, TOPOLOGY_BLOCKERS, volume="csi", ports=PORTS),
+            Batch("poddelete-pod-blocker-affinity", 480, AFFINITY_BLOCKERS, volume="csi-once"),
+        ),
+        csi="csi",
+        volume_limit=20,
+        also=(
+            Batch("poddelete-pod-volumerestrictions", 480, AFFINITY_BLOCKERS, shares="init-1"),
+            Batch("poddelete-pod-nodeports", 500, "nodeports", ports=PORTS),
+            Batch("poddelete-pod-noderesources", 500, "noderesources"),
+            Batch("poddelete-pod-nodevolumelimits", 480, "nodevolumelimits", volume="csi"),
+            Batch("poddelete-pod-interpodaffinity", 500, "interpodaffinity"),
+        ),
+        churn=Churn(0, 10, deletes=(TOPOLOGY_BLOCKERS, AFFINITY_BLOCKERS)),
+        echo=True,
+        unit="cycles/s",
+    ),
     Case(
         "EventHandlingPodDelete",
         SHAPED_LIKE,
@@ -488,7 +429,7 @@ EVENTS: Sequence[Case] = (
         Batch("waits-for-room", 250, "noderesources"),
         (Batch("pod-hostport-80", 50, "blockers"), Batch("blocker", 450, "blockers")),
         also=(Batch("pod-hostport-80", 50, "nodeports"), Batch("waits-for-distance", 200, "interpodaffinity")),
-        churn=Churn(0, 10, deletes="blockers"),
+        churn=Churn(0, 10, deletes=("blockers",)),
         echo=True,
         unit="cycles/s",
     ),

@@ -26,7 +26,7 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
-from benchmarks.scheduler_perf.cases import Batch, Case, Churn
+from benchmarks.scheduler_perf.case import Batch, Case, Churn
 from benchmarks.scheduler_perf.templates import (
     NAMED_NODE,
     TEMPLATES,
@@ -51,12 +51,14 @@ class Measured:
     Attributes:
         seconds: of processor time. pods: measured pods that were decided about. decisions: cycles while measuring.
         decisions_hash: of the nodes, in the order of the bindings, and of the victims.
+        records_digest: of all records, those of the pods before included: when, which pod, how the cycle ended, node or message.
     """
 
     seconds: float
     pods: int
     decisions: int
     decisions_hash: str
+    records_digest: str
 
 
 @dataclass
@@ -137,14 +139,16 @@ def nodes_of(case: Case) -> Iterator[KubernetesObject]:
     """Yield the nodes of a case and what describes them."""
     if case.named_node:
         yield make_node(NAMED_NODE, pods="90000")
-    if case.devices:
+    if case.devices and not case.device_classes:
         yield make_device_class()
+    for number in range(case.device_classes):
+        yield make_device_class(f"test-class-{number}", f"{case.measured.extended}{number}")
     for number, name in enumerate(node_names(case)):
         zone = case.zones[number % len(case.zones)] if case.zones else ""
         extended = {f"foo.com/bar-{number}": "1"} if case.extended else {}
         if case.csi:
-            yield make_csi_node(name, migrated=case.csi == "migrated")
-            extended = {"attachable-volumes-csi-ebs.csi.aws.com": "39"}
+            yield make_csi_node(name, migrated=case.csi == "migrated", limit=case.volume_limit)
+            extended = {"attachable-volumes-csi-ebs.csi.aws.com": str(case.volume_limit)}
         yield make_node(name, zone=zone, extended=extended)
         if case.devices:
             yield make_slice(name, case.devices)
@@ -178,12 +182,27 @@ def pods_of(batch: Batch, prefix: str) -> tuple[list[KubernetesObject], list[Pod
             claim = device_claim = ""
             if batch.volume:
                 claim = f"pvc-{name}"
-                objects += make_volume(claim, namespace, csi=batch.volume == "csi")
+                csi, once = batch.volume.startswith("csi"), batch.volume == "csi-once"
+                objects += make_volume(claim, namespace, csi=csi, once=once)
+            elif batch.shares:
+                claim = f"pvc-{batch.shares}-{number:05}"
             if batch.devices:
                 device_claim = f"{name}-resource"
                 objects.append(make_device_claim(device_claim, namespace))
-            extended = f"foo.com/bar-{number}" if batch.extended else ""
-            pods.append(make_pod(name, namespace, template, claim=claim, device_claim=device_claim, extended=extended))
+            extended = f"{batch.extended}{number}" if batch.extended else ""
+            # Upstream prefixes the number with an 8: ports 80 to 89, then 810 and 811.
+            port = int(f"8{number % batch.ports}") if batch.ports else 0
+            pods.append(
+                make_pod(
+                    name,
+                    namespace,
+                    template,
+                    claim=claim,
+                    device_claim=device_claim,
+                    extended=extended,
+                    host_port=port,
+                )
+            )
     return objects, pods
 
 
@@ -216,8 +235,9 @@ class Churning:
         self._host = host
         self._count = 0
         self._comings: list[KubernetesObject] = []
-        keys = [key for key in host.scheduler.pods if key.startswith(f"{churn.deletes}/")] if churn.deletes else []
-        self._doomed = keys[::-1]
+        pods = list(host.scheduler.pods)
+        doomed = ([key for key in pods if key.startswith(f"{namespace}/")][::-1] for namespace in churn.deletes)
+        self._doomed = [keys for keys in doomed if keys]
 
     def happen(self) -> None:
         """Do it once."""
@@ -236,11 +256,12 @@ class Churning:
                 host.create([pod])
         if churn.recreates:
             host.create(self._comings)
-        if self._doomed:
-            key = self._doomed.pop()
+        for keys in self._doomed:
+            key = keys.pop()
             pod = host.scheduler.pods[key]
             deleted = replace(pod, metadata=replace(pod.metadata, deletion_timestamp=DELETED))
             host.scheduler.handle(pod, deleted if churn.finalizers else None, host.now_ns)
+        self._doomed = [keys for keys in self._doomed if keys]
 
     @property
     def goes_on(self) -> bool:
@@ -268,7 +289,7 @@ def measure(case: Case, *, sampled: bool) -> Measured:
         assert not missing, f"{case.label}: {missing} pods have no node"
     lines = [f"{key} {node}" for key, node in list(host.bound.items())[before:]]
     digest = hashlib.blake2b("\n".join(lines + host.evicted).encode(), digest_size=8).hexdigest()
-    return Measured(seconds, len(pods), host.decisions, digest)
+    return Measured(seconds, len(pods), host.decisions, digest, host.scheduler.records.digest())
 
 
 def _decide(case: Case, host: Host, pods: list[Pod]) -> float:

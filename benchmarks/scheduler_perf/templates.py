@@ -65,10 +65,10 @@ def make_node(
     )
 
 
-def make_csi_node(name: str, *, migrated: bool) -> CSINode:
-    """Return the CSINode of a node that can attach 39 EBS volumes."""
+def make_csi_node(name: str, *, migrated: bool, limit: int) -> CSINode:
+    """Return the CSINode of a node that can attach `limit` EBS volumes."""
     notes = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"} if migrated else {}
-    driver = {"name": EBS, "nodeID": name, "allocatable": {"count": 39}}
+    driver = {"name": EBS, "nodeID": name, "allocatable": {"count": limit}}
     return parsed(
         CSINode,
         {
@@ -140,7 +140,63 @@ def required_nodes(requirement: Json, *, fields: bool = False, container: Json =
     return {"spec": {"affinity": affinity, "containers": [container]}}
 
 
+def at_most_on_a_node(count: int) -> Json:
+    """Return a constraint of at most `count` blue pods on a node: with fewer domains than minDomains, the global minimum is 0."""
+    return {
+        "maxSkew": count,
+        "minDomains": 10000,
+        "topologyKey": HOSTNAME,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"topology": "blue"}},
+    }
+
+
+UNSCHED = {"type": "unsched"}
+"""The label of the pods that wait until blockers are deleted."""
+
+PODDELETE: Mapping[str, Json] = {
+    "poddelete-pod-blocker-topology-ports-resources": {
+        "labels": {"topology": "blue", "type": "blocker"},
+        "spec": {
+            "topologySpreadConstraints": [at_most_on_a_node(10)],
+            "containers": [container("350m", "3Gi")],
+            "terminationGracePeriodSeconds": 0,
+        },
+    },
+    "poddelete-pod-blocker-affinity": {
+        "labels": {"color": "green", "type": "blocker"},
+        "spec": {"containers": [container()], "terminationGracePeriodSeconds": 0},
+    },
+    "poddelete-pod-podtopologyspread": {
+        "labels": {"topology": "blue", **UNSCHED},
+        "spec": {"topologySpreadConstraints": [at_most_on_a_node(11)], "containers": [container()]},
+    },
+    "poddelete-pod-volumerestrictions": {"labels": UNSCHED, "spec": {"containers": [container()]}},
+    "poddelete-pod-nodeports": {"labels": UNSCHED, "spec": {"containers": [container()]}},
+    "poddelete-pod-noderesources": {"labels": UNSCHED, "spec": {"containers": [container("200m", "1Gi")]}},
+    "poddelete-pod-nodevolumelimits": {"labels": UNSCHED, "spec": {"containers": [container()]}},
+    "poddelete-pod-interpodaffinity": {
+        "labels": {"color": "green", **UNSCHED},
+        "spec": {
+            "affinity": {
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [
+                        {
+                            "labelSelector": {"matchLabels": {"color": "green"}},
+                            "topologyKey": HOSTNAME,
+                            "namespaces": ["blockeraffinity"],
+                        }
+                    ]
+                }
+            },
+            "containers": [container()],
+        },
+    },
+}
+"""The templates of EventHandlingPodDelete; the batch adds ports and volumes."""
+
 TEMPLATES: Mapping[str, Json] = {
+    **PODDELETE,
     "pod-default": {"spec": {"containers": [ORDINARY]}},
     "light-pod": {"spec": {"containers": [container()], "terminationGracePeriodSeconds": 0}},
     "pod-with-label": {"labels": {"app": "scheduler-perf"}, "spec": {"containers": [container()]}},
@@ -230,6 +286,7 @@ def make_pod(
     claim: str = "",
     device_claim: str = "",
     extended: str = "",
+    host_port: int = 0,
     node_name: str = "",
 ) -> Pod:
     """Return a pod of a template; `claim` names its volume, `device_claim` its devices, `extended` the resource it asks for."""
@@ -241,6 +298,9 @@ def make_pod(
         spec["containers"] = [{**ORDINARY, "resources": {"claims": [{"name": "resource"}]}}]
     if extended:
         spec["containers"] = [container(extended=extended)]
+    if host_port and isinstance(spec["containers"], Sequence):
+        port = {"containerPort": host_port, "hostPort": host_port}
+        spec["containers"] = [{**one, "ports": [port]} for one in spec["containers"]]
     if node_name:
         spec["nodeName"] = node_name
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}"}
@@ -269,8 +329,8 @@ def make_service(namespace: str) -> Service:
     return parsed(Service, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 
 
-def make_volume(name: str, namespace: str, *, csi: bool) -> Sequence[KubernetesObject]:
-    """Return a claim that is bound, and the volume it is bound to."""
+def make_volume(name: str, namespace: str, *, csi: bool, once: bool = False) -> Sequence[KubernetesObject]:
+    """Return a claim that is bound, and the volume it is bound to; `once`: the claim is for one pod at a time."""
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -280,7 +340,7 @@ def make_volume(name: str, namespace: str, *, csi: bool) -> Sequence[KubernetesO
             "annotations": {"pv.kubernetes.io/bind-completed": "true"},
         },
         "spec": {
-            "accessModes": ["ReadOnlyMany"],
+            "accessModes": ["ReadWriteOncePod" if once else "ReadOnlyMany"],
             "resources": {"requests": {"storage": "1Gi"}},
             "volumeName": f"pv-{name}",
         },
@@ -305,16 +365,17 @@ def make_volume(name: str, namespace: str, *, csi: bool) -> Sequence[KubernetesO
     return (parsed(PersistentVolumeClaim, claim), parsed(PersistentVolume, volume))
 
 
-def make_device_class() -> DeviceClass:
-    """Return the class of the test driver's devices."""
+def make_device_class(name: str = "test-class", extended: str = "") -> DeviceClass:
+    """Return a class of the test driver's devices, with an extended resource name if one is given."""
+    resource = {"extendedResourceName": extended} if extended else {}
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     return parsed(
         DeviceClass,
         {
             "apiVersion": "resource.k8s.io/v1",
             "kind": "DeviceClass",
-            "metadata": {"name": "test-class"},
-            "spec": {"selectors": [selector]},
+            "metadata": {"name": name},
+            "spec": {"selectors": [selector], **resource},
         },
     )
 

@@ -10,6 +10,7 @@ from bayplan.analysis.cluster_sentences import (
     comparison_sentence,
     node_sentence,
     queue_sentence,
+    source_sentence,
 )
 from bayplan.analysis.reasons import ReasonCount
 
@@ -152,3 +153,24 @@ def test_a_comparison_in_one_sentence(moved: int, only_a: int, only_b: int, node
         a="A", b="B", pods=50, moved=moved, only_a=only_a, only_b=only_b, nodes_a=9, nodes_b=nodes_b
     )
     assert told == want
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "lag", "want"),
+    [
+        pytest.param("sync", "listing", 0, "Reads x", id="a cluster is being listed"),
+        pytest.param(
+            "sync", "following", 0, "Follows x, less than a second behind", id="a cluster is followed closely"
+        ),
+        pytest.param("sync", "following", 75, "Follows x, 1 min 15 s behind", id="a cluster is followed with a lag"),
+        pytest.param("sync", "stopped", 0, "Followed x; now stopped", id="a session was ended"),
+        pytest.param("import", "listing", 0, "Imports x", id="an import begins"),
+        pytest.param("import", "following", 0, "Imports x", id="an import is under way"),
+        pytest.param("import", "done", 0, "Imported x", id="an import is done"),
+        pytest.param("import", "stopped", 0, "Imported x in part: the session was stopped", id="an import was ended"),
+        pytest.param("replay", "following", 2, "Replays x, 2 s behind", id="a recording is replayed"),
+        pytest.param("replay", "done", 0, "Replayed x", id="a recording was replayed"),
+    ],
+)
+def test_a_source_is_described_by_what_its_session_does(kind: str, state: str, lag: int, want: str) -> None:
+    assert source_sentence(name="x", kind=kind, state=state, lag_seconds=lag) == want

@@ -144,7 +144,7 @@ def test_a_rejection_by_pre_filter_comes_before_all_nodes() -> None:
     ("made", "want"),
     [
         (pod("p").gate("example.com/wait"), "default/p is gated: waiting for scheduling gates: [example.com/wait]"),
-        (pod("p").scheduler("mine"), 'default/p is unattended: no profile for scheduler name "mine"'),
+        (pod("p").scheduler("mine"), 'default/p waits: no scheduler named "mine" is configured'),
     ],
     ids=["gated", "unattended"],
 )
@@ -320,7 +320,7 @@ def test_one_node_is_followed_through_all_plugins() -> None:
     winner = one_node(result, "n2")
     assert winner.fate == "the pod went to n2"
     assert winner.advantages == second.advantages
-    with pytest.raises(InputError, match="--node: expected a node of that moment, got 'n22'; try 'n2'"):
+    with pytest.raises(InputError, match="--node: expected a node that existed at this attempt, got 'n22'; try 'n2'"):
         one_node(result, "n22")
 
 

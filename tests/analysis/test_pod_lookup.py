@@ -73,7 +73,7 @@ def test_found(text: str, want: list[str]) -> None:
         ("runer", "try 'test/runner'"),
         ("deploymnt/web", "try 'deployment/web'"),
         ("statefulset/dd", "try 'statefulset/shop/db'"),
-        ("zzz", "expected a pod or workload of this run, got 'zzz'; try 'shop/web-7d4-abc', or another of 8 pods"),
+        ("zzz", "expected one of the 8 pods of this run, or their workloads, got 'zzz'"),
     ],
     ids=[
         "two namespaces",

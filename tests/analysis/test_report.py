@@ -32,11 +32,11 @@ def test_the_report_tells_what_somebody_wants_to_know(busy: SimulationResult) ->
     assert f"seed 1, digest {busy.digest}" in text
     for heading in (
         "Waiting for a node:",
-        "Utilisation: requested of what nodes offer",
-        "Fragmentation: what is idle",
+        "Utilisation: requested and allocatable",
+        "Fragmentation: idle amounts",
     ):
         assert heading in text
-    assert "9 in 3 zones; 1 went" in text
+    assert "9 in 3 zones; 1 removed" in text
     assert "waiting for scheduling gates: [example.com/wait]" in text
     assert "(unattended)" in text
     assert "records" in text
@@ -87,6 +87,7 @@ def test_whatever_was_ignored_is_counted_and_the_first_of_it_listed() -> None:
             where=f"some/where/a.yaml:{number}",
             what=f"Pod default/p{number} $.spec.replica",
             problem="no field of a PodSpec, some/where/a.yaml:1 neither",
+            hint="'replicas'",
         )
         for number in range(30)
     ]
@@ -95,10 +96,10 @@ def test_whatever_was_ignored_is_counted_and_the_first_of_it_listed() -> None:
     )
     result.failures["Deployment default/web"] = "wrong annotation"
     text = text_of(result)
-    assert "  kinds without a part in scheduling: 2 v1 ConfigMap\n  30 unknown field\n" in text
-    assert "  a.yaml:0 Pod default/p0 $.spec.replica: no field of a PodSpec, a.yaml:1" in text
+    assert "  kinds that kube-scheduler does not read: 2 v1 ConfigMap\n  30 unknown field\n" in text
+    line = "Pod $.spec.replica: no field of a PodSpec, a.yaml:1 neither; try 'replicas' (30 times: "
+    assert f"{line}a.yaml:0, a.yaml:1, a.yaml:2 and 27 more)" in " ".join(text.split())
     assert "some/where" not in text
-    assert "... and 25 more: input.first_warnings" in text
     assert "Deployment default/web: wrong annotation" in text
     facts = run_facts(result).input
     assert (facts.warnings, len(facts.first_warnings)) == ({"unknown field": 30}, 30)
@@ -107,6 +108,7 @@ def test_whatever_was_ignored_is_counted_and_the_first_of_it_listed() -> None:
         where="a.yaml:0",
         what="Pod default/p0 $.spec.replica",
         problem="no field of a PodSpec, a.yaml:1 neither",
+        hint="'replicas'",
     )
 
 

@@ -185,14 +185,14 @@ def test_an_older_result_is_replaced_as_a_whole(tmp_path: Path, result: Simulati
 def test_a_directory_that_is_no_result_is_left_alone(tmp_path: Path, result: SimulationResult) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "summary.json").write_text('{"mine": 1}')
-    with pytest.raises(InputError, match="got other files; try another name"):
+    with pytest.raises(InputError, match="a folder with other files; try another name"):
         export(result, tmp_path / "home")
     assert (tmp_path / "home" / "summary.json").read_text() == '{"mine": 1}'
     assert not is_result(tmp_path / "home")
-    with pytest.raises(InputError, match="got no directory to make it in"):
+    with pytest.raises(InputError, match="got no folder"):
         export(result, tmp_path / "a" / "b")
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="got a file"):
+    with pytest.raises(InputError, match="file', a file"):
         export(result, tmp_path / "file")
 
 

@@ -1,4 +1,4 @@
-"""What the tutorials use of curl, as a program: ``curl [-s] [-X METHOD] [-d DATA] [--data-binary DATA] URL``.
+"""The part of curl that the tutorials use, as a program: ``curl [-s] [-X METHOD] [-H HEADER] [-d DATA] [--data-binary DATA] URL``.
 
 For machines without curl. An option that is not known here ends it, so that no page can use one that is not tried.
 """
@@ -17,10 +17,14 @@ _NOT_REACHED = 7
 def main(arguments: list[str]) -> int:
     """Send the request, and write the body of the answer, whatever its code, to standard output."""
     method, data, address = "", b"", ""
+    headers: dict[str, str] = {}
     words = iter(arguments)
     for word in words:
         if word == "-X":
             method = next(words)
+        elif word == "-H":
+            name, _, value = next(words).partition(": ")
+            headers[name] = value
         elif word in ("-d", "--data-binary"):
             data = _data(next(words), binary=word != "-d")
             method = method or "POST"
@@ -28,7 +32,7 @@ def main(arguments: list[str]) -> int:
             assert word == "-s", f"an option that is not known here: {word}"
         else:
             address = word if "://" in word else _WITHOUT_SCHEME + word
-    request = urllib.request.Request(address, data or None, method=method or "GET")
+    request = urllib.request.Request(address, data or None, headers, method=method or "GET")
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
             body = answer.read()

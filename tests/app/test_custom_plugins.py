@@ -224,5 +224,5 @@ def test_a_missing_configuration_is_refused(folder: Path) -> None:
 
 
 def test_a_configuration_with_an_unknown_plugin_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"config.yaml .*NoSuchPlugin"):
+    with pytest.raises(InputError, match=r"config.yaml:5:31 .*NoSuchPlugin"):
         placed(folder, config="profiles:\n- plugins:\n    filter: {enabled: [{name: NoSuchPlugin}]}\n")

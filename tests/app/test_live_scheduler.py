@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
 import yaml
 
-from bayplan.apiserver.http.server import ApiServer, write_kubeconfig
+from bayplan.apiserver.http.kubeconfig import write_kubeconfig
+from bayplan.apiserver.http.server import ApiServer
 from tests.apiserver.serving import ask, call, serving, wait_until
 from tests.live.schedule_process import ScheduleProcess, bayplan_schedule
 
@@ -53,6 +56,13 @@ def placed(server: ApiServer) -> dict[str, str]:
 def notes(server: ApiServer, reason: str) -> dict[str, str]:
     events = call(server, "GET", EVENTS)["items"]
     return {each["regarding"]["name"]: each["note"] for each in events if each["reason"] == reason}
+
+
+def _answer_to_a_long_header(url: str) -> bytes:
+    with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), 30) as opened:
+        with contextlib.suppress(ConnectionError):
+            opened.sendall(b"GET /livez HTTP/1.1\r\nX: " + b"x" * 2_000_000)
+        return opened.recv(100)
 
 
 def condition(of: Document, kind: str) -> Document:
@@ -114,6 +124,7 @@ def test_it_places_pods_and_says_so(tmp_path: Path) -> None:
         for path in ("healthz", "livez", "readyz", "readyz/sched-handler-sync"):
             assert ask(f"{process.url}/{path}") == (200, b"ok")
         assert b"[+]leaderElection ok" in ask(f"{process.url}/livez?verbose")[1]
+        assert _answer_to_a_long_header(process.url).startswith(b"HTTP/1.1 431")
         assert process.end() == 0
 
 
@@ -280,7 +291,9 @@ def placed_in(report: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("options", "want"),
     [
-        pytest.param(("--report", "x"), "--report: expected both, got no --dry-run", id="a report without a dry run"),
+        pytest.param(
+            ("--report", "x"), "--report: expected --dry-run with it, got no --dry-run", id="a report without a dry run"
+        ),
         pytest.param(("--port", "1", "--listen", "203.0.113.1"), "--listen and --port", id="an address of others"),
         pytest.param(("--context", "other"), "other", id="a context that is not there"),
     ],

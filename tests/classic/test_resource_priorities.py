@@ -9,7 +9,7 @@ from bayplan.base.errors import ConfigurationError
 from bayplan.plugins.classic.resource_allocation import broken_linear, least_requested_score, most_requested_score
 from bayplan.state.views import Rows
 from bayplan.testing.builders import PodBuilder, make_pod
-from tests.classic.worlds import Item, configured, cycle_of, node, only_priority, scheduler_of
+from tests.classic.worlds import Item, configured, cycle, cycle_of, node, only_priority, scheduler_of
 
 MIB = 2**20
 LEAST, MOST, BALANCED = "LeastRequestedPriority", "MostRequestedPriority", "BalancedResourceAllocation"
@@ -100,6 +100,24 @@ def test_each_container_without_a_request_has_the_default() -> None:
     # 200m of 1000m: 8; 400 MiB of 1000 MiB: 6.
     pod = make_pod("p").container("another")
     assert _on_one(LEAST, "1", "1000Mi", pod) == 7
+
+
+def test_balance_in_whole_percent_is_cut_off_as_in_1_16_and_not_as_in_earlier_releases() -> None:
+    """A node has running pods that ask for each percentage of memory, the pod asks for each one of CPU: 10,000 pairs."""
+    nodes = [node(f"n{memory}", cpu="100m", memory="100") for memory in range(100)]
+    running = [make_pod(f"p{memory}").req(cpu="0", memory=f"{memory}").node(f"n{memory}") for memory in range(100)]
+    scheduler = scheduler_of([*nodes, *running], configured(policy=only_priority(BALANCED)))
+    differing = []
+    for cpu in range(100):
+        scores = cycle(scheduler, make_pod(f"q{cpu}").req(cpu=f"{cpu}m", memory="0")).scores(BALANCED)
+        for memory in range(100):
+            difference = abs(cpu / 100 - memory / 100)
+            assert scores[f"n{memory}"] == int((1 - difference) * 10)
+            if scores[f"n{memory}"] != (earlier := int(10 - difference * 10)):
+                assert scores[f"n{memory}"] == earlier - 1
+                differing.append(cpu - memory)
+    assert len(differing) == 36
+    assert {abs(points) for points in differing} == {80, 90}
 
 
 def _point(utilization: int, score: int) -> dict[str, int]:

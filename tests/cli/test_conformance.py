@@ -1,4 +1,4 @@
-"""The verb ``conformance``, end to end, with an engine of the test in the place of ours."""
+"""The command ``conformance``, end to end, with an engine of the test in the place of ours."""
 
 import gzip
 import sys
@@ -89,7 +89,7 @@ def test_bad_input_is_exit_code_2_and_writes_no_answers(
 def test_answers_never_overwrite_recorded_cases(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = cases.read_bytes()
     assert main(["conformance", str(cases), "--answers", str(cases.parent / "." / cases.name)]) == 2
-    assert "is a file of recorded cases: expected another file for --answers" in capsys.readouterr().err
+    assert "--answers: expected another file, got" in capsys.readouterr().err
     assert cases.read_bytes() == before
     assert main(["conformance", str(cases), "--answers", str(cases.parent / "none" / "x.jsonl")]) == 2
 

@@ -1,4 +1,4 @@
-"""The verb ``explain``, end to end: over a result directory and over input."""
+"""The command ``explain``, end to end: over a result directory and over input."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bayplan.cli.main import VERBS, main
+from bayplan.cli.main import COMMANDS, main
 from bayplan.examples import example_path
 
 PLUGIN = '''
@@ -127,9 +127,9 @@ def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        (["two", "{result}"], "pod: expected a pod or workload of this run, got 'two'; try"),
-        (["hug", "{result}", "--attempt", "9"], "--attempt of default/huge: expected one of 1"),
-        (["one", "{result}", "--node", "d"], "--node: expected a node of that moment, got 'd'"),
+        (["two", "{result}"], "pod: expected one of the 6 pods of this run, or their workloads"),
+        (["hug", "{result}", "--attempt", "9"], "--attempt of default/huge: expected one of 1, 2"),
+        (["one", "{result}", "--node", "d"], "--node: expected a node that existed at this attempt, got 'd'"),
         (["one", "{result}", "{cluster}"], "paths: expected one result directory, or input alone"),
         (["one", "{result}", "--seed", "5"], "got a result, which was simulated with its own; try without them"),
         (["one", "{cluster}.missing"], "cluster.json.missing"),
@@ -157,7 +157,7 @@ def test_refused(
 
 def test_the_help_begins_with_the_line_that_the_program_shows(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--help"]) == 0
-    summary = next(verb.summary for verb in VERBS if verb.name == "explain")
+    summary = next(command.summary for command in COMMANDS if command.name == "explain")
     assert summary in capsys.readouterr().out
 
 

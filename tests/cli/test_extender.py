@@ -1,4 +1,4 @@
-"""The verb ``extender``, end to end: a process that serves a plugin, asked by our own client and by a simulation."""
+"""The command ``extender``, end to end: a process that serves a plugin, asked by our own client and by a simulation."""
 
 from __future__ import annotations
 

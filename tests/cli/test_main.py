@@ -1,4 +1,4 @@
-"""The program itself: verbs, laziness, exit codes."""
+"""The program itself: commands, laziness, exit codes."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import bayplan.cli.main as program
 from bayplan.base.build import build_name
 from bayplan.base.errors import InputError
 from bayplan.base.version import KUBERNETES_VERSION, __version__
-from bayplan.cli.main import VERBS, Verb, load, main
+from bayplan.cli.main import COMMANDS, Command, load, main
 
 HEAVY = (
     "numpy",
@@ -33,24 +33,24 @@ def test_the_program_alone_imports_no_engine(arguments: list[str]) -> None:
     code = f"from bayplan.cli.main import main; import sys; main({arguments}); print('loaded', *sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     loaded = set(out.rpartition("loaded ")[2].split())
-    assert not loaded & {*HEAVY, *(f"bayplan.cli.{verb.name}" for verb in VERBS)}
+    assert not loaded & {*HEAVY, *(f"bayplan.cli.{command.name}" for command in COMMANDS)}
 
 
-def test_help_lists_every_verb_with_its_summary(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_command_with_its_summary(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
-    assert all(f"  {verb.name}" in out and verb.summary in out for verb in VERBS)
+    assert all(f"  {command.name}" in out and command.summary in out for command in COMMANDS)
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=[verb.name for verb in VERBS])
-def test_every_verb_has_a_function_whose_first_sentence_is_its_summary(verb: Verb) -> None:
-    assert (load(verb.name).__doc__ or "").splitlines()[0] == verb.summary
+@pytest.mark.parametrize("command", COMMANDS, ids=[command.name for command in COMMANDS])
+def test_every_command_has_a_function_whose_first_sentence_is_its_summary(command: Command) -> None:
+    assert (load(command.name).__doc__ or "").splitlines()[0] == command.summary
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=[verb.name for verb in VERBS])
-def test_every_verb_explains_itself(verb: Verb, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([verb.name, "--help"]) == 0
-    assert f"Usage: bayplan {verb.name}" in capsys.readouterr().out
+@pytest.mark.parametrize("command", COMMANDS, ids=[command.name for command in COMMANDS])
+def test_every_command_explains_itself(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command.name, "--help"]) == 0
+    assert f"Usage: bayplan {command.name}" in capsys.readouterr().out
 
 
 def test_version_names_the_release_it_decides_as_and_the_build(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,7 +67,7 @@ def test_version_names_the_release_it_decides_as_and_the_build(capsys: pytest.Ca
         (["--bogus"], "No such option: --bogus"),
         (["conformance", "--shw", "1"], "No such option: --shw"),
     ],
-    ids=["a verb misspelt", "no verb at all", "an unknown option", "an unknown option of a verb"],
+    ids=["a misspelt command", "no command at all", "an unknown option", "an unknown option of a command"],
 )
 def test_wrong_words_are_exit_code_2_and_one_message(
     arguments: list[str], want: str, capsys: pytest.CaptureFixture[str]
@@ -116,7 +116,7 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         main(["simulate"])
 
 
-@pytest.mark.parametrize("words", [["--help"], ["conformance", "--help"]], ids=["of the program", "of a verb"])
+@pytest.mark.parametrize("words", [["--help"], ["conformance", "--help"]], ids=["of the program", "of a command"])
 def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
     code = f"from bayplan.cli.main import main; import sys; sys.exit(main({words}))"
     read, write = os.pipe()

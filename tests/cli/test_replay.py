@@ -1,4 +1,4 @@
-"""Tests of the verbs that follow: what they refuse, and a replay that is steered while it runs."""
+"""Tests of the commands that follow: what they refuse, and a replay that is steered while it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.apiserver.http.server import write_kubeconfig
+from bayplan.apiserver.http.kubeconfig import write_kubeconfig
 from bayplan.cli.main import main
 from tests.apiserver.serving import call, serving, wait_until
 from tests.sync.world import node, pod

@@ -1,4 +1,4 @@
-"""The verb ``simulate``, end to end."""
+"""The command ``simulate``, end to end."""
 
 from __future__ import annotations
 

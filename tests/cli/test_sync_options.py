@@ -1,4 +1,4 @@
-"""Tests of what options of the verbs that follow mean, and of the line that says how far they are."""
+"""Tests of what options of the commands that follow mean, and of the line that says how far they are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.app import cluster_sync
 from bayplan.cli.main import main
-from bayplan.cli.sync_options import status_line
+from bayplan.cli.sync_options import print_outcome, status_line
 from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.known_objects import Problem
 from bayplan.sync.policy import SyncPolicy
@@ -17,12 +17,12 @@ from bayplan.sync.session import SyncStatus
 
 POLICIES = [
     (["sync"], SyncPolicy()),
-    (["sync", "--anew"], SyncPolicy(keep_nodes=False)),
+    (["sync", "--reschedule"], SyncPolicy(keep_nodes=False)),
     (["sync", "--update-scheduled"], SyncPolicy(update_scheduled_pods=True)),
     (["sync", "--source-volumes"], SyncPolicy(source_volumes=True)),
     (["sync", "-n", "a", "-n", "b", "--selector", "app=web"], SyncPolicy(namespaces=("a", "b"), selector="app=web")),
     (["import"], SyncPolicy(follow=False)),
-    (["import", "--anew", "-n", "a"], SyncPolicy(follow=False, keep_nodes=False, namespaces=("a",))),
+    (["import", "--reschedule", "-n", "a"], SyncPolicy(follow=False, keep_nodes=False, namespaces=("a",))),
     (["replay", "tape.jsonl", "--source-volumes"], SyncPolicy(source_volumes=True)),
 ]
 
@@ -71,3 +71,17 @@ def test_options_make_a_policy(
 )
 def test_a_line_says_how_far_it_is(changes: dict[str, Any], want: str) -> None:
     assert status_line(status(**changes)) == want
+
+
+def test_refused_objects_of_one_reason_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(name: str, message: str) -> Problem:
+        return Problem(ObjectRef("pods", "shop", name), message)
+
+    missing = 'pods "{}" is forbidden: no PriorityClass with name high was found'
+    problems = [refused(f"web-{number}", missing.format(f"web-{number}")) for number in range(5)]
+    print_outcome(status(problems=[*problems, refused("db-0", "spec.containers: Required value")]))
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        'not written: pods "web-0" is forbidden: no PriorityClass with name high was found '
+        "(5 times: pods shop/web-0, pods shop/web-1, pods shop/web-2 and 2 more)",
+        "not written: pods shop/db-0: spec.containers: Required value",
+    ]

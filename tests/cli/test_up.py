@@ -1,18 +1,24 @@
-"""The verb ``up``: it says where it serves, writes a kubeconfig, and ends when it is told to."""
+"""The command ``up``: it prints its address, writes a kubeconfig, and ends on a signal."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from bayplan.base.errors import InputError
 from bayplan.cli.main import main
+from bayplan.cli.up import kubelet_options
 from bayplan.examples import example_path
 
 
@@ -34,7 +40,7 @@ def test_it_serves_what_it_loaded_until_it_is_interrupted(tmp_path: Path) -> Non
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "no" / "config")]) == 2
-    assert "a folder for --write-kubeconfig" in capsys.readouterr().err
+    assert "--write-kubeconfig: expected a path in a folder that can be written" in capsys.readouterr().err
 
 
 def up(folder: Path, *options: str) -> str:
@@ -47,9 +53,10 @@ def test_it_reports_on_what_was_loaded(tmp_path: Path) -> None:
     path = example_path("three-zones")
     printed = up(tmp_path, str(path))
     assert "loaded 15 Node" in printed
+    assert "new pods with restartPolicy Never or OnFailure end after 10s (--run-time)" in printed
     # How many there are depends on the time of day: there is a CronJob.
     assert re.search(r"\d+ of \d+ pods wait", printed)
-    assert "Utilisation: requested of what nodes offer" in printed
+    assert "Utilisation: requested and allocatable" in printed
 
 
 def test_without_a_scheduler_nobody_gets_a_node(tmp_path: Path) -> None:
@@ -73,3 +80,54 @@ def test_options_that_can_not_be_are_refused(
 ) -> None:
     assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "config"), *options]) == 2
     assert want in capsys.readouterr().err
+
+
+def test_a_disk_that_takes_no_more_is_reported_to_clients_and_at_the_end(tmp_path: Path) -> None:
+    # Python ignores the signal of this limit, so writes fail as on a full disk.
+    command = ["sh", "-c", 'ulimit -f 3000; exec "$@"', "sh", sys.executable, "-m", "bayplan", "up", "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*command, "--store", "store", "--write-kubeconfig", "config"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        match = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        assert match is not None
+        url, acknowledged, body = f"{match[0]}/api/v1/namespaces/default/configmaps", 0, b""
+        for number in range(200):
+            document = {"metadata": {"name": f"m{number}"}, "data": {"a": "x" * 100_000}}
+            request = urllib.request.Request(url, json.dumps(document).encode(), {"Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    answer.read()
+                acknowledged += 1
+            except urllib.error.HTTPError as problem:
+                body = problem.read()
+                problem.close()
+                break
+            except OSError:
+                break
+        _, printed = process.communicate(timeout=60)
+    assert b"the write was not stored" in body
+    assert (process.returncode, "Traceback" in printed) == (2, False), printed
+    assert "store file of --store: " in printed
+    with contextlib.closing(sqlite3.connect(tmp_path / "store")) as store:
+        assert store.execute("SELECT count(*) FROM documents WHERE name LIKE 'm%'").fetchone()[0] >= acknowledged > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("90s", "90s", id="a duration"),
+        pytest.param("0s", "0s", id="at once"),
+        pytest.param("forever", "", id="no end"),
+    ],
+)
+def test_the_default_run_time_is_an_option(text: str, want: str) -> None:
+    assert kubelet_options(text).default_run_time == want
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5s", "10"])
+def test_a_run_time_that_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--run-time: expected a duration or forever, got"):
+        kubelet_options(text)

@@ -179,3 +179,31 @@ print(json.dumps({{"apiVersion": "client.authentication.k8s.io/v1", "kind": "Exe
         return [*found, await access.refresh(), await access.authorization()]
 
     assert asyncio.run(run()) == ["Bearer 1", False, True, "Bearer 2"]
+
+
+@pytest.mark.parametrize(
+    ("context", "want"),
+    [
+        pytest.param(
+            "prdo", r"kubeconfig --context: expected one of a, prod, got 'prdo'; try 'prod'$", id="a near one"
+        ),
+        pytest.param("nothing", r"kubeconfig --context: expected one of a, prod, got 'nothing'$", id="none is near"),
+    ],
+)
+def test_a_context_that_is_not_there_is_answered_with_those_that_are(context: str, want: str, tmp_path: Path) -> None:
+    clusters = "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: a, user: {}}]\n"
+    contexts = "contexts: [{name: a, context: {cluster: a, user: a}}, {name: prod, context: {cluster: a, user: a}}]\n"
+    path = _text(tmp_path, f"current-context: a\n{clusters}{contexts}")
+    with pytest.raises(InputError, match=want):
+        opened(path, context)
+
+
+@pytest.mark.parametrize("option", ["--from", "--kubeconfig"])
+def test_without_a_kubeconfig_the_option_of_the_command_is_named(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(InputError, match=f"expected {option} FILE, KUBECONFIG, ~/.kube/config"):
+        asyncio.run(open_access(option=option))

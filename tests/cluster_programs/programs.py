@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.apiserver.http.server import ApiServer, write_kubeconfig
+from bayplan.apiserver.http.kubeconfig import write_kubeconfig
+from bayplan.apiserver.http.server import ApiServer
 
 FOLDER = "BAYPLAN_CLUSTER_PROGRAMS"
 

@@ -12,8 +12,13 @@ import pytest
 from tests.cluster_programs.bayplan_processes import BayplanUp, bayplan_up
 from tests.cluster_programs.programs import program
 
+# In block style: kubectl 1.28 reads a stream that begins with a brace as JSON.
 NODES = "---\n".join(
-    f'{{apiVersion: v1, kind: Node, metadata: {{name: n{i}}}, status: {{capacity: {{cpu: "8", memory: 16Gi, pods: "50"}}}}}}\n'
+    f"""apiVersion: v1
+kind: Node
+metadata: {{name: n{i}}}
+status: {{capacity: {{cpu: "8", memory: 16Gi, pods: "50"}}}}
+"""
     for i in range(3)
 )
 SET = """
@@ -42,12 +47,17 @@ spec:
 class Session:
     """kubectl with the kubeconfig of a running cluster.
 
+    Args:
+        up: the cluster.
+        folder: for its cache.
+        name: of the program.
+
     Attributes:
         up: the cluster.
     """
 
-    def __init__(self, up: BayplanUp, folder: Path) -> None:
-        self._kubectl = program("kubectl")
+    def __init__(self, up: BayplanUp, folder: Path, name: str = "kubectl") -> None:
+        self._kubectl = program(name)
         self._cache = str(folder / "cache")
         self.up = up
 

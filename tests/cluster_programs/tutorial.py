@@ -23,6 +23,7 @@ _VARIES = (
     (re.compile(r"web-[a-z0-9]{6,10}-[a-z0-9]{5}"), "web-pod"),
     (re.compile(r"\b(\d+[smh])+\b"), "AGE"),
     (re.compile(r"(east|west)-\d(?= +<none> +<none>$)"), "NODE"),
+    (re.compile(r"\b10\.128\.\d+\.\d+\b"), "ADDRESS"),
     (re.compile(r"[ \t]+"), " "),
 )
 
@@ -44,7 +45,7 @@ def blocks() -> list[str]:
 
 
 def comparable(text: str) -> list[str]:
-    """Return lines without what differs from run to run: names, ages, nodes, and how long a rollout took."""
+    """Return lines without what differs from run to run: names, ages, nodes, addresses, and how long a rollout took."""
     lines = [line for line in text.splitlines() if not line.startswith("Waiting for deployment")]
     for pattern, replacement in _VARIES:
         lines = [pattern.sub(replacement, line) for line in lines]

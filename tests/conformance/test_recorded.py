@@ -15,7 +15,7 @@ from bayplan.conformance.fidelity import with_table
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "conformance"
 
-DECISIONS = ("classic", "config", "cycles", "e2e", "extenders", "hints", "queue", "sampled")
+DECISIONS = ("annotations", "classic", "config", "cycles", "e2e", "extenders", "hints", "queue", "sampled")
 """Kinds of cases in which nothing may differ."""
 
 

@@ -211,3 +211,26 @@ def test_also_a_request_that_fails_is_told(path: str, file: Path) -> None:
     told: list[tuple[str, object]] = []
     ask(served(file, "Picky"), path, "{}", asked=lambda verb, arguments, answer: told.append((verb, answer)))
     assert told == [(path.removeprefix("/"), {"Error": "Pod: expected a pod, got none"})]
+
+
+@pytest.mark.parametrize(
+    ("headers", "want"),
+    [
+        pytest.param({"content-type": "application/json"}, 200, id="kube-scheduler"),
+        pytest.param({"content-type": "application/json", "origin": "http://localhost:3000"}, 403, id="a foreign page"),
+        pytest.param({"content-type": "text/plain"}, 415, id="a form"),
+    ],
+)
+def test_web_pages_of_other_origins_are_refused(headers: dict[str, str], want: int, file: Path) -> None:
+    application = extender_application(make_extender(ExtenderOptions(plugins=[f"{file}:Picky"])))
+
+    async def ask() -> list[int]:
+        transport = httpx.ASGITransport(app=application)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8888") as client:
+            arguments = {"Pod": {"metadata": {"name": "p"}}, "Nodes": {"items": []}}
+            return [
+                (await client.post(f"/{verb}", content=json.dumps(arguments), headers=headers)).status_code
+                for verb in ("filter", "prioritize")
+            ]
+
+    assert asyncio.run(ask()) == [want] * 2

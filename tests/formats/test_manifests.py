@@ -137,52 +137,52 @@ def test_refused(text: str, want: str, tmp_path: Path) -> None:
     [
         pytest.param(
             POD.replace("image: x", "imagePullPolice: Always"),
-            "unknown field: 0.yaml:6 Pod web $.spec.containers[0].imagePullPolice: an unknown field; it has no effect; "
+            "unknown field: 0.yaml:6 Pod web $.spec.containers[0].imagePullPolice: unknown field; it has no effect; "
             "try 'imagePullPolicy'",
             id="an unknown field",
         ),
         pytest.param(
             POD.replace("spec:", "spec:\n  priority: 1\n  priority: 2"),
-            "duplicate field: 0.yaml:6 Pod web: the field 'priority' stands twice in one object; the last one counts",
+            "duplicate field: 0.yaml:6 Pod web: duplicate field 'priority'; the last one counts",
             id="a field twice",
         ),
         pytest.param(
             f"{POD}---\n{POD}",
-            "duplicate object: 0.yaml:8 Pod default/web: stands at 0.yaml:1 already; this one takes its place",
+            "duplicate object: 0.yaml:8 Pod default/web: also at 0.yaml:1; the later one is used",
             id="an object twice",
         ),
         pytest.param(
             f"{NODE}---\n{POD.replace('spec:', 'spec:' + chr(10) + '  nodeName: n2')}",
-            "missing node: 0.yaml:6 Pod default/web $.spec.nodeName: bound to the node 'n2', which isn't there",
+            "missing node: 0.yaml:6 Pod default/web $.spec.nodeName: bound to node 'n2', which is not in the input",
             id="a node that isn't there",
         ),
         pytest.param(
             "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a, namespace: b}\n",
-            "unknown kind: 0.yaml:1 Widget b/a: example.org/v1 Widget is no kind that Kubernetes v1.36.3 has; left aside",
+            "unknown kind: 0.yaml:1 Widget b/a: Kubernetes v1.36.3 has no example.org/v1 Widget; ignored",
             id="a custom resource",
         ),
         pytest.param(
             "apiVersion: apps/v1\nkind: Deploymnet\nmetadata: {name: a}\n",
-            "unknown kind: 0.yaml:1 Deploymnet a: apps/v1 Deploymnet is no kind that Kubernetes v1.36.3 has; left aside; "
-            "try 'Deployment'",
+            "unknown kind: 0.yaml:1 Deploymnet a: Kubernetes v1.36.3 has no apps/v1 Deploymnet; ignored; "
+            "try 'kind: Deployment'",
             id="a kind almost right",
         ),
         pytest.param(
             "apiVersion: v1\nkind: Deployment\nmetadata: {name: a}\n",
-            "unknown kind: 0.yaml:1 Deployment a: v1 Deployment is no kind that Kubernetes v1.36.3 has; left aside; "
-            "try apiVersion apps/v1",
+            "unknown kind: 0.yaml:1 Deployment a: Kubernetes v1.36.3 has no v1 Deployment; ignored; "
+            "try 'apiVersion: apps/v1'",
             id="a kind in the wrong group",
         ),
         pytest.param(
             NODE.replace("name: n1", "name: n1, namespace: x"),
-            "unknown field: 0.yaml:1 Node x/n1 $.metadata.namespace: a Node has no namespace; it has no effect",
+            "unknown field: 0.yaml:3 Node x/n1 $.metadata.namespace: a Node has no namespace; it has no effect",
             id="a namespace for a node",
         ),
     ],
 )
 def test_noticed_and_refused_when_strict(text: str, want: str, tmp_path: Path) -> None:
     assert warnings_of(load_text(text, folder=tmp_path), tmp_path) == [want]
-    with pytest.raises(InputError, match="; refused, because the load is strict"):
+    with pytest.raises(InputError, match="; refused because of --strict"):
         load_text(text, strict=True, folder=tmp_path)
 
 
@@ -191,17 +191,17 @@ def test_noticed_and_refused_when_strict(text: str, want: str, tmp_path: Path) -
     [
         pytest.param(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
-            "unused kind: 0.yaml:1 ConfigMap a: v1 ConfigMap has no part in scheduling; left aside",
+            "unused kind: 0.yaml:1 ConfigMap a: kube-scheduler does not read v1 ConfigMap; ignored",
             id="a kind without a part in scheduling",
         ),
         pytest.param(
             POD.replace("apiVersion: v1\nkind: Pod\n", ""),
-            "inferred kind: 0.yaml:1 object web: neither apiVersion nor kind; by its shape a Pod",
+            "inferred kind: 0.yaml:1 object web: neither apiVersion nor kind; read as Pod, which has these fields",
             id="a kind told from the shape",
         ),
         pytest.param(
             "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: a}\n- metadata: {name: b}\n",
-            "inferred kind: 0.yaml:4 NodeList: items without kind in a NodeList; each is taken for a Node",
+            "inferred kind: 0.yaml:4 NodeList: items without kind in a NodeList; read as Node",
             id="a kind told from the list, once a file",
         ),
         pytest.param(
@@ -297,8 +297,8 @@ def test_the_garbage_collector_is_left_as_it_was(enabled: bool, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("vgs: []", "no object of Kubernetes, it has neither apiVersion nor kind; left aside"),
-        ("{apiGroup: v1, kind: Node}", "no object of Kubernetes, it has no apiVersion; left aside"),
+        ("vgs: []", "not a Kubernetes object: it has neither apiVersion nor kind; ignored"),
+        ("{apiGroup: v1, kind: Node}", "not a Kubernetes object: it has no apiVersion; ignored"),
     ],
 )
 def test_what_is_no_object_is_left_aside_in_a_folder_and_refused_when_named(
@@ -312,7 +312,7 @@ def test_what_is_no_object_is_left_aside_in_a_folder_and_refused_when_named(
         assert [(each.kind, each.problem) for each in manifest.warnings] == [(WarningKind.NO_OBJECT, want)]
     with pytest.raises(InputError, match="expected an object with apiVersion and kind"):
         load([str(tmp_path / "other.yaml")])
-    with pytest.raises(InputError, match="no object of Kubernetes"):
+    with pytest.raises(InputError, match="not a Kubernetes object"):
         load([str(tmp_path)], strict=True)
 
 

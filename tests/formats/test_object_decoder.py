@@ -26,6 +26,22 @@ def pod(name: str, spec: Document | None = None, **metadata: object) -> Document
     }
 
 
+def running(name: str, address: str, **status: object) -> Document:
+    """Return a pod that runs: addresses and the ID of its container are its own, all else is that of its like."""
+    container = {"name": "c", "ready": True, "containerID": f"containerd://{name}", "state": {"running": {}}}
+    whole = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "hostIP": "172.16.0.9",
+        "hostIPs": [{"ip": "172.16.0.9"}],
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "containerStatuses": [container],
+        **status,
+    }
+    return {**pod(name, {"nodeName": "n1"}), "status": whole}
+
+
 def plainly(document: Document, struct: type[KubernetesObject]) -> KubernetesObject:
     return default_object(convert(document, struct))
 
@@ -41,12 +57,27 @@ def plainly(document: Document, struct: type[KubernetesObject]) -> KubernetesObj
         pytest.param(pod("p", labels=None, annotations={"a": "b"}), id="a null in the metadata"),
         pytest.param(pod("p", {"tolerations": None}), id="a null in the spec"),
         pytest.param({"metadata": {"name": "p"}}, id="nothing but a name"),
+        pytest.param(running("p", "10.0.0.7"), id="one that runs"),
+        pytest.param(running("p", "10.0.0.7", message='"podIP":"10.0.0.8"'), id="a message that looks like an address"),
+        pytest.param(running("p", "10.0.0.7", message="a ] and a \\"), id="a message with brackets"),
+        pytest.param(running("p", "10.0.0.7", hostIP=None), id="a null in the status"),
+        pytest.param(running("p", "", hostIP=""), id="no addresses"),
     ],
 )
 def test_a_pod_is_what_a_plain_decode_makes_of_it(document: Document) -> None:
     decoder = ObjectDecoder()
     raw = msgspec.json.encode(document)
     assert [decoder.decode(raw, Pod) for _ in range(2)] == [plainly(document, Pod)] * 2
+
+
+def test_statuses_share_what_is_not_of_one_pod() -> None:
+    decoder = ObjectDecoder()
+    documents = [running("a", "10.0.0.1"), running("b", "10.0.0.2"), running("c", "10.0.0.3", hostIP="172.16.0.5")]
+    a, b, c = (decoder.decode(msgspec.json.encode(each), Pod).status for each in documents)
+    assert [each.pod_ip for each in (a, b, c)] == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+    assert [each.host_ip for each in (a, b, c)] == ["172.16.0.9", "172.16.0.9", "172.16.0.5"]
+    assert a.conditions is b.conditions is c.conditions
+    assert a.container_statuses is b.container_statuses is c.container_statuses
 
 
 def test_alike_parts_are_the_same_objects_wherever_the_pods_are() -> None:

@@ -142,7 +142,10 @@ def test_the_value_of_the_option_is_read(text: str, want: dict[str, bool]) -> No
     ("text", "want"),
     [
         ("A", "missing bool value for A"),
-        ("A=yes", 'invalid value of A=yes, err: strconv.ParseBool: parsing "yes": invalid syntax'),
+        (
+            "A=yes",
+            "invalid value of A=yes, err: strconv.ParseBool: parsing \"yes\": invalid syntax; try 'A=true' or 'A=false'",
+        ),
         ("other:A=true", "component not registered: other"),
         (
             "A=true,kube:B=true",

@@ -1,36 +1,112 @@
-"""The queue that threads share: nobody waits in vain, nothing is lost or handed out twice, and closing it ends all waiting."""
+"""The queue that threads share, over both scheduling queues: no lost wake-up, no busy loop, no pod lost or popped twice."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from random import Random
 from threading import Barrier, Event, Lock, Thread
-from time import monotonic
 
 import pytest
 
+from bayplan.base.clock import Clock
+from bayplan.engine.classic.queue import ClassicQueue
 from bayplan.engine.queue import QueueOptions, SchedulingQueue
+from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import NODE_ADD
 from bayplan.live.blocking_queue import BlockingQueue
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_pod
 
 SECOND = 1_000_000_000
+START = 1_767_225_600 * SECOND
 PATIENCE_S = 20.0
+P = frozenset("P")
+HINTS = {"default-scheduler": [(NODE_ADD, "P", None)]}
 
 
-def pod(name: str) -> Pod:
-    return make_pod(name).uid(f"uid-{name}").obj()
+def pod(name: str, **labels: str) -> Pod:
+    return make_pod(name).uid(f"uid-{name}").label(**labels).obj()
 
 
-def make_queue(known: dict[str, Pod] | None = None, **options: bool) -> BlockingQueue:
-    hints = {"default-scheduler": [(NODE_ADD, "P", None)]}
-    lister = {} if known is None else known
-    return BlockingQueue(SchedulingQueue(hints, {}, lister.get, options=QueueOptions(**options)))  # type: ignore[arg-type]
+class Asked:
+    """Counts the questions whether a pod is ready."""
+
+    def __init__(self) -> None:
+        self.times = 0
 
 
-def start(*work: Callable[[], None]) -> list[Thread]:
+class CountingQueue(SchedulingQueue):
+    asked: Asked
+
+    @property
+    def has_next(self) -> bool:
+        self.asked.times += 1
+        return super().has_next
+
+
+class CountingClassicQueue(ClassicQueue):
+    asked: Asked
+
+    @property
+    def has_next(self) -> bool:
+        self.asked.times += 1
+        return super().has_next
+
+
+class Scene:
+    """A queue for threads, the pods that its lister knows, and its clock."""
+
+    def __init__(self, kind: str, *, speed: float = 1.0, paused: bool = False) -> None:
+        self.known: dict[str, Pod] = {}
+        self.clock = Clock(start_ns=START, speed=speed, paused=paused)
+        self.asked = Asked()
+        inner: CountingQueue | CountingClassicQueue
+        if kind == "classic":
+            inner = CountingClassicQueue(self.known.get, start_ns=START)
+        else:
+            early = kind == "current"
+            options = QueueOptions(start_ns=START, pop_from_backoff=early)
+            inner = CountingQueue(HINTS, {}, self.known.get, options=options)
+        inner.asked = self.asked
+        self.queue = BlockingQueue(inner, self.clock)
+
+    def add(self, *names: str) -> None:
+        for name in names:
+            self.known[f"default/{name}"] = pod(name)
+            self.queue.add(self.known[f"default/{name}"])
+
+    def popped(self) -> QueuedPod:
+        queued = self.queue.pop(timeout_s=0)
+        assert queued is not None
+        return queued
+
+    def counts(self) -> dict[str, int]:
+        with self.queue.open() as opened:
+            return {tier: count for tier, count in opened.pending_counts().items() if count}
+
+
+class Poppers:
+    """Threads that pop until the queue is closed."""
+
+    def __init__(self, queue: BlockingQueue, count: int = 1) -> None:
+        self.keys: list[str] = []
+        self.threads = start(*[lambda: self._run(queue)] * count)
+
+    def _run(self, queue: BlockingQueue) -> None:
+        while (queued := queue.pop()) is not None:
+            self.keys.append(queued.key)
+            queue.done(queued.uid)
+
+    def wait_for(self, count: int) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.keys) < count and time.monotonic() < deadline:
+            time.sleep(0.002)
+        assert len(self.keys) == count
+
+
+def start(*work: Callable[[], object]) -> list[Thread]:
     threads = [Thread(target=each, daemon=True) for each in work]
     for thread in threads:
         thread.start()
@@ -43,137 +119,374 @@ def join(threads: list[Thread]) -> None:
         assert not thread.is_alive()
 
 
-def test_pop_waits_for_a_pod_and_is_woken_by_it() -> None:
-    queue = make_queue()
-    found: list[str] = []
-
-    def take() -> None:
-        queued = queue.pop()
-        found.append("" if queued is None else queued.key)
-
-    threads = start(take)
-    threads[0].join(0.05)
-    assert threads[0].is_alive()
-    queue.add(pod("a"), 0)
-    join(threads)
-    assert found == ["default/a"]
-
-
-def test_pop_gives_up_when_its_time_is_over() -> None:
-    before = monotonic()
-    assert make_queue().pop(timeout_s=0.02) is None
-    assert monotonic() - before >= 0.02
-
-
-def test_close_wakes_all_who_wait() -> None:
-    queue = make_queue()
-    found: list[object] = []
-    threads = start(*[lambda: found.append(queue.pop())] * 8)
+def let_wait(threads: list[Thread]) -> None:
+    """Give threads the time to block."""
     threads[0].join(0.05)
     assert all(thread.is_alive() for thread in threads)
+
+
+KINDS = [
+    pytest.param("current", id="over the current queue"),
+    pytest.param("current without early pops", id="over the current queue without SchedulerPopFromBackoffQ"),
+    pytest.param("classic", id="over the classic queue"),
+]
+every_queue = pytest.mark.parametrize("kind", KINDS)
+queues_that_wait_for_backoff = pytest.mark.parametrize("kind", KINDS[1:])
+
+
+def poppers(scene: Scene, count: int = 1) -> Poppers:
+    waiting = Poppers(scene.queue, count)
+    let_wait(waiting.threads)
+    return waiting
+
+
+# Waking.
+
+
+@every_queue
+def test_an_added_pod_wakes_pop(kind: str) -> None:
+    scene = Scene(kind)
+    waiting = poppers(scene)
+    scene.add("a")
+    waiting.wait_for(1)
+    scene.queue.close()
+    join(waiting.threads)
+    assert waiting.keys == ["default/a"]
+
+
+@every_queue
+def test_a_move_wakes_pop(kind: str) -> None:
+    """The clock stands, so no timer can help; the classic backoff is over because the clock was set first."""
+    scene = Scene(kind, paused=True)
+    scene.add("a")
+    scene.queue.fail(scene.popped(), unschedulable_plugins=P)
+    scene.clock.jump(START + 5 * SECOND)
+    waiting = poppers(scene)
+    assert scene.counts() == {"unschedulable": 1}
+    assert scene.queue.move_all(NODE_ADD, None, None) == 1
+    waiting.wait_for(1)
+    scene.queue.close()
+    join(waiting.threads)
+
+
+@every_queue
+def test_an_update_that_makes_a_pod_ready_wakes_pop(kind: str) -> None:
+    scene = Scene(kind, paused=True)
+    waiting = poppers(scene)
+    scene.queue.update(pod("a"), pod("a", app="web"))
+    waiting.wait_for(1)
+    scene.queue.close()
+    join(waiting.threads)
+
+
+def test_activating_a_pod_wakes_pop() -> None:
+    scene = Scene("current", paused=True)
+    scene.add("a")
+    scene.queue.fail(scene.popped(), unschedulable_plugins=P)
+    waiting = poppers(scene)
+    assert scene.queue.activate([pod("a")]) == 1
+    waiting.wait_for(1)
+    scene.queue.close()
+    join(waiting.threads)
+
+
+@every_queue
+def test_what_is_done_to_the_opened_queue_wakes_pop(kind: str) -> None:
+    scene = Scene(kind)
+    waiting = poppers(scene)
+    with scene.queue.open() as opened:
+        opened.add(pod("a"), scene.clock.now_ns())
+    waiting.wait_for(1)
+    scene.queue.close()
+    join(waiting.threads)
+
+
+def fail_into_backoff(scene: Scene, name: str) -> None:
+    scene.add(name)
+    queued = scene.popped()
+    scene.queue.move_all(NODE_ADD, None, None)
+    scene.queue.fail(queued, unschedulable_plugins=P)
+    assert scene.counts() == {"backoff": 1}
+
+
+@queues_that_wait_for_backoff
+def test_the_end_of_a_backoff_wakes_pop_that_waited_before_the_failure(kind: str) -> None:
+    """Pop waits for ever when the pod fails: it has to learn that a timer is due."""
+    scene = Scene(kind, speed=10)
+    scene.add("a")
+    queued = scene.popped()
+    waiting = poppers(scene, 3)
+    scene.queue.move_all(NODE_ADD, None, None)
+    scene.queue.fail(queued, unschedulable_plugins=P)
+    waiting.wait_for(1)
+    scene.queue.close()
+    join(waiting.threads)
+
+
+@every_queue
+def test_the_timer_for_unschedulable_pods_wakes_pop(kind: str) -> None:
+    """A minute and a half or five and a half, in under a second."""
+    scene = Scene(kind, speed=1000)
+    scene.add("a")
+    scene.queue.fail(scene.popped(), unschedulable_plugins=P)
+    waiting = poppers(scene)
+    waiting.wait_for(1)
+    scene.queue.close()
+    join(waiting.threads)
+
+
+@queues_that_wait_for_backoff
+def test_a_clock_that_is_set_forward_wakes_pop(kind: str) -> None:
+    scene = Scene(kind, paused=True)
+    fail_into_backoff(scene, "a")
+    waiting = poppers(scene)
+    scene.clock.jump(START + 3 * SECOND)
+    waiting.wait_for(1)
+    scene.queue.close()
+    join(waiting.threads)
+
+
+@every_queue
+def test_close_wakes_every_thread(kind: str) -> None:
+    queue = Scene(kind).queue
+    found: list[object] = []
+    threads = start(*[lambda: found.append(queue.pop())] * 8, *[lambda: found.append(queue.wait())] * 2)
+    let_wait(threads)
     queue.close()
     join(threads)
-    assert found == [None] * 8
+    assert sorted(found, key=str) == [False] * 2 + [None] * 8
+    assert queue.pop() is None
     assert not queue.wait()
 
 
-def test_what_a_closed_queue_holds_can_still_be_popped() -> None:
-    queue = make_queue()
-    queue.add(pod("a"), 0)
-    queue.close()
-    first = queue.pop()
-    assert first is not None
-    assert queue.pop() is None
+@every_queue
+def test_leaving_the_block_closes_the_queue(kind: str) -> None:
+    scene = Scene(kind)
+    with scene.queue as queue:
+        waiting = poppers(scene)
+        assert len(queue) == 0
+    join(waiting.threads)
+
+
+# Return values.
+
+
+@every_queue
+def test_pop_returns_none_after_its_timeout(kind: str) -> None:
+    before = time.monotonic()
+    assert Scene(kind).queue.pop(timeout_s=0.02) is None
+    assert time.monotonic() - before >= 0.02
+
+
+@every_queue
+def test_a_ready_pod_is_returned_without_waiting(kind: str) -> None:
+    scene = Scene(kind)
+    scene.add("a")
+    assert scene.queue.wait(timeout_s=0)
+    assert scene.popped().key == "default/a"
+
+
+@every_queue
+def test_what_is_ready_in_a_closed_queue_can_still_be_popped(kind: str) -> None:
+    scene = Scene(kind)
+    scene.add("a")
+    scene.queue.close()
+    assert scene.queue.wait()
+    assert scene.queue.pop() is not None
+    assert scene.queue.pop() is None
 
 
 @pytest.mark.parametrize(
-    ("pop_from_backoff", "want"),
+    ("kind", "want"),
     [
-        pytest.param(True, True, id="a pod that backs off is handed out when nothing else waits"),
-        pytest.param(False, False, id="without the gate it is waited for"),
+        pytest.param("current", True, id="a pod that backs off is popped early when nothing else is ready"),
+        pytest.param("current without early pops", False, id="without SchedulerPopFromBackoffQ it backs off"),
+        pytest.param("classic", False, id="the classic queue knows no early pops"),
     ],
 )
-def test_pods_that_back_off(pop_from_backoff: bool, want: bool) -> None:
-    known = {"default/a": pod("a")}
-    queue = make_queue(known, pop_from_backoff=pop_from_backoff)
-    queue.add(known["default/a"], 0)
-    popped = queue.pop()
-    assert popped is not None
-    with queue.open() as opened:
-        opened.fail(popped, 0, unschedulable_plugins=frozenset("P"))
-        opened.move_all(NODE_ADD, None, None, 0)
-    assert (queue.pop(timeout_s=0.01) is not None) == want
-    with queue.open() as opened:
-        opened.flush_backoff(3 * SECOND)
-    assert (queue.pop(timeout_s=0.01) is None) == want
+def test_pods_that_back_off(kind: str, want: bool) -> None:
+    scene = Scene(kind, paused=True)
+    fail_into_backoff(scene, "a")
+    assert (scene.queue.pop(timeout_s=0.01) is not None) == want
+    scene.clock.jump(START + 3 * SECOND)
+    assert (scene.queue.pop(timeout_s=0.01) is None) == want
 
 
-def test_a_pod_that_is_in_flight_already_is_thrown_away_and_the_wait_goes_on() -> None:
-    queue = make_queue()
-    queue.add(pod("a"), 0)
+def test_a_pod_that_is_in_flight_already_is_discarded_and_the_wait_goes_on() -> None:
+    queue = Scene("current").queue
+    queue.add(pod("a"))
     assert queue.pop() is not None
-    queue.add(pod("a"), 1)
+    queue.add(pod("a"))
     assert queue.pop(timeout_s=0.01) is None
 
 
-def test_threads_that_hammer_it_lose_nothing_and_get_nothing_twice() -> None:
-    """Producers add, consumers end attempts or fail them (once), a third kind flushes and wakes; then everything is drained."""
-    producers, consumers, each = 4, 6, 400
-    pods = {f"default/p{number}": pod(f"p{number}") for number in range(producers * each)}
-    queue = make_queue(pods)
-    popped: Counter[str] = Counter()
-    failed: set[str] = set()
-    ended: list[str] = []
-    ours, go, stop = Lock(), Barrier(producers + consumers + 1), Event()
-    clock = iter(range(1 << 62))
+@every_queue
+def test_a_deleted_pod_is_not_popped(kind: str) -> None:
+    scene = Scene(kind)
+    scene.add("a", "b")
+    scene.queue.delete(scene.known["default/a"])
+    assert [queued.key for queued in iter(lambda: scene.queue.pop(timeout_s=0), None)] == ["default/b"]
 
-    def produce(first: int) -> None:
-        go.wait()
-        for number in range(first, first + each):
-            queue.add(pods[f"default/p{number}"], next(clock))
 
-    def consume(seed: int) -> None:
-        draws = Random(seed)
-        go.wait()
+@every_queue
+@pytest.mark.parametrize("method", ["pop", "wait"])
+def test_waiting_with_the_queue_open_is_refused(kind: str, method: str) -> None:
+    """It would let other threads in, who must not see the queue in between."""
+    queue = Scene(kind).queue
+    with queue.open(), pytest.raises(RuntimeError, match="while it has the queue open"):
+        getattr(queue, method)()
+    assert queue.pop(timeout_s=0) is None
+
+
+# Time.
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit_s"),
+    [
+        pytest.param("current without early pops", 300, id="the current queue: after five minutes"),
+        pytest.param("classic", 60, id="the classic queue: after one minute"),
+    ],
+)
+def test_unschedulable_pods_are_retried_at_multiples_of_30_s(kind: str, limit_s: int) -> None:
+    """The timer for backoffs moves another pod in between; it must not bring the other timer forward."""
+    scene = Scene(kind, paused=True)
+    scene.queue.move_all(NODE_ADD, None, None)
+    scene.add("late")
+    scene.queue.fail(scene.popped(), unschedulable_plugins=P)
+    scene.clock.jump(START + (limit_s + 5) * SECOND)
+    scene.add("busy")
+    busy = scene.popped()
+    with scene.queue.open() as opened:
+        now_ns = scene.clock.now_ns()
+        if isinstance(opened, ClassicQueue):
+            opened.add_unschedulable_if_not_present(busy, now_ns, scheduling_cycle=0)
+        else:
+            opened.move_all(NODE_ADD, None, None, now_ns, lambda pod: pod.metadata.name == "busy")
+            opened.fail(busy, now_ns, unschedulable_plugins=P)
+    assert scene.counts() == {"backoff": 1, "unschedulable": 1}
+    scene.clock.jump(START + (limit_s + 29) * SECOND)
+    assert scene.counts() == {"active": 1, "unschedulable": 1}
+    assert scene.popped().key == "default/busy"
+    scene.clock.jump(START + (limit_s + 30) * SECOND)
+    assert scene.popped().key == "default/late"
+
+
+@every_queue
+def test_timers_that_were_missed_run_before_anything_else(kind: str) -> None:
+    """The machine slept for a day: the first use of the queue runs the timers."""
+    scene = Scene(kind, paused=True)
+    scene.add("a", "b", "c")
+    for _ in range(3):
+        scene.queue.fail(scene.popped(), unschedulable_plugins=P)
+    scene.clock.jump(START + 86_400 * SECOND)
+    assert scene.counts() == {"active": 3}
+
+
+# No busy loop.
+
+
+@queues_that_wait_for_backoff
+@pytest.mark.parametrize(
+    "backs_off", [pytest.param(False, id="an empty queue"), pytest.param(True, id="a backoff that lasts longer")]
+)
+def test_threads_that_wait_sleep(kind: str, backs_off: bool) -> None:
+    # So slow that the backoff ends long after the test, on a busy machine too.
+    scene = Scene(kind, speed=0.01)
+    if backs_off:
+        fail_into_backoff(scene, "a")
+    scene.asked.times = 0
+    join(start(*[lambda: scene.queue.pop(timeout_s=0.3)] * 4))
+    assert scene.asked.times <= 24
+
+
+@every_queue
+def test_a_standing_clock_keeps_nobody_busy(kind: str) -> None:
+    scene = Scene(kind, paused=True)
+    scene.add("a")
+    scene.queue.fail(scene.popped(), unschedulable_plugins=P)
+    scene.asked.times = 0
+    assert scene.queue.pop(timeout_s=0.2) is None
+    assert scene.asked.times <= 6
+
+
+# Many threads.
+
+
+class Storm:
+    """Producers add pods, consumers end attempts or fail each pod once, a clock runs fast, events come."""
+
+    def __init__(self, kind: str, *, producers: int, consumers: int, each: int) -> None:
+        self.scene = Scene(kind, speed=500)
+        self.pods = {f"default/p{number}": pod(f"p{number}") for number in range(producers * each)}
+        self.scene.known.update(self.pods)
+        self.popped: Counter[str] = Counter()
+        self.failed: set[str] = set()
+        self.ended: list[str] = []
+        self.events = 0
+        self._ours, self._stop = Lock(), Event()
+        self._go = Barrier(producers + consumers + 1)
+        self._each = each
+        self.workers = start(
+            *[lambda first=number * each: self._produce(first) for number in range(producers)],
+            *[lambda seed=number: self._consume(seed) for number in range(consumers)],
+        )
+        self.mover = start(self._move)
+
+    def _produce(self, first: int) -> None:
+        self._go.wait()
+        for number in range(first, first + self._each):
+            self.scene.queue.add(self.pods[f"default/p{number}"])
+
+    def _consume(self, seed: int) -> None:
+        draws, queue = Random(seed), self.scene.queue
+        self._go.wait()
         while (queued := queue.pop()) is not None:
-            with ours:
-                popped[queued.key] += 1
-                again = draws.random() < 0.3 and queued.key not in failed
-                if again:
-                    failed.add(queued.key)
-                else:
-                    ended.append(queued.key)
-                finished = len(ended) == len(pods)
+            with self._ours:
+                self.popped[queued.key] += 1
+                again = draws.random() < 0.3 and queued.key not in self.failed
+                (self.failed.add if again else self.ended.append)(queued.key)
+                finished = len(self.ended) == len(self.pods)
             if again:
-                with queue.open() as opened:
-                    opened.fail(queued, next(clock), unschedulable_plugins=frozenset(draws.choice(("P", ""))))
+                # Rejected, or an error: then only the end of its backoff brings it back.
+                queue.fail(queued, unschedulable_plugins=frozenset(draws.choice(("P", ""))))
             else:
                 queue.done(queued.uid)
             if finished:
                 queue.close()
 
-    def tick() -> None:
-        go.wait()
-        now_ns = 0
-        while not stop.is_set():
-            now_ns += 30 * SECOND
-            with queue.open() as opened:
-                opened.flush_backoff(now_ns)
-                opened.flush_unschedulable(now_ns)
-                opened.move_all(NODE_ADD, None, None, now_ns)
-            stop.wait(0.001)
+    def _move(self) -> None:
+        self._go.wait()
+        while not self._stop.wait(0.02):
+            self.events += 1
+            self.scene.queue.move_all(NODE_ADD, None, None)
 
-    ticker = start(tick)
-    workers = start(
-        *[lambda first=number * each: produce(first) for number in range(producers)],
-        *[lambda seed=number: consume(seed) for number in range(consumers)],
-    )
-    join(workers)
-    stop.set()
-    join(ticker)
-    assert sorted(ended) == sorted(pods)
-    assert failed
-    assert popped == Counter({key: 2 if key in failed else 1 for key in pods})
-    with queue.open() as opened:
+    def run(self) -> None:
+        join(self.workers)
+        self._stop.set()
+        join(self.mover)
+
+
+@every_queue
+def test_many_threads_lose_no_pod_and_get_none_twice(kind: str) -> None:
+    storm = Storm(kind, producers=4, consumers=6, each=300)
+    storm.run()
+    assert sorted(storm.ended) == sorted(storm.pods)
+    assert storm.failed
+    assert storm.popped == Counter({key: 2 if key in storm.failed else 1 for key in storm.pods})
+    with storm.scene.queue.open() as opened:
         assert len(opened) == 0
         opened.check_invariants()
+
+
+@every_queue
+def test_no_wake_up_is_lost_when_pods_come_one_by_one(kind: str) -> None:
+    """Each pod is added only when the one before is popped: a single lost wake-up stops everything."""
+    scene = Scene(kind)
+    waiting = poppers(scene, 4)
+    for number in range(500):
+        scene.queue.add(pod(f"p{number}"))
+        waiting.wait_for(number + 1)
+    scene.queue.close()
+    join(waiting.threads)
+    assert waiting.keys == [f"default/p{number}" for number in range(500)]

@@ -133,6 +133,8 @@ def test_other_texts_are_refused(text: str) -> None:
         pytest.param(0.5, 500, id="a fraction"),
         pytest.param(1e3, 1_000_000, id="a float without a fraction"),
         pytest.param(1e22, 0, id="a float with an exponent"),
+        pytest.param(1e20, 200376420520689664, id="a float that Go writes without an exponent"),
+        pytest.param(1e-05, 1, id="a small float that Go writes without an exponent"),
         pytest.param(" 2 ", 2000, id="spaces around a text"),
         pytest.param("\u00a02\n", 2000, id="any spaces around a text"),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.cli.main import VERBS, main
+from bayplan.cli.main import COMMANDS, main
 from bayplan.cli.reference import reference
 from tests.project.tree import ROOT, documents, name_of
 
@@ -74,15 +74,15 @@ def commands(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", documents(), ids=name_of)
-def test_documents_name_targets_and_verbs_that_exist(path: Path) -> None:
-    verbs = {verb.name for verb in VERBS}
+def test_documents_name_targets_and_commands_that_exist(path: Path) -> None:
+    known = {command.name for command in COMMANDS}
     wrong = []
     for command in commands(path):
         program, *words = command.split()
         names = [word for word in words if not word.startswith("-") and "=" not in word]
         if program == "make" and names and names[0] not in targets():
             wrong.append(command)
-        if program == "bayplan" and names and names[0] not in verbs and not re.fullmatch(r"[A-Z]+|\W+", names[0]):
+        if program == "bayplan" and names and names[0] not in known and not re.fullmatch(r"[A-Z]+|\W+", names[0]):
             wrong.append(command)
     assert wrong == []
 
@@ -93,7 +93,7 @@ def test_documents_name_options_that_exist(path: Path, capsys: pytest.CaptureFix
     for command in commands(path):
         program, *words = command.split()
         verb = next((word for word in words if not word.startswith("-")), None)
-        if program == "bayplan" and verb in {each.name for each in VERBS}:
+        if program == "bayplan" and verb in {each.name for each in COMMANDS}:
             main([verb, "--help"])
             known = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", capsys.readouterr().out))
             wrong += [command for word in words if word.startswith("-") and word.partition("=")[0] not in known | {"-"}]

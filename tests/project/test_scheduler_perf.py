@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
-from benchmarks.scheduler_perf.cases import CASES, MATCHING, SHAPED_LIKE, Batch, Case
-from benchmarks.scheduler_perf.templates import OURS, TEMPLATES
+from benchmarks.scheduler_perf.case import Batch, Case
+from benchmarks.scheduler_perf.cases import CASES, MATCHING, SHAPED_LIKE
+from benchmarks.scheduler_perf.templates import OURS, PODDELETE, TEMPLATES
 
 from tests.shared import shared_path
 
-FILES = ("affinity", "misc", "topology_spreading", "volumes", "default_preemption")
+FILES = ("affinity", "misc", "topology_spreading", "volumes", "default_preemption", "event_handling")
 NOT_UPSTREAM = (MATCHING, SHAPED_LIKE, "5kNodes/20kInit, preemptors alone")
 
 BY_NAME = {case.label: case for case in CASES if case.workload not in NOT_UPSTREAM}
@@ -60,14 +61,18 @@ def test_a_case_has_the_counts_and_the_threshold_of_its_workload(label: str) -> 
     known = workloads().get(label)
     if known is None:
         # PreemptionBasic at 5,000 nodes is commented out upstream, the suite of devices is not among the saved files.
-        assert label in ("PreemptionBasic/5000Nodes", "SchedulingWithResourceClaimTemplate/5000pods_500nodes")
+        assert label in (
+            "PreemptionBasic/5000Nodes",
+            "SchedulingWithResourceClaimTemplate/5000pods_500nodes",
+            "SchedulingWithExtendedResource/5000pods_500nodes",
+        )
         return
     assert case.nodes + case.tainted + case.named_node == nodes_of(*known)
     assert case.floor == (known[1].get("threshold") or 0)
-    assert [in_all(batch) for batch in (*case.before, case.measured)] == pods_of(*known)
+    assert [in_all(batch) for batch in (*case.before, case.measured, *case.also)] == pods_of(*known)
 
 
-@pytest.mark.parametrize("name", sorted(set(TEMPLATES) - OURS))
+@pytest.mark.parametrize("name", sorted(set(TEMPLATES) - OURS - set(PODDELETE)))
 def test_a_template_asks_for_what_upstreams_asks_for(name: str) -> None:
     upstream = yaml.safe_load(shared_path("data", "scheduler_perf", "templates", f"{name}.yaml").read_text())
     ours: Any = TEMPLATES[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -97,14 +97,16 @@ async def lab(
     plugins: Iterable[str] = (),
     paused: bool = False,
     seed: int = 1,
+    allowed_origins: Collection[str] = (),
+    clock: Clock | None = None,
 ) -> AsyncIterator[Lab]:
     """Run a server with some objects in it from the start."""
-    clock = Clock(paused=paused)
+    clock = clock or Clock(paused=paused)
     backend = Backend(Store(), clock=clock.seconds)
     bootstrap(backend)
     scheduler = SchedulerOptions(plugins=tuple(plugins), seed=seed)
     server = SimulatorServer(Api(backend), SimulatorOptions(scheduler=scheduler, record_level=level), clock)
-    service = Service(server)
+    service = Service(server, allowed_origins=allowed_origins)
     transport = httpx.ASGITransport(app=service)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         running = Lab(server, service, client)

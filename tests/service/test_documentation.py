@@ -22,6 +22,7 @@ class Command(NamedTuple):
     method: str
     path: str
     body: str
+    content_type: str
 
 
 def _commands() -> list[Command]:
@@ -32,8 +33,11 @@ def _commands() -> list[Command]:
         words = shlex.split(line, comments=True)
         method = words[words.index("-X") + 1] if "-X" in words else "GET"
         body = words[words.index("-d") + 1] if "-d" in words else ""
+        given = words[words.index("-H") + 1] if "-H" in words else ""
+        # Without a header curl sends what a form would, which is refused.
+        content_type = given.removeprefix("Content-Type: ") or ("application/x-www-form-urlencoded" if body else "")
         address = next(word for word in words if word.startswith(ADDRESS))
-        found.append(Command(method, address.removeprefix(ADDRESS), body))
+        found.append(Command(method, address.removeprefix(ADDRESS), body, content_type))
     return found
 
 
@@ -66,7 +70,8 @@ def test_the_commands_on_the_page_work() -> None:
         for command in _commands():
             if "/stream" in command.path:
                 continue
-            answer = await lab.client.request(command.method, command.path, content=command.body)
+            headers = {"content-type": command.content_type} if command.content_type else {}
+            answer = await lab.client.request(command.method, command.path, content=command.body, headers=headers)
             assert answer.status_code < 300, (command, answer.text)
             await lab.settle()
 

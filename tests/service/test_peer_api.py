@@ -77,7 +77,7 @@ def test_recorded_requests_get_answers_of_the_same_shape() -> None:
             assert answer.status_code == _want(case), (case["run"], case["note"], answer.text)
             _same_shape(case, answer)
 
-    run(test, node("n1"), pod("a"), pod("huge", cpu="90"))
+    run(test, node("n1"), pod("a"), pod("huge", cpu="90"), allowed_origins=["http://localhost:3000"])
 
 
 def _same_shape(case: dict[str, Any], answer: httpx.Response) -> None:

@@ -31,6 +31,47 @@ async def _latest(lab: Lab, key: str) -> Decision:
     return lab.server.decisions.decision(lab.server.decisions.numbers_of(key)[-1])
 
 
+def test_a_pod_without_a_matrix_says_why() -> None:
+    gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
+    alien = pod("alien", schedulerName="volcano")
+    unattended = 'no scheduler named "volcano" is configured'
+
+    async def test(lab: Lab) -> None:
+        async def why(name: str) -> str:
+            found = await lab.get(f"/pods/default/{name}/attempts/latest/matrix")
+            assert found["kept"] is False
+            return str(found["why"])
+
+        assert await why("imported") == "the pod came with its node; no decision was taken about it"
+        assert await why("gated") == "the pod was never tried: it is held back by scheduling gates"
+        assert await why("alien") == unattended
+        assert (await lab.get("/pods/default/alien"))["sentence"] == f"default/alien waits: {unattended}"
+        # Lists, filters and the overview have the same reason.
+        (row,) = (await lab.get("/pods", reason=unattended))["items"]
+        assert (row["name"], row["why"]) == ("alien", unattended)
+        facets = (await lab.get("/pods", facets=1))["facets"]["reason"]
+        assert {"value": unattended, "count": 1} in facets
+        overview = await lab.get("/overview")
+        assert overview["sentence"] == f"1 of 3 pods waits because {unattended}; 1 more is held back by gates"
+        assert unattended in [each["text"] for each in overview["reasons"]]
+
+    run(test, node("n1"), pod("imported", nodeName="n1"), gated, alien)
+
+
+def test_a_configured_scheduler_is_not_missed_any_more() -> None:
+    both = "".join(f"- schedulerName: {name}\n" for name in ("default-scheduler", "volcano"))
+    text = f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n{both}"
+
+    async def test(lab: Lab) -> None:
+        assert "volcano" in (await lab.get("/pods"))["items"][0]["why"]
+        await lab.server.configure(text)
+        await lab.settle()
+        (row,) = (await lab.get("/pods"))["items"]
+        assert "volcano" not in row["why"]
+
+    run(test, node("n1"), pod("alien", schedulerName="volcano"))
+
+
 def test_the_matrix_is_the_decision() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(*(pod(f"p{number}", cpu="500m") for number in range(8)), pod("wide", cpu="10"))

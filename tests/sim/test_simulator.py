@@ -191,7 +191,7 @@ def test_the_pods_of_a_lost_node_are_made_anew_elsewhere() -> None:
 def test_a_workload_that_never_ends_is_stopped_a_day_after_the_last_operation() -> None:
     beat = {"schedule": "0 * * * *", "jobTemplate": {"spec": {"template": template(runs="1m", restartPolicy="Never")}}}
     result = simulate((0, node("n")), (MINUTE, Apply(document("batch/v1", "CronJob", "beat", beat))))
-    assert result.stopped == "CronJob default/beat would go on for ever"
+    assert result.stopped == "CronJob default/beat would run forever"
     assert result.duration_ns == MINUTE + 24 * 60 * MINUTE
     assert len(result.pods) == 24
 

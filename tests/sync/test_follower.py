@@ -179,12 +179,12 @@ def test_nodes_follow_with_their_status_and_go_when_they_go() -> None:
     assert world.here.get("nodes", "n2") is None
 
 
-def test_owners_service_accounts_and_finalizers_stay_behind() -> None:
+def test_service_accounts_and_finalizers_stay_behind() -> None:
     world = started(runs="n1")
     found = world.here.get("pods", "runs")
     assert found is not None
     metadata = part(found, "metadata")
-    assert "ownerReferences" not in metadata
+    assert "finalizers" not in metadata
     assert metadata["uid"] != part(metadata, "annotations")["bayplan.io/source-uid"]
     assert "serviceAccountName" not in part(found, "spec")
 

@@ -124,6 +124,37 @@ def test_an_import_of_documents_makes_all_that_scheduling_reads_and_tells_what_i
     assert part(runs, "status")["phase"] == "Running"
 
 
+@pytest.mark.parametrize(
+    ("once", "want"),
+    [
+        pytest.param(True, ("import", "done"), id="an import that is complete"),
+        pytest.param(False, ("sync", "stopped"), id="a session that was cancelled"),
+    ],
+)
+def test_a_session_writes_how_it_ended(once: bool, want: tuple[str, str]) -> None:
+    here = Here()
+
+    async def run() -> None:
+        scripted = ScriptedFeed()
+        for plural in KINDS:
+            scripted.changes.put_nowait(Listed(plural, []))
+        source = DocumentFeed([dumped(node("n1"), "u1")]) if once else scripted
+        kind = "import" if once else "sync"
+        session = SyncSession(source, LiveFeed(here), FlakySender(here).send, SyncPolicy(), kind=kind)
+        task = asyncio.create_task(session.run(once=once))
+        if not once:
+            async with asyncio.timeout(20):
+                while not session.status().idle:
+                    await asyncio.sleep(0.01)
+            task.cancel()
+        await asyncio.wait((task,), timeout=20)
+
+    asyncio.run(run())
+    answer = here.send(ApiRequest("GET", f"/api/v1/namespaces/{MEMORY_NAMESPACE}/configmaps/{STATUS}"))
+    data = msgspec.json.decode(answer.body)["data"]
+    assert (data["kind"], data["state"]) == want
+
+
 def test_the_same_import_again_changes_nothing() -> None:
     here = Here()
     documents = [dumped(node("n1"), "u1"), dumped(pod("runs", node_name="n1"), "u2")]

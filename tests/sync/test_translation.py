@@ -7,6 +7,7 @@ import pytest
 from bayplan.base.plain_data import Document
 from bayplan.sync.document import items, part
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
+from bayplan.sync.merging import merge_object
 from bayplan.sync.translation import translate
 from tests.sync.world import pod
 
@@ -56,3 +57,30 @@ def test_volumes_with_the_token_of_a_service_account_are_left_out_with_their_mou
     for kind in ("containers", "initContainers"):
         assert [each["name"] for each in items(items(spec, kind)[0], "volumeMounts")] == want
     assert part(source, "spec")["volumes"] == volumes
+
+
+@pytest.mark.parametrize(
+    ("policy", "annotations", "want"),
+    [
+        pytest.param("Never", {}, "forever", id="it ends when it ends in the source"),
+        pytest.param("OnFailure", {}, "forever", id="whatever it does after a failure"),
+        pytest.param("Never", {"bayplan.io/run-time": "5s"}, "5s", id="a run time of the source stays"),
+        pytest.param("Always", {}, None, id="one that is always restarted has no default"),
+    ],
+)
+def test_the_default_run_time_is_not_for_pods_of_the_source(
+    policy: str, annotations: dict[str, str], want: str | None
+) -> None:
+    source = pod("p", restartPolicy=policy)
+    part(source, "metadata")["annotations"] = annotations
+    found = translate(BY_PLURAL["pods"], source, Nothing())
+    assert part(part(found, "metadata"), "annotations").get("bayplan.io/run-time") == want
+    assert part(part(source, "metadata"), "annotations") == annotations
+
+
+def test_a_pod_network_that_was_set_here_stays() -> None:
+    network: Document = {"podCIDR": "10.128.3.0/24", "podCIDRs": ["10.128.3.0/24"]}
+    here: Document = {"metadata": {"name": "n"}, "spec": {**network, "unschedulable": True}}
+    for theirs in ({}, {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}):
+        wanted: Document = {"metadata": {"name": "n"}, "spec": {**theirs, "providerID": "cloud:///n"}}
+        assert merge_object(BY_PLURAL["nodes"], here, wanted)["spec"] == {**network, "providerID": "cloud:///n"}

@@ -31,6 +31,7 @@ FILTERS = (
     "InterPodAffinity",
     "DynamicResources",
 )
+STATUSES = ("waiting", "gated", "placed")
 TIERS = ("active", "backoff", "unschedulable", "gated")
 TEXT = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -169,7 +170,9 @@ def pod_list(cluster: FakeCluster, query: Mapping[str, str]) -> Plain:
         and (not query.get("node") or (pod.node >= 0 and cluster.nodes[pod.node].name == query["node"]))
     ]
     sort = query.get("sort", "")
-    if sort.lstrip("-") in ("attempts", "cpu", "memory", "priority", "name"):
+    if sort.lstrip("-") == "status":
+        found.sort(key=lambda pod: STATUSES.index(pod.status), reverse=sort.startswith("-"))
+    elif sort.lstrip("-") in ("attempts", "cpu", "memory", "priority", "name"):
         found.sort(key=lambda pod: getattr(pod, sort.lstrip("-")), reverse=sort.startswith("-"))
     page: Plain = {
         "version": cluster.version,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+from tests.ui.cloud_names import cloud_name
 
 Plain = dict[str, object]
 
@@ -89,9 +92,19 @@ class FakeCluster:
 
     Args:
         nodes, pods: how many. seed: of everything random. hostile: give odd names to the first of each.
+        name: returns the name of a node.
     """
 
-    def __init__(self, nodes: int, pods: int, *, seed: int = 1, hostile: bool = False) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        pods: int,
+        *,
+        seed: int = 1,
+        hostile: bool = False,
+        name: Callable[[int], str] = cloud_name,
+    ) -> None:
+        self._name = name
         self.random = random.Random(seed)
         self.version = 1
         self.layout = 1
@@ -113,7 +126,7 @@ class FakeCluster:
         pool = POOLS[0 if number % 7 else 1 + number % 2]
         cpu = {"general": 16000, "memory": 32000, "gpu": 64000}[pool]
         node = FakeNode(
-            f"node-{number:0{len(str(total))}}",
+            self._name(number),
             ZONES[number % min(6, max(2, total // 4))],
             pool,
             cpu,

@@ -13,11 +13,14 @@ from typing import cast
 import httpx
 import yaml
 
+from tests.ui.cloud_names import cloud_name
+
 PATIENCE_SECONDS = 90
+Manifest = dict[str, object]
 ZONES = ("a", "b", "c")
 
 
-def node(name: str, zone: str, *, cpu: str = "8", taint: str = "") -> dict[str, object]:
+def node(name: str, zone: str, *, cpu: str = "8", taint: str = "") -> Manifest:
     """Return a node; with a taint of that key it takes only pods that tolerate it."""
     amounts = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}
@@ -30,9 +33,9 @@ def node(name: str, zone: str, *, cpu: str = "8", taint: str = "") -> dict[str, 
     }
 
 
-def pod(name: str, *, cpu: str = "1", **spec: object) -> dict[str, object]:
-    """Return a pod that asks for so much."""
-    container = {"name": "work", "image": "work:1", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+def pod(name: str, *, cpu: str = "1", memory: str = "1Gi", **spec: object) -> Manifest:
+    """Return a pod with these requests."""
+    container = {"name": "work", "image": "work:1", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -41,9 +44,9 @@ def pod(name: str, *, cpu: str = "1", **spec: object) -> dict[str, object]:
     }
 
 
-def deployment(name: str, replicas: int, *, cpu: str = "1") -> dict[str, object]:
+def deployment(name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi") -> Manifest:
     """Return a Deployment of such pods."""
-    template = cast("dict[str, object]", pod(name, cpu=cpu)["spec"])
+    template = cast("dict[str, object]", pod(name, cpu=cpu, memory=memory)["spec"])
     labels = {"app": name}
     return {
         "apiVersion": "apps/v1",
@@ -57,16 +60,16 @@ def deployment(name: str, replicas: int, *, cpu: str = "1") -> dict[str, object]
     }
 
 
-def ten_nodes() -> list[dict[str, object]]:
+def ten_nodes() -> list[Manifest]:
     """Return nine nodes and one that is tainted, a Deployment, a pod that fits nowhere, and one that waits for the tainted node."""
-    nodes = [node(f"node-{number}", ZONES[number % 3]) for number in range(9)]
-    tainted = node("node-9", "a", cpu="16", taint="gpu")
+    nodes = [node(cloud_name(number), ZONES[number % 3]) for number in range(9)]
+    tainted = node(cloud_name(9), "a", cpu="16", taint="gpu")
     return [
         *nodes,
         tainted,
         deployment("front", 12),
         pod("too-big", cpu="64"),
-        pod("homesick", nodeSelector={"kubernetes.io/hostname": "node-9"}),
+        pod("homesick", nodeSelector={"kubernetes.io/hostname": cloud_name(9)}),
     ]
 
 
@@ -104,7 +107,7 @@ class Running:
 
 @contextmanager
 def running(
-    folder: Path, documents: Sequence[dict[str, object]], *options: str, port: int = 0, settled: bool = True
+    folder: Path, documents: Sequence[Manifest], *options: str, port: int = 0, settled: bool = True
 ) -> Iterator[Running]:
     """Run `bayplan up` with these objects until the block ends; settled: wait until the queue has come to rest."""
     objects, kubeconfig, log = folder / "objects.yaml", folder / "kubeconfig", folder / "up.log"

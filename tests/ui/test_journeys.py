@@ -55,9 +55,9 @@ def test_from_a_reason_to_a_node_and_back_twice(size: str, fakes: Fakes, visit: 
     panel = visitor.test("cell-panel")
     expect(panel).to_contain_text("Unschedulable")
     assert "cell=" in visitor.place
-    panel.get_by_text("Open the node").click()
+    panel.get_by_text("Open node").click()
     visitor.still()
-    assert visitor.place.startswith("/ui/nodes/node-")
+    assert visitor.place.startswith("/ui/nodes/")
     visitor.page.go_back()
     visitor.still()
     expect(visitor.test("cell-panel")).to_be_visible()
@@ -76,7 +76,7 @@ def test_searching_among_fifty_thousand_gives_an_address_to_share(fakes: Fakes, 
     expect(visitor.page.locator("h1")).to_contain_text(
         f"{sum('trainer' in p.name for p in service.cluster.pods):,} of 50,000"
     )
-    visitor.page.get_by_role("columnheader", name="Tries").get_by_role("button").click()
+    visitor.page.get_by_role("columnheader", name="Attempts").get_by_role("button").click()
     visitor.still()
     assert visitor.place == "/ui/pods?q=trainer&sort=-attempts"
     first = visitor.test("pod-table").locator(".grid-body a.name").first.inner_text()
@@ -221,15 +221,16 @@ def test_the_timeline_by_keys(fakes: Fakes, visit: Visit) -> None:
 
 
 def test_the_palette_finds_pods_nodes_and_pages(fakes: Fakes, visit: Visit) -> None:
-    _service, url = fakes("5000")
+    service, url = fakes("5000")
+    name = service.cluster.nodes[4321].name
     visitor = visit(url)
     visitor.go("/ui/")
     visitor.page.keyboard.press("Control+k")
-    visitor.test("palette-field").fill("node-4321")
-    expect(visitor.page.locator(".palette-entry").first).to_contain_text("node-4321")
+    visitor.test("palette-field").fill(name)
+    expect(visitor.page.locator(".palette-entry").first).to_contain_text(name)
     visitor.page.keyboard.press("Enter")
     visitor.still()
-    assert visitor.place == "/ui/nodes/node-4321"
+    assert visitor.place == f"/ui/nodes/{name}"
     visitor.page.keyboard.press("g")
     visitor.page.keyboard.press("q")
     visitor.still()
@@ -240,19 +241,21 @@ def test_the_palette_finds_pods_nodes_and_pages(fakes: Fakes, visit: Visit) -> N
 
 
 def test_the_heat_map_by_keys_and_pointer(fakes: Fakes, visit: Visit) -> None:
-    visitor = visit(fakes("5000")[1])
+    service, url = fakes("5000")
+    name = service.cluster.nodes[6].name
+    visitor = visit(url)
     visitor.go("/ui/nodes")
     cells = visitor.test("cells")
     assert "5,000 nodes in 6 groups" in str(cells.get_attribute("aria-label"))
     cells.focus()
     visitor.page.keyboard.press("ArrowRight")
     visitor.page.keyboard.press("ArrowRight")
-    expect(visitor.test("chosen-node")).to_contain_text("node-0006")
+    expect(visitor.test("chosen-node")).to_contain_text(name)
     visitor.shoot("nodes-chosen-5000")
     visitor.page.keyboard.press("Enter")
     visitor.still()
-    assert visitor.place == "/ui/nodes/node-0006"
-    visitor.go("/ui/nodes?by=pool&q=node-00")
+    assert visitor.place == f"/ui/nodes/{name}"
+    visitor.go("/ui/nodes?by=pool&q=00")
     assert "in 3 groups" in str(visitor.test("cells").get_attribute("aria-label"))
 
 
@@ -357,7 +360,7 @@ def test_two_matrices_share_one_scroll_and_have_the_same_node_in_each_row(fakes:
         pytest.param("/", ["/overview", "/nodes/cells?metric=cpu&by=zone"], id="the overview"),
         pytest.param("/nodes", ["/overview", "/nodes/cells?metric=cpu&by=zone"], id="the nodes"),
         pytest.param("/nodes?metric=memory", ["/overview"], id="the nodes, coloured by something else"),
-        pytest.param("/pods", ["/pods?offset=0&limit=100&facets=1"], id="all pods"),
+        pytest.param("/pods", ["/pods?sort=status&offset=0&limit=100&facets=1"], id="all pods"),
         pytest.param(
             "/pods?sort=-cpu&status=placed&q=api",
             ["/pods?q=api&status=placed&sort=-cpu&offset=0&limit=100&facets=1"],

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.ui.browsing import Visitor
+from tests.ui.cloud_names import cloud_name
 from tests.ui.running import Running, node, pod, running, ten_nodes
 
 Visit = Callable[..., Visitor]
@@ -92,9 +93,9 @@ def test_a_valid_configuration_decides_at_once(server: Running, visit: Visit) ->
     visitor.shoot("real-config-valid-10")
     visitor.test("apply").click()
     visitor.test("yes").click()
-    expect(visitor.page.locator("h1")).to_contain_text("This is what decides now")
+    expect(visitor.page.locator("h1")).to_contain_text("Active configuration")
     visitor.go("/ui/pods/default/homesick")
-    expect(visitor.page.locator("h1")).to_contain_text("node-9")
+    expect(visitor.page.locator("h1")).to_contain_text(cloud_name(9))
     expect(visitor.page.locator(".facts-line")).to_contain_text("placed")
 
 
@@ -111,10 +112,10 @@ def test_a_fork_with_another_configuration_is_compared(server: Running, visit: V
     expect(visitor.test("compare-table")).to_contain_text("homesick")
     visitor.test("compare-table").locator("a.name", has_text="homesick").click()
     visitor.still()
-    assert visitor.verdict == "default/homesick waits in A, runs on node-9 in B"
-    expect(visitor.test("first-plugin")).to_contain_text("TaintToleration rejects node-9 in A")
+    assert visitor.verdict == f"default/homesick waits in A, runs on {cloud_name(9)} in B"
+    expect(visitor.test("first-plugin")).to_contain_text(f"TaintToleration rejects {cloud_name(9)} in A")
     expect(visitor.page.get_by_role("grid", name="Nodes by plugins in A")).to_contain_text("TaintToleration")
-    expect(visitor.page.locator(".mrow.winner .name")).to_have_text(["node-9"])
+    expect(visitor.page.locator(".mrow.winner .name")).to_have_text([cloud_name(9)])
     visitor.shoot("real-fork-matrices-10")
 
 
@@ -170,7 +171,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     "path",
     [
         "/nodes",
-        "/nodes/node-0",
+        f"/nodes/{cloud_name(0)}",
         "/queue",
         "/timeline",
         "/objects",
@@ -207,16 +208,16 @@ def test_what_is_not_there_is_said_first_with_a_way_on(path: str, want: str, rea
 
 def test_a_node_is_cordoned_drained_and_deleted(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
-    visitor.go("/ui/nodes/node-0")
+    visitor.go(f"/ui/nodes/{cloud_name(0)}")
     visitor.test("cordon").click()
     expect(visitor.test("cordon")).to_have_text("Uncordon")
     visitor.test("drain").click()
     visitor.test("yes").click()
     expect(visitor.test("notice-ok").last).to_contain_text("evicted")
     visitor.test("delete").click()
-    expect(visitor.test("question")).to_contain_text("Delete the node node-0?")
+    expect(visitor.test("question")).to_contain_text(f"Delete the node {cloud_name(0)}?")
     visitor.page.keyboard.press("Escape")
-    assert visitor.place == "/ui/nodes/node-0"
+    assert visitor.place == f"/ui/nodes/{cloud_name(0)}"
     visitor.test("delete").click()
     visitor.test("yes").click()
     visitor.page.wait_for_url("**/ui/nodes")
@@ -237,6 +238,8 @@ def test_time_is_stopped_and_stepped(server: Running, visit: Visit) -> None:
     expect(visitor.page.locator(".facts-line")).to_contain_text("waiting")
     visitor.test("step").click()
     expect(visitor.page.locator(".facts-line")).to_contain_text("placed")
+    # The matrix of the first attempt comes by itself.
+    expect(visitor.page.locator(".mrow:not([hidden])")).to_have_count(10)
     assert server.get("/overview")["decisions"] != before
     visitor.test("pause").click()
     expect(visitor.test("pause")).to_have_attribute("aria-pressed", "false")
@@ -317,7 +320,7 @@ def test_an_empty_cluster_says_what_to_do_next(tmp_path: Path, visit: Visit) -> 
             ("/", "empty"),
             ("/nodes", "No nodes"),
             ("/pods", "No pods"),
-            ("/timeline", "Nothing was decided"),
+            ("/timeline", "No decisions yet"),
         ):
             visitor.go(f"/ui{path}")
             expect(visitor.page.locator("h1")).to_contain_text(verdict)

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.ui.browsing import Visitor
+from tests.ui.cloud_names import cloud_name
 from tests.ui.running import PATIENCE_SECONDS, Running, node, pod, running
 from tests.ui.test_real_journeys import MOST_ALLOCATED
 
@@ -53,7 +54,7 @@ def followed(tmp_path: Path) -> Iterator[Followed]:
     packing = tmp_path / "packing.yaml"
     packing.write_text(MOST_ALLOCATED)
     alone = ("--no-scheduler", "--no-controllers", "--no-kubelet")
-    nodes = [node(f"node-{number}", "abc"[number % 3]) for number in range(6)]
+    nodes = [node(cloud_name(number), "abc"[number % 3]) for number in range(6)]
     with ExitStack() as open_now:
         source = open_now.enter_context(running(folders[0], nodes, *alone, settled=False))
         spread = open_now.enter_context(running(folders[1], [], settled=False))

@@ -117,7 +117,7 @@ def render_cluster_report(facts: ClusterFacts) -> list[RenderableType]:
         heading = f"Waiting for a node: {format_count(facts.waiting, 'pod')}"
         parts += [Text(), Text(heading, style="bold"), Padding(_waiting(facts.messages), (0, 0, 0, 2))]
     if facts.nodes:
-        heading = "Utilisation: requested of what nodes offer"
+        heading = "Utilisation: requested and allocatable"
         parts += [Text(), Text(heading, style="bold"), Padding(_utilisation(facts.resources), (0, 0, 0, 2))]
     return [*parts, Text()]
 

@@ -124,6 +124,28 @@ def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next
     return "; ".join(told) if told else "No pod waits"
 
 
+def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> str:
+    """Return where the objects of this cluster come from.
+
+    Args:
+        name: of the source. kind: import, sync or replay. state: listing, following, done or stopped.
+        lag_seconds: how long the oldest change has been waiting.
+    """
+    running, done = {"import": ("Imports", "Imported"), "replay": ("Replays", "Replayed")}.get(
+        kind, ("Follows", "Followed")
+    )
+    if state == "stopped":
+        return f"{done} {name} in part: the session was stopped" if kind == "import" else f"{done} {name}; now stopped"
+    if state == "done":
+        return f"{done} {name}"
+    if state == "listing" and kind == "sync":
+        return f"Reads {name}"
+    if kind == "import":
+        return f"{running} {name}"
+    behind = "less than a second" if lag_seconds < 1 else format_duration(lag_seconds * 1_000_000_000)
+    return f"{running} {name}, {behind} behind"
+
+
 def comparison_sentence(
     *, a: str, b: str, pods: int, moved: int, only_a: int, only_b: int, nodes_a: int, nodes_b: int
 ) -> str:

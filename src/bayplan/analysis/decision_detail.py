@@ -6,7 +6,6 @@ The numbers are those of the decision record: nothing is evaluated again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from bayplan.analysis.free_amounts import free_amounts
 from bayplan.analysis.remedies import remedies
 from bayplan.analysis.run_source import RunSource
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 from bayplan.engine.decision import Decision
 from bayplan.framework.status import Status
 from bayplan.sim.result import PodTimeline
@@ -148,9 +148,12 @@ def node_detail(
         InputError: there was no such node.
     """
     if node not in decision.names:
-        close = get_close_matches(node, decision.names, n=1, cutoff=0.5)
+        close = near_name(node, decision.names)
         raise InputError(
-            "--node", got=f"'{node}'", wanted="a node of that moment", hint=f"'{close[0]}'" if close else ""
+            "--node",
+            got=f"'{node}'",
+            wanted="a node that existed at this attempt",
+            hint=f"'{close}'" if close else "",
         )
     row = decision.names.index(node)
     verdicts = []

@@ -138,7 +138,7 @@ def _chosen_attempt(attempts: Sequence[Attempt], wanted: int | None, pod: PodTim
     if attempts:
         numbers = [f"{each.attempt:,}" for each in attempts]
         have = ", ".join(numbers) if len(numbers) <= 12 else f"{', '.join(numbers[:6])}, ..., {numbers[-1]}"
-        have = f"one of {have}"
+        have = f"one of {have}" if len(numbers) > 1 else have
     else:
         have = "none; this pod was never tried"
     raise InputError(f"--attempt of {pod.key}", got=str(wanted), wanted=have)

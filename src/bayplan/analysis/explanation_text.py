@@ -92,10 +92,10 @@ def _life(found: Explanation) -> str:
 
 
 def _attempt_count(attempts: Sequence[Attempt]) -> str:
-    """Say how many attempts there were; numbers are left out where time alone would have brought the pod back, in vain."""
+    """Return the number of attempts; retries that a timer alone caused and that could not differ are only counted."""
     left_out = attempts[-1].attempt - len(attempts)
     text = format_count(len(attempts), "attempt")
-    return f"{text}, and {left_out:,} that could only repeat the one before" if left_out > 0 else text
+    return f"{text}, and {left_out:,} identical retries" if left_out > 0 else text
 
 
 def _attempts(attempts: Sequence[Attempt]) -> Table:
@@ -159,7 +159,7 @@ def _detail(detail: AttemptDetail, width: int, *, all_nodes: bool, quiet: bool) 
     if detail.extenders:
         parts += section("Extenders", [Text(_extender(each)) for each in detail.extenders])
     if detail.remedies:
-        parts += section("What would have to change", _remedies(detail.remedies))
+        parts += section("What would help", _remedies(detail.remedies))
     if detail.scored:
         shown = detail.best[: _columns_that_fit(detail.best, width)]
         parts += section("Best nodes by score", [_ranking(detail.best), Text(), _scores(shown)])

@@ -14,6 +14,7 @@ import msgspec
 
 from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.base.errors import InputError
+from bayplan.base.output_paths import check_output_folder
 from bayplan.sim.result import SimulationResult
 
 SUMMARY = "summary.json"
@@ -44,21 +45,20 @@ def export(result: SimulationResult, directory: Path, *, facts: RunFacts | None 
 
 
 def check_destination(directory: Path) -> None:
-    """Make sure that a result can be written to a directory; good to know before a long run.
+    """Make sure that a result can be written to a directory; called before the run, whose result would be lost.
 
     Raises:
-        InputError: it holds other things than a result, is a file, or lies nowhere.
+        InputError: it holds other things than a result, is a file, or can't be created.
     """
-    wanted = "a new directory, or one with an older result"
-    if not directory.resolve().parent.is_dir():
-        raise InputError("result directory", where=str(directory), got="no directory to make it in", wanted=wanted)
-    if not directory.exists():
-        return
-    if not directory.is_dir():
-        raise InputError("result directory", where=str(directory), got="a file", wanted=wanted)
-    if any(directory.iterdir()) and not is_result(directory):
-        hint = "another name; nothing but results of Bayplan is overwritten"
-        raise InputError("result directory", where=str(directory), got="other files", wanted=wanted, hint=hint)
+    wanted = "a new folder, or one with an older result"
+    if directory.exists():
+        if not directory.is_dir():
+            raise InputError("--out", got=f"'{directory}', a file", wanted=wanted)
+        if any(directory.iterdir()) and not is_result(directory):
+            got = f"'{directory}', a folder with other files"
+            raise InputError("--out", got=got, wanted=wanted, hint="another name; only results are overwritten")
+    # The result is written under a temporary name in the parent folder, and then renamed.
+    check_output_folder(directory.resolve().parent if directory.exists() else directory.parent, "--out")
 
 
 def is_result(directory: Path) -> bool:

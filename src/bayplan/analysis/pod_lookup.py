@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 from bayplan.sim.result import PodTimeline
 
 LISTED = 5
 """So many candidates are named in a refusal."""
-
-MOST_COMPARED = 20_000
-"""Among so many names at most is looked for a similar one; comparing is slow."""
 
 
 def find_pods(text: str, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
@@ -75,18 +72,22 @@ def _owned(text: str, named: dict[str, list[PodTimeline]]) -> list[PodTimeline]:
 
 def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
     names: dict[str, str] = {}
-    for key in list(named)[:MOST_COMPARED]:
+    for key in named:
         names.setdefault(key.rpartition("/")[2], key)
         names[key] = key
     for pods in named.values():
         kind, _, owner = pods[-1].workload.partition(" ")
         if owner:
             names.setdefault(f"{kind.lower()}/{owner.rpartition('/')[2]}", f"{kind.lower()}/{owner}")
-    close = get_close_matches(text, names, n=1, cutoff=0.6)
-    if close:
-        hint = f"'{names[close[0]]}'"
-    elif named:
-        hint = f"'{next(iter(named))}', or another of {len(named):,} pods"
-    else:
-        hint = "input with pods"
-    return InputError("pod", got=f"'{text}'", wanted="a pod or workload of this run", hint=hint)
+    close = near_name(text, names)
+    hint = f"'{names[close]}'" if close else "" if named else "input with pods"
+    return InputError("pod", got=f"'{text}'", wanted=_expected(named), hint=hint)
+
+
+def _expected(named: dict[str, list[PodTimeline]]) -> str:
+    """Return what would have been found, with the names if they are few."""
+    if not named:
+        return "a pod of this run, which has none"
+    if len(named) <= LISTED:
+        return f"a pod or workload of this run (pods: {', '.join(named)})"
+    return f"one of the {len(named):,} pods of this run, or their workloads"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from bayplan.analysis.explanation import Attempt, CandidateReport, PreemptionRefusal, PreemptionReport, Victim
 from bayplan.analysis.run_source import RunSource
 from bayplan.framework.preemption.account import CandidateAccount, PreemptionAccount
-from bayplan.framework.preemption.importance import JUST_STARTED_NS
+from bayplan.state.pod_info import JUST_STARTED_NS
 
 
 def preemption_report(source: RunSource, attempts: Sequence[Attempt], shown: Attempt | None) -> PreemptionReport | None:

@@ -1,4 +1,4 @@
-"""The report on a run, for a terminal, a pipe or an issue: 80 columns, colours only where they are wanted.
+"""The report on a run, for a terminal, a pipe or an issue: 80 columns, colours on terminals only.
 
 `render_report` makes Rich renderables of `RunFacts`; the same facts are `summary.json` of a result directory. What is cut
 here for length is whole there.
@@ -14,12 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.analysis.fragmentation import FragmentationFacts, ShapeFacts
+from bayplan.analysis.grouped_problems import group_warnings
 from bayplan.analysis.pending import PendingFacts
 from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.analysis.units import format_amount, format_count, format_duration, format_share
 from bayplan.analysis.utilisation import UtilisationFacts
 from bayplan.analysis.waits import WaitFacts
 from bayplan.base.build import build_name
+from bayplan.formats.manifest import WarningKind
 from bayplan.sim.result import SimulationResult, WallClock
 
 WIDTH = 80
@@ -28,9 +30,11 @@ WIDTH = 80
 SHOWN_GROUPS = 8
 SHOWN_ZONES = 8
 SHOWN_SHAPES = 5
-SHOWN_WARNINGS = 5
+SHOWN_WARNINGS = 8
 SHOWN_KINDS = 12
-"""So many entries are shown; the rest is counted."""
+"""Entries that are shown; the others are counted."""
+
+NOTES = frozenset(kind.value for kind in WarningKind if kind.is_note)
 
 ALWAYS_SHOWN = ("pods", "cpu", "memory")
 """Resources that are shown even where nobody asks for them."""
@@ -73,10 +77,10 @@ def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[Render
     parts: list[RenderableType] = [_title(facts), _overview(facts, wall)]
     sections: list[tuple[str, Sequence[RenderableType]]] = [
         (f"Waiting for a node: {format_count(facts.pods.waiting, 'pod')}", _pending(facts)),
-        ("Utilisation: requested of what nodes offer", _utilisation(facts.utilisation)),
-        ("Fragmentation: what is idle, and not usable for", _fragmentation(facts.fragmentation)),
-        ("Ignored", _ignored(facts)),
-        ("What controllers could not do", _failures(facts)),
+        ("Utilisation: requested and allocatable", _utilisation(facts.utilisation)),
+        ("Fragmentation: idle amounts, and how much is unusable for", _fragmentation(facts.fragmentation)),
+        ("Warnings about the input", _input_warnings(facts)),
+        ("Controller errors", _failures(facts)),
     ]
     for heading, body in sections:
         if body:
@@ -145,7 +149,7 @@ def _node_text(facts: RunFacts) -> str:
     text = f"{nodes.total:,}"
     if nodes.zones:
         text += f" in {format_count(nodes.zones, 'zone')}"
-    return f"{text}; {nodes.removed:,} went" if nodes.removed else text
+    return f"{text}; {nodes.removed:,} removed" if nodes.removed else text
 
 
 def _wait_text(waits: WaitFacts, span: str, pods: int) -> str:
@@ -210,7 +214,7 @@ def _utilisation(rows: Sequence[UtilisationFacts]) -> list[RenderableType]:
     unasked = [row.resource for row in total if row not in shown and row.allocatable]
     parts: list[RenderableType] = [table]
     if unasked:
-        parts.append(Text(f"nobody asked for {', '.join(unasked)}", style="dim"))
+        parts.append(Text(f"not requested: {', '.join(unasked)}", style="dim"))
     return parts
 
 
@@ -248,7 +252,7 @@ def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
         parts.append(table)
         covered = format_share(facts.common_pods / facts.pods)
         shapes = min(max((row.shapes for row in idle), default=0), facts.shapes)
-        typical = "commonest shape" if shapes == 1 else format_count(shapes, "commonest shape")
+        typical = "most common shape" if shapes == 1 else f"{shapes:,} most common shapes"
         parts.append(Text(f"typical: the {typical}, {covered} of the pods", style="dim"))
     lacking = [shape for shape in facts.waiting if shape.allowed and shape.requests]
     parts += [Text(_shape_text(shape)) for shape in lacking[:SHOWN_SHAPES]]
@@ -262,25 +266,28 @@ def _shape_text(shape: ShapeFacts) -> str:
     more = f" and {shape.waiting - 1:,} more" if shape.waiting > 1 else ""
     asked = [
         f"{format_amount(name, amount)} {name} ({format_amount(name, shape.idle[name])} idle, "
-        f"at most {format_amount(name, shape.idle_on_one[name])} on one)"
+        f"at most {format_amount(name, shape.idle_on_one[name])} on one node)"
         for name, amount in shape.requests.items()
     ]
     allowed = format_count(shape.allowed, "node")
-    return f"{shape.example}{more} may go to {allowed} and want {', '.join(asked)}"
+    verb = "requests" if shape.waiting == 1 else "request"
+    return f"{shape.example}{more}, allowed on {allowed}, {verb} {', '.join(asked)}"
 
 
-def _ignored(facts: RunFacts) -> list[RenderableType]:
+def _input_warnings(facts: RunFacts) -> list[RenderableType]:
     given = facts.input
     parts: list[RenderableType] = []
     if facts.missing_plugins:
         parts.append(Text(f"plugins that this version lacks: {', '.join(facts.missing_plugins)}"))
     if given.unused:
-        parts.append(Text(f"kinds without a part in scheduling: {_listed(given.unused.items())}"))
+        parts.append(Text(f"kinds that kube-scheduler does not read: {_listed(given.unused.items())}"))
     if given.warnings:
         parts.append(Text(_listed(given.warnings.items())))
-        for warning in given.first_warnings[:SHOWN_WARNINGS]:
-            parts.append(Text(f"{warning.where} {warning.what}: {warning.problem}", style="dim"))
-        hidden = sum(given.warnings.values()) - min(len(given.first_warnings), SHOWN_WARNINGS)
+        # Possible mistakes come before notes.
+        ordered = sorted(given.first_warnings, key=lambda each: each.kind in NOTES)
+        lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in ordered).lines()
+        parts += [Text(line, style="dim") for line in lines[:SHOWN_WARNINGS]]
+        hidden = len(lines) - SHOWN_WARNINGS
         if hidden > 0:
             parts.append(
                 Text(f"... and {hidden:,} more: input.first_warnings in summary.json (--out DIR)", style="dim")

@@ -88,15 +88,16 @@ class DecisionCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WarningFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Something odd in the input: what kind of thing, where (file and line), which object, and what is the matter.
+    """A warning about the input: its kind, file and line, object, problem and suggestion ("" for none).
 
-    Files are named without their folders, so that facts don't depend on where the input lay.
+    Files are named without their folders, so that facts don't depend on the place of the input.
     """
 
     kind: str
     where: str
     what: str
     problem: str
+    hint: str = ""
 
 
 class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,6 +229,7 @@ def _input_facts(result: SimulationResult) -> InputFacts:
                 where=_without_folders(warning.where, given.files),
                 what=warning.what,
                 problem=_without_folders(warning.problem, given.files),
+                hint=warning.hint,
             )
             for warning in given.warnings[:FIRST_WARNINGS]
         ],

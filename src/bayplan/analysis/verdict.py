@@ -29,6 +29,8 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     fate = pod.fate.value
     if pod.bound_ns is None and fate == "pending":
         return f"{pod.key} {_why_waiting(source, pod, attempts)}"
+    if pod.fate is PodFate.UNATTENDED:
+        return f"{pod.key} waits: {unattended_text(pod.scheduler_name)}"
     if pod.bound_ns is None and fate != "deleted":
         return f"{pod.key} is {fate}: {source.message_of(pod)}"
     if pod.bound_ns is None:
@@ -36,10 +38,15 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
         return f"{pod.key} was deleted before it got a node{said}"
     ends = {"placed": "is on", "succeeded": "has succeeded on", "failed": "has failed on", "deleted": "was on"}
     place = f"{pod.key} {ends.get(fate, 'is on')} {pod.node}"
-    if pod.imported:
+    if pod.imported and not attempts:
         return f"{place}, with which it came; no decision was taken about it"
     won = next((each for each in reversed(attempts) if each.node == pod.node), None)
     return place if won is None else f"{place}: {_why_there(won, attempts)}"
+
+
+def unattended_text(scheduler_name: str) -> str:
+    """Return why a pod waits if no profile has the scheduler name that it asks for."""
+    return f'no scheduler named "{scheduler_name}" is configured'
 
 
 def waiting_message_of(pod: PodTimeline) -> str:
@@ -98,6 +105,8 @@ def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
     if won.feasible_nodes == 1:
         return f"the only one of {won.evaluated_nodes:,} nodes that it fits on"
     text = f"{won.feasible_nodes:,} of {won.evaluated_nodes:,} nodes fit"
+    if not won.ties:
+        return f"{text}; other totals in its annotations are higher, so other weights decided"
     if won.ties > 1:
         return f"{text}, {won.ties:,} of them are best with a total of {won.total:,}, and the seed chose this one"
     return f"{text}, and it is the best of them with a total of {won.total:,}"
@@ -121,6 +130,8 @@ def decision_text(record: Record, margin: int | None) -> str:
     if record.outcome is Outcome.SCHEDULED:
         if record.feasible_nodes <= 1:
             return f"{pod} -> {record.node}: {'the only one that fits' if record.evaluated_nodes > 1 else 'the only one looked at'}"
+        if not record.ties:
+            return f"{pod} -> {record.node}: chosen from {record.feasible_nodes:,}"
         ahead = f", {margin:,} ahead" if margin is not None else ""
         equals = f", {record.ties:,} equal" if record.ties > 1 else ""
         return f"{pod} -> {record.node}: best of {record.feasible_nodes:,}{equals}{ahead}"

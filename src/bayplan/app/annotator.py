@@ -13,12 +13,13 @@ from collections import OrderedDict
 from functools import partial
 from typing import cast
 
-from bayplan.analysis.attempt_results import attempt_results, nodes_by_interest
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.app.annotation_reader import AnnotationReader
 from bayplan.base.errors import InputError, PluginFailure
 from bayplan.engine.decision import Outcome
 from bayplan.formats.result_annotations import Written, write
+from bayplan.live.attempt_results import attempt_results, nodes_by_interest
 from bayplan.live.decision_store import DecisionStore
 from bayplan.objects.pod import Pod
 
@@ -32,29 +33,36 @@ class Annotator:
 
     Args:
         api: that patches pods. decisions: at level full.
-        extended: whether the configuration has extenders.
+        extended: whether the configuration has extenders. reader: reads annotations of others, and must know these.
 
     Attributes:
         failures: why nothing could be written on a pod, by its key: the latest.
     """
 
-    def __init__(self, api: Api, decisions: DecisionStore, *, extended: bool) -> None:
+    def __init__(
+        self, api: Api, decisions: DecisionStore, *, extended: bool, reader: AnnotationReader | None = None
+    ) -> None:
         self.extended = extended
         self.failures: OrderedDict[str, str] = OrderedDict()
         self._api = api
         self._decisions = decisions
+        self._reader = reader
         self._written: OrderedDict[str, int] = OrderedDict()
         self._waiting: OrderedDict[str, str] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
 
     def take(self, pod: Pod) -> None:
         """Note that something about a pod has been written; on the loop."""
-        numbers = self._decisions.numbers_of(pod.key)
+        numbers = self._own_numbers(pod.key)
         if not numbers or self._written.get(pod.key) == numbers[-1]:
             return
         self._waiting[pod.key] = pod.metadata.uid
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._write_all())
+
+    def _own_numbers(self, key: str) -> list[int]:
+        """Return the numbers of a pod's decisions, except those of other schedulers."""
+        return [it for it in self._decisions.numbers_of(key) if not self._decisions.is_annotated(it)]
 
     @property
     def is_idle(self) -> bool:
@@ -79,7 +87,7 @@ class Annotator:
     async def _write(self, key: str, uid: str) -> None:
         namespace, _, name = key.partition("/")
         document = self._api.backend.find("pods", namespace, name)
-        numbers = self._decisions.numbers_of(key)
+        numbers = self._own_numbers(key)
         if document is None or not numbers or self._written.get(key) == numbers[-1]:
             return
         latest = self._decisions[numbers[-1]]
@@ -92,6 +100,8 @@ class Annotator:
             return
         present = cast("dict[str, str]", metadata.get("annotations") or {})
         written = await asyncio.to_thread(self._made, numbers[-1], present)
+        if self._reader is not None:
+            self._reader.expect_own(uid, written.annotations)
         patch = {"metadata": {"uid": metadata["uid"], "annotations": written.annotations}}
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         answer = await self._api.handle(Request("PATCH", path, {}, _HEADERS, json.dumps(patch).encode()))
@@ -110,7 +120,7 @@ class Annotator:
         first = number
         if record.frame < 0:
             # Refused after it had a node: the attempt began with the decision before.
-            earlier = [it for it in decisions.numbers_of(record.pod) if it < number]
+            earlier = [it for it in self._own_numbers(record.pod) if it < number]
             if earlier and decisions[earlier[-1]].attempt == record.attempt:
                 first = earlier[-1]
         decision = decisions.decision(first)

@@ -34,7 +34,12 @@ class Service:
         self.server = server
         self.simulator = simulator
         self.loaded = loaded
-        self.own_api = OwnApi(simulator, token=server.options.token, settled=server.settled)
+        self.own_api = OwnApi(
+            simulator,
+            token=server.options.token,
+            allowed_origins=server.options.allowed_origins,
+            settled=server.settled,
+        )
         server.mount(Page())
         server.mount(self.own_api, on_end=self.own_api.end_streams)
         server.mount(MetricsPage(simulator.metrics, token=server.options.token))

@@ -11,6 +11,7 @@ from bayplan.engine.classic.scheduler import ClassicScheduler
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.tls_check import check_extender_tls
+from bayplan.formats.bounded_reading import read_configuration_bytes
 from bayplan.framework.configuration.extenders import build_extenders
 from bayplan.framework.configuration.profiles import BuildError
 from bayplan.plugins.classic.algorithms import DEFAULT_PROVIDER
@@ -36,11 +37,7 @@ def classic_configuration(provider: str, policy: Path | None, feature_gates: str
         return ClassicConfiguration(provider=provider or DEFAULT_PROVIDER, gates=gates)
     if provider:
         raise InputError("--algorithm-provider", got=f"'{provider}' and the Policy {policy}", wanted="one of the two")
-    try:
-        text = policy.read_bytes()
-    except OSError as problem:
-        got = (problem.strerror or str(problem)).lower()
-        raise ConfigurationError(str(policy), wanted="a Policy file", got=got) from None
+    text = read_configuration_bytes(policy, wanted="a Policy file")
     return ClassicConfiguration(policy=load_policy(text, where=str(policy)), gates=gates)
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
+from bayplan.base.termination import exit_on_sigterm
 from bayplan.base.version import __version__
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
@@ -47,12 +48,14 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
         kubeconfig: a file; None looks where kubectl looks.
         context: of it; None for the current one.
         qps, burst: how much may be asked of it; a negative `qps` is no limit.
+        option: of the command line, that names the kubeconfig.
     """
 
     kubeconfig: Path | None = None
     context: str | None = None
     qps: float = 50.0
     burst: int = 100
+    option: str = "--kubeconfig"
 
 
 class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +113,8 @@ def sync_cluster(options: SyncOptions, tell: Callable[[SyncStatus], None], *, on
     Raises:
         InputError: a cluster can't be reached, a file can't be read.
     """
-    return asyncio.run(_sync(options, tell, once=once))
+    with exit_on_sigterm():
+        return asyncio.run(_sync(options, tell, once=once))
 
 
 def record_cluster(
@@ -135,7 +139,8 @@ def record_cluster(
     Raises:
         InputError: the cluster can't be reached, the file can't be written.
     """
-    return asyncio.run(_record(source, path, policy, redact=redact, seconds=seconds, tell=tell))
+    with exit_on_sigterm():
+        return asyncio.run(_record(source, path, policy, redact=redact, seconds=seconds, tell=tell))
 
 
 def replay_recording(options: ReplayOptions, tell: Callable[[SyncStatus], None]) -> SyncStatus | ApplyResult:
@@ -148,7 +153,8 @@ def replay_recording(options: ReplayOptions, tell: Callable[[SyncStatus], None])
     Raises:
         InputError: the file is no recording, the cluster can't be reached.
     """
-    return asyncio.run(_replay(options, tell))
+    with exit_on_sigterm():
+        return asyncio.run(_replay(options, tell))
 
 
 # --- sync -------------------------------------------------------------------------------------------------------------
@@ -164,7 +170,8 @@ async def _sync(options: SyncOptions, tell: Callable[[SyncStatus], None], *, onc
             name = _cluster_name(options.source, connection)
         else:
             source, name = DocumentFeed(_documents(options.paths)), ", ".join(options.paths)
-        return await _follow(source, here, options.policy, name, tell, once=once)
+        kind = "import" if once else "sync"
+        return await _follow(source, here, options.policy, (kind, name), tell, once=once)
 
 
 def _cluster_name(options: ClusterOptions, connection: ApiConnection) -> str:
@@ -177,14 +184,15 @@ async def _follow(
     source: Feed,
     here: ApiConnection,
     policy: SyncPolicy,
-    name: str,
+    described: tuple[str, str],
     tell: Callable[[SyncStatus], None],
     *,
     once: bool,
     steer: Awaitable[None] | None = None,
 ) -> SyncStatus:
     local = ReflectedFeed(here, SyncPolicy(), name="here", read=read_local_facts)
-    session = SyncSession(source, local, here.send, policy, name=name)
+    kind, name = described
+    session = SyncSession(source, local, here.send, policy, name=name, kind=kind)
 
     async def watch() -> None:
         while True:
@@ -260,8 +268,7 @@ async def _replay(options: ReplayOptions, tell: Callable[[SyncStatus], None]) ->
         if recording.header.applies:
             return await _apply(recording, pace, here, steer)
         feed = ReplayFeed(recording, pace)
-        name = options.path.name
-        return await _follow(feed, here, options.policy, name, tell, once=True, steer=steer)
+        return await _follow(feed, here, options.policy, ("replay", options.path.name), tell, once=True, steer=steer)
 
 
 async def _apply(recording: Recording, pace: Pace, here: ApiConnection, steer: Awaitable[None] | None) -> ApplyResult:
@@ -282,7 +289,7 @@ def _collection(api_version: str, kind: str, namespace: str) -> str | None:
 
 
 async def _connect(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnection:
-    access = await open_access(options.kubeconfig, options.context)
+    access = await open_access(options.kubeconfig, options.context, option=options.option)
     connection = ApiConnection(access, user_agent=_USER_AGENT, qps=options.qps, burst=options.burst)
     return await stack.enter_async_context(connection)
 

@@ -8,7 +8,6 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 
 from bayplan.base.errors import BayplanError, PluginError
+from bayplan.base.near_names import near_name
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 
@@ -99,19 +99,19 @@ def _known_plugin(name: str, registry: Registry) -> type[Plugin[Any]]:
     if name in registry:
         return registry.plugins[name]
     hint = f"'{name}:ClassName'" if name.endswith(".py") else ""
-    close = get_close_matches(name, list(registry), n=1)
+    close = near_name(name, registry)
     raise PluginError(
         f"--plugin {name}",
         wanted="FILE.py:Class, or the name of an installed plugin",
         got="no plugin of that name",
-        hint=hint or (repr(close[0]) if close else ""),
+        hint=hint or (f"'{close}'" if close else ""),
     )
 
 
 def _load_module(path: Path, option: str) -> ModuleType:
     if not path.is_file():
-        close = get_close_matches(path.name, [each.name for each in path.parent.glob("*.py")], n=1)
-        hint = f"'{path.parent / close[0]}'" if close else ""
+        close = near_name(path.name, sorted(each.name for each in path.parent.glob("*.py")))
+        hint = f"'{path.parent / close}'" if close else ""
         raise PluginError(f"--plugin {option}", wanted="a Python file", got=f"no file {str(path)!r}", hint=hint)
     name = f"bayplan_plugin_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -141,8 +141,8 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
         if isinstance(each, type) and issubclass(each, Plugin) and each.__module__ == module.__name__
     ]
     got = "nothing of that name" if found is None else f"{type(found).__name__} {name}, which is no plugin class"
-    close = get_close_matches(name, own, n=1) or own[:1]
-    hint = f"'{path}:{close[0]}'" if close else "class MyPlugin(bayplan.PerNodePlugin): ..."
+    close = near_name(name, own) or (own[0] if len(own) == 1 else "")
+    hint = f"'{path}:{close}'" if close else "" if own else "class MyPlugin(bayplan.PerNodePlugin): ..."
     raise PluginError(name, where=str(path), wanted="a class that inherits from a plugin class", got=got, hint=hint)
 
 
@@ -181,7 +181,16 @@ def failure_in_plugin(problem: BaseException, files: Sequence[str], what: str = 
                 where, function = f"{frame.filename}:{frame.lineno}", frame.name
     text = problem.msg if isinstance(problem, SyntaxError) else str(problem)
     got = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+    if isinstance(problem, SyntaxError) and problem.filename in files:
+        got += _marked_line(problem)
     return PluginError(what or f"the plugin failed in {function}()", where=where, got=got)
+
+
+def _marked_line(problem: SyntaxError) -> str:
+    """Return the line of a syntax error with a caret below the wrong place, as Python prints it."""
+    # The first line names the file, the last one the problem.
+    lines = "".join(traceback.format_exception_only(problem)).splitlines()[1:-1]
+    return "".join(f"\n{line}" for line in lines)
 
 
 @contextmanager

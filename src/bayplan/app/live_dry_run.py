@@ -10,9 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from bayplan.app.live_scheduler import LiveOptions, stopping_signals
+from bayplan.app.live_scheduler import LiveOptions, stopping_signals, unless_stopped
 from bayplan.app.scheduler_settings import SchedulerSettings, read_settings
 from bayplan.base.clock import Clock
+from bayplan.base.termination import exit_on_sigterm
 from bayplan.client.cluster_access import open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.requests import USER_AGENT
@@ -55,7 +56,8 @@ class LiveDryRun:
             InputError: kubeconfig, API server or report can't be used.
         """
         try:
-            return asyncio.run(self._run())
+            with exit_on_sigterm():
+                return asyncio.run(self._run())
         finally:
             self._runner.close()
             self.settings.connections.close()
@@ -76,13 +78,19 @@ class LiveDryRun:
 
                 dry_run = DryRun(self._make(), write)
                 feed = ClusterFeed(connection, lambda changes: dry_run.take(changes, self._clock.now_ns()))
-                await feed.open()
-                try:
+
+                async def begin() -> None:
+                    await feed.open()
                     await feed.wait_until_synced()
-                    feed.begin()
-                    dry_run.turn(self._clock.now_ns(), at_once=True)
-                    self._tell(f"watching the scheduler of {access.url}; nothing is written there")
-                    await self._watch(dry_run)
+
+                try:
+                    # A server that does not answer must not keep the process from ending.
+                    await unless_stopped(self._stop, begin())
+                    if not self._stop.is_set():
+                        feed.begin()
+                        dry_run.turn(self._clock.now_ns(), at_once=True)
+                        self._tell(f"watching the scheduler of {access.url}; nothing is written there")
+                        await self._watch(dry_run)
                 finally:
                     await feed.close()
                 dry_run.turn(self._clock.now_ns(), at_once=True)

@@ -19,9 +19,13 @@ from pathlib import Path
 
 import msgspec
 
+from bayplan.apiserver.http.limits import HttpLimits
+from bayplan.apiserver.http.protocol import limited_protocol
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
+from bayplan.app.sleep_watch import watch_for_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.termination import exit_on_sigterm
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
 from bayplan.client.exchanges import carry_out
@@ -101,7 +105,8 @@ class LiveScheduler:
         before = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
         try:
-            asyncio.run(self._run())
+            with exit_on_sigterm():
+                asyncio.run(self._run())
         finally:
             sys.setswitchinterval(before)
             self._runner.close()
@@ -119,12 +124,15 @@ class LiveScheduler:
             health = self._health()
             with stopping_signals(self._stop):
                 try:
-                    await feed.open()
+                    # A server that does not answer must not keep the process from ending.
+                    await unless_stopped(self._stop, feed.open())
+                    if self._stop.is_set():
+                        return
                     if health is not None:
                         health.start()
                         self._tell(f"probes and metrics at {health.url}")
                     self._tell(f"following {access.url}")
-                    await self._unless_stopped(self._schedule(access, main, events, feed))
+                    await unless_stopped(self._stop, self._schedule(access, main, events, feed))
                 finally:
                     await feed.close()
                     if health is not None:
@@ -140,18 +148,6 @@ class LiveScheduler:
             request_seconds=request_seconds,
             observer=self._metrics.requests,
         )
-
-    async def _unless_stopped(self, work: Coroutine[object, object, None]) -> None:
-        """Do something until it ends, or the process is told to end: then it is cancelled, and waited for."""
-        task = asyncio.ensure_future(work)
-        stopped = asyncio.ensure_future(self._stop.wait())
-        try:
-            await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopped.cancel()
-            task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
     async def _schedule(
         self, access: ClusterAccess, main: ApiConnection, events: ApiConnection, feed: ClusterFeed
@@ -210,7 +206,7 @@ class LiveScheduler:
         engine.start()
         self._tell("scheduling")
         try:
-            await asyncio.Event().wait()
+            await watch_for_sleep(self._clock)
         finally:
             if self._lease_lost:
                 # Another decides now: not a word more.
@@ -282,6 +278,7 @@ class LiveScheduler:
             port=options.port,
             certificate=options.certificate,
             key=options.key,
+            protocol=limited_protocol(HttpLimits()),
         )
 
     def _lease_problem(self) -> str:
@@ -311,3 +308,16 @@ def stopping_signals(stop: asyncio.Event) -> Iterator[None]:
     finally:
         for number in caught:
             loop.remove_signal_handler(number)
+
+
+async def unless_stopped(stop: asyncio.Event, work: Coroutine[object, object, None]) -> None:
+    """Run a coroutine until it ends or the event is set; then it is cancelled, and its clean-up awaited."""
+    task = asyncio.ensure_future(work)
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

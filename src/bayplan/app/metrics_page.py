@@ -37,7 +37,7 @@ class MetricsPage:
 
     async def _answer(self, request: Request) -> Response:
         try:
-            self._access.check(request.headers)
+            self._access.check(request.headers, method=request.method)
         except ApiError as refused:
             return PlainTextResponse(refused.message, refused.code)
         if request.method not in ("GET", "HEAD"):

@@ -15,6 +15,7 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.tls_check import check_extender_tls
+from bayplan.formats.bounded_reading import read_configuration_bytes
 from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
@@ -149,10 +150,9 @@ def _registry(options: SchedulerOptions, runner: PluginRunner) -> tuple[Registry
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        got = str(getattr(problem, "strerror", None) or problem).lower()
-        raise ConfigurationError(str(path), wanted="a configuration file", got=got) from None
+        return read_configuration_bytes(path).decode()
+    except UnicodeDecodeError as problem:
+        raise ConfigurationError(str(path), wanted="a configuration file", got=str(problem)) from None
 
 
 def _configuration(
@@ -161,7 +161,12 @@ def _configuration(
     points = registry.extension_points_for_configuration
     if text.strip():
         found = load_configuration(
-            text, where=where, feature_gates=gates, extension_points_of=points, check_tls=check_extender_tls
+            text,
+            where=where,
+            feature_gates=gates,
+            extension_points_of=points,
+            check_tls=check_extender_tls,
+            plugin_names=registry.plugins,
         )
     else:
         found = default_configuration(gates, extension_points_of=points)

@@ -11,7 +11,7 @@ import msgspec
 
 from bayplan.app.custom_plugins import CustomPlugin, failures_told, load_custom_plugins
 from bayplan.app.mode import Mode
-from bayplan.base.errors import ConfigurationError, InputError
+from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.cluster import ClusterOptions, VirtualCluster
@@ -23,12 +23,14 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats import manifests
+from bayplan.formats.bounded_reading import read_configuration_bytes
 from bayplan.formats.inputs import Inputs, load_inputs
 from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.sim import arrivals
+from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
 from bayplan.sim.result import InputSummary, SimulationResult, WallClock
 from bayplan.sim.simulator import Progress, Simulator
 from bayplan.sim.traced_queue import TracedQueue
@@ -62,6 +64,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     record_level: RecordLevel = RecordLevel.SUMMARY
     until_ns: int | None = None
+    max_pods: int = DEFAULT_MAX_PODS
     creation_times: bool = False
     timeline: bool = False
     strict: bool = False
@@ -135,6 +138,7 @@ def prepare_simulation(
     assembly = _classic_assembly(options) if options.mode is Mode.CLASSIC else _assembly(options)
     # What it works on. Virtual time begins where the input ends: what exists already has happened before.
     inputs = load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
+    check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)
     # Scheduler and cluster draw from streams of their own, so that neither shifts the numbers of the other.
@@ -227,13 +231,14 @@ def read_configuration(path: Path | None, gates: FeatureGates, registry: Registr
     points = registry.extension_points_for_configuration
     if path is None:
         return default_configuration(gates, extension_points_of=points)
-    try:
-        text = path.read_bytes()
-    except OSError as problem:
-        got = (problem.strerror or str(problem)).lower()
-        raise ConfigurationError(str(path), wanted="a configuration file", got=got) from None
+    text = read_configuration_bytes(path)
     return load_configuration(
-        text, where=str(path), feature_gates=gates, extension_points_of=points, check_tls=check_extender_tls
+        text,
+        where=str(path),
+        feature_gates=gates,
+        extension_points_of=points,
+        check_tls=check_extender_tls,
+        plugin_names=registry.plugins,
     )
 
 

@@ -21,9 +21,11 @@ from bayplan.apiserver.bridge.driver import BridgeDriver
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.app.action_pump import ActionPump
+from bayplan.app.annotation_reader import AnnotationReader
 from bayplan.app.annotator import Annotator
 from bayplan.app.named_snapshots import NamedSnapshot, NamedSnapshots
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
+from bayplan.app.sleep_watch import catch_up_after_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
 from bayplan.engine.actions import Action
@@ -69,7 +71,7 @@ class SimulatorServer:
 
     Attributes:
         instance: another text at each start.
-        annotator: writes results on pods; None where nobody wants them.
+        annotator: writes results on pods; None where nobody wants them. reader: reads those of other schedulers.
         api, backend, bridge, snapshots: belong to the loop. engine, decisions, clock: for any thread.
         settings: how the scheduler is set up now. metrics: of it, for Prometheus.
 
@@ -100,9 +102,14 @@ class SimulatorServer:
         self.pump.engine = self.engine
         self.metrics = SchedulerMetrics(partial(figures_of, self.engine), self.settings.feature_gates)
         self.metrics.attach(self.engine)
+        self.reader = AnnotationReader(
+            self.decisions, self.engine.submit, clock, lambda: tuple(self.bridge.store.nodes)
+        )
         self.annotator: Annotator | None = None
         if options.annotations:
-            self.annotator = Annotator(api, self.decisions, extended=bool(self.settings.connections.extenders))
+            self.annotator = Annotator(
+                api, self.decisions, extended=bool(self.settings.connections.extenders), reader=self.reader
+            )
             self.pump.on_written = self.annotator.take
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
@@ -119,6 +126,7 @@ class SimulatorServer:
         self.named_snapshots.keep_first()
         self.bridge.listen(self.engine.post)
         self.engine.start()
+        self.bridge.listen(self.reader.take)
         self.driver.start()
         self.pump.start(self._loop)
         self._ticker = self._loop.create_task(self._tick())
@@ -136,6 +144,7 @@ class SimulatorServer:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
+            catch_up_after_sleep(self.clock)
             self.pump.tick()
 
     def _take_actions(self, actions: Sequence[Action]) -> None:

@@ -32,7 +32,7 @@ class Clock:
         start_ns: what time it is at first, nanoseconds since 1970; None for the machine's time.
         speed: seconds of this clock in a real one.
         paused: whether it stands still at first.
-        steady: tells real time, in nanoseconds since whenever.
+        steady: returns real time, in nanoseconds since some instant. awake: likewise, but stands still while the machine sleeps.
 
     Raises:
         InputError: a speed that is not above 0.
@@ -45,8 +45,11 @@ class Clock:
         speed: float = 1.0,
         paused: bool = False,
         steady: Callable[[], int] = steady_ns,
+        awake: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._steady = steady
+        self._awake = awake
+        self._asleep_ns = steady() - awake()
         self._lock = Lock()
         self._virtual = start_ns is not None or speed != 1.0 or paused
         self._speed = _checked(speed)
@@ -120,6 +123,16 @@ class Clock:
         """
         self._listeners.append(listener)
 
+    def slept_ns(self) -> int:
+        """Return how long the machine has slept since this was last called. Timers of the system stand still in that time."""
+        before, self._asleep_ns = self._asleep_ns, self._steady() - self._awake()
+        return max(0, self._asleep_ns - before)
+
+    def catch_up(self) -> None:
+        """Call all listeners: time has passed that their timers did not count."""
+        for listener in tuple(self._listeners):
+            listener()
+
     def _change(self, *, time_ns: int | None = None, speed: float | None = None, paused: bool | None = None) -> None:
         with self._lock:
             now_ns = self.now_ns() if time_ns is None else max(time_ns, self.now_ns())
@@ -129,8 +142,7 @@ class Clock:
                 self._speed = speed
             stands = self.paused if paused is None else paused
             self._since = (now_ns, self._steady(), 0.0 if stands else self._speed)
-        for listener in tuple(self._listeners):
-            listener()
+        self.catch_up()
 
 
 def _checked(speed: float) -> float:

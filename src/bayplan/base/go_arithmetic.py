@@ -103,3 +103,12 @@ def float_from_bits(bits: int) -> float:
     """Return the float that has these bits."""
     x: float = struct.unpack("<d", struct.pack("<q", bits))[0]
     return x
+
+
+MAX_DIGITS = 100
+"""Digits that are read. Python refuses to read more than 4,300, and takes quadratic time for them."""
+
+
+def whole_number(digits: str) -> int:
+    """Return the integer of decimal digits; one of more than `MAX_DIGITS` is merely bigger than any that fits a type."""
+    return int(digits) if len(digits) <= MAX_DIGITS else 10**MAX_DIGITS

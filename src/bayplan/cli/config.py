@@ -1,4 +1,4 @@
-"""The verb ``config``: check a scheduler configuration, or convert one of an older release."""
+"""The command ``config``: check a scheduler configuration, or convert one of an older release."""
 
 import sys
 from enum import StrEnum
@@ -10,14 +10,16 @@ import typer
 import yaml
 
 from bayplan.app.custom_plugins import load_custom_plugins
-from bayplan.base.errors import ConfigurationError
 from bayplan.cli.simulation_options import FeatureGates, Plugins
 from bayplan.extender.tls_check import check_extender_tls
+from bayplan.formats.bounded_reading import MAX_CONFIGURATION_BYTES, read_bounded, read_configuration_bytes
 from bayplan.framework import feature_gates as gates
 from bayplan.framework.configuration import Examination, effective_document, examine_configuration
 from bayplan.framework.configuration.convert import convert_text
+from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
 from bayplan.framework.configuration.json_tree import JsonValue
-from bayplan.framework.configuration.problems import ConfigurationProblem, problems_of
+from bayplan.framework.configuration.problems import ConfigurationProblem, list_problems
+from bayplan.framework.configuration.refusal import is_older
 from bayplan.framework.registry import Registry
 from bayplan.plugins.registry import in_tree_registry
 
@@ -25,28 +27,32 @@ WIDTH = 110
 
 
 class Action(StrEnum):
-    """What to do with a configuration."""
+    """The two actions on a configuration."""
 
     CHECK = "check"
     CONVERT = "convert"
 
 
 def config(
-    action: Annotated[Action, typer.Argument(help="What to do.", show_default=False)],
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A configuration (YAML or JSON); - for standard input.")],
+    action: Annotated[
+        Action, typer.Argument(help="Print problems and effective configuration, or convert to v1.", show_default=False)
+    ],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Configuration (YAML or JSON), or - for standard input.")],
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Check a scheduler configuration, or convert an older one.
 
-    check takes a configuration as kube-scheduler does. What is wrong is printed one thing a line, with line, column and
-    path, in upstream's words; of a good one the effective configuration is printed, with all defaults.
+    check reads a configuration as kube-scheduler does. It prints all problems, each with line, column, path and
+    kube-scheduler's message, or the effective configuration with all defaults.
 
-    convert prints as v1 what was written for an older release: KubeSchedulerConfiguration v1alpha1 to v1beta3, a Policy, or a
-    ConfigMap with one of these. What was changed, or has no meaning today, stands in comments.
+    convert reads KubeSchedulerConfiguration v1alpha1 to v1beta3, a Policy, or a ConfigMap with one of these, and prints it as
+    v1. Comments list what was changed or left out.
 
-    Exit code: 0 when the configuration, or what it was converted to, is good; 1 when it is refused; 2 on bad input.
+    Exit code: 0 if the configuration, or the converted one, is valid; 1 if it is refused; 2 on bad input.
+
+    Example: bayplan config check scheduler.yaml
     """
     text, where = _read(file)
     chosen = gates.FeatureGates.from_text(feature_gates, where="--feature-gates")
@@ -58,12 +64,9 @@ def config(
 
 def _read(file: str) -> tuple[str, str]:
     if file == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "replace"), "standard input"
-    try:
-        return Path(file).read_bytes().decode("utf-8", "replace"), file
-    except OSError as problem:
-        got = (problem.strerror or str(problem)).lower()
-        raise ConfigurationError(file, wanted="a configuration file", got=got) from None
+        data = read_bounded(sys.stdin.buffer, "standard input", MAX_CONFIGURATION_BYTES)
+        return data.decode("utf-8", "replace"), "standard input"
+    return read_configuration_bytes(Path(file)).decode("utf-8", "replace"), file
 
 
 def _examine(text: str, chosen: gates.FeatureGates, registry: Registry) -> Examination:
@@ -77,7 +80,7 @@ def _examine(text: str, chosen: gates.FeatureGates, registry: Registry) -> Exami
 
 def _check(text: str, where: str, chosen: gates.FeatureGates, registry: Registry, as_json: bool) -> bool:
     found = _examine(text, chosen, registry)
-    problems = problems_of(found, text)
+    problems = _problems(text, found, chosen, registry)
     effective = effective_document(found.configuration) if found.configuration is not None else None
     if as_json:
         _print_json({"stage": found.stage, "problems": _plain(problems), "configuration": effective})
@@ -88,25 +91,23 @@ def _check(text: str, where: str, chosen: gates.FeatureGates, registry: Registry
         print(_yaml(effective), end="")
         return True
     many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-    older = (found.error or "").startswith("no kind ") and _is_older(text)
-    hint = "; try bayplan config convert" if older else ""
+    hint = "; try bayplan config convert" if is_older(text, found) else ""
     print(f"refused at {found.stage}: {many}{hint}", file=sys.stderr)
     return False
 
 
-def _is_older(text: str) -> bool:
-    try:
-        convert_text(text)
-    except ConfigurationError:
-        return False
-    return True
+def _problems(
+    text: str, found: Examination, chosen: gates.FeatureGates, registry: Registry
+) -> list[ConfigurationProblem]:
+    names = [*IN_TREE_EXTENSION_POINTS, *registry]
+    return list_problems(text, found, lambda corrected: _examine(corrected, chosen, registry), names)
 
 
 def _convert(text: str, where: str, chosen: gates.FeatureGates, registry: Registry, as_json: bool) -> bool:
     conversion = convert_text(text, where=where)
     converted = _yaml(conversion.document)
     found = _examine(converted, chosen, registry)
-    problems = problems_of(found, converted)
+    problems = _problems(converted, found, chosen, registry)
     if as_json:
         notes: list[JsonValue] = [{"path": path, "note": note} for path, note in conversion.notes]
         document = dict(conversion.document)
@@ -125,7 +126,13 @@ def _convert(text: str, where: str, chosen: gates.FeatureGates, registry: Regist
 
 def _plain(problems: list[ConfigurationProblem]) -> list[JsonValue]:
     return [
-        {"line": each.place.line, "column": each.place.column, "path": each.place.path, "message": each.message}
+        {
+            "line": each.place.line,
+            "column": each.place.column,
+            "path": each.place.path,
+            "message": each.message,
+            "hint": each.hint,
+        }
         for each in problems
     ]
 

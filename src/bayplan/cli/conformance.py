@@ -1,4 +1,4 @@
-"""The verb ``conformance``: recorded answers of a real scheduler against ours, as a table or as JSON."""
+"""The command ``conformance``: compare with recorded decisions of a real scheduler, as a table or as JSON."""
 
 import gzip
 import os
@@ -16,6 +16,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from bayplan.base.errors import InputError
+from bayplan.base.output_paths import check_output_file
 from bayplan.conformance.answers import answer
 from bayplan.conformance.cases import CaseFile, Json, RecordedCase, read_case_files
 from bayplan.conformance.comparer import FOLLOWED, compare
@@ -34,27 +35,25 @@ LONG_RUN = 100
 def conformance(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...", help="Recorded cases: JSON lines, gzipped or plain; a folder means all in it."
-        ),
+        typer.Argument(metavar="FILE...", help="Recorded cases (JSON lines, also gzipped), or folders of them."),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     answers: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write our answers here in the recorded format, one line a case (gzip: *.gz)."
-        ),
+        typer.Option(metavar="FILE", help="File for Bayplan's answers in the recorded format. [default: none]"),
     ] = None,
     show: Annotated[int, typer.Option(min=0, metavar="N", help="Differing cases to print.")] = 10,
-    only: Annotated[str, typer.Option(metavar="PREFIX", help="Run only the cases whose id begins like this.")] = "",
+    only: Annotated[str, typer.Option(metavar="PREFIX", help="Prefix of the ids of cases to run. [default: all]")] = "",
 ) -> None:
-    """Compare our answers with recorded answers of a real scheduler.
+    """Compare with recorded decisions of kube-scheduler.
 
-    The kind of a case is told from its content. Agreement is printed per family and per part of the answers, then the
-    first differences. A case that can't be run is a difference, never skipped. A cycle is compared only where the
-    cycles before it left the same cluster behind; the column "followed" says how many were.
+    The report shows the agreement by family and by part of the answers, then the first differences. A case that can't be
+    run counts as a difference. A cycle is compared only if the cycles before it left the same cluster; the column "followed"
+    counts those.
 
-    Exit code: 0 when all agree, 1 on any difference, 2 on bad input.
+    Exit code: 0 if all cases agree, 1 on any difference, 2 on bad input.
+
+    Example: bayplan conformance conformance/cycles
     """
     case_files = read_case_files(files)
     summary = Summary()
@@ -77,10 +76,9 @@ def conformance(
 
 
 def _check_answer_file(path: Path, case_files: list[CaseFile]) -> None:
-    if not path.parent.is_dir():
-        raise InputError("folder isn't there", where=str(path.parent), wanted="a folder for the file of --answers")
+    check_output_file(path, "--answers")
     if path.resolve() in {Path(each.path).resolve() for each in case_files}:
-        raise InputError("is a file of recorded cases", where=str(path), wanted="another file for --answers")
+        raise InputError("--answers", got=f"'{path}', a file of recorded cases", wanted="another file")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The verb ``example``: where the bundled example lies, so that it can be simulated, read or copied."""
+"""The command ``example``: print the path of the bundled example, or copy it."""
 
 import shutil
 from pathlib import Path
@@ -11,20 +11,22 @@ from bayplan.examples import example_path
 
 
 def example(
-    name: Annotated[str, typer.Argument(help="Which one.")] = "three-zones",
+    name: Annotated[str, typer.Argument(help="Name of the example.")] = "three-zones",
     copy: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Copy it here; the folder must not exist.")
+        Path | None, typer.Option(metavar="FOLDER", help="New folder to copy the example to. [default: none]")
     ] = None,
 ) -> None:
-    """Print where the bundled example lies, or copy it.
+    """Print the path of the bundled example, or copy it.
 
-    Three zones, two node pools and a GPU pool; a web application, an agent on every node, batch and training jobs, and
-    two workloads that can't fit: bayplan simulate $(bayplan example)
+    The example is a cluster with three zones, two node pools and a GPU pool, a web application, an agent on every node, batch
+    and training jobs, and two workloads that can't fit.
+
+    Example: bayplan simulate $(bayplan example)
     """
     path = example_path(name)
     if copy is not None:
         if copy.exists():
-            raise InputError("folder exists", where=str(copy), wanted="a folder that is not there yet")
+            raise InputError("--copy", got=f"'{copy}', which exists", wanted="a new folder")
         shutil.copytree(path, copy)
         path = copy
     print(path)

@@ -1,4 +1,4 @@
-"""The verb ``explain``: one pod of a run, from a result directory or by simulating input anew."""
+"""The command ``explain``: explain one pod of a stored result, or of input that is simulated first."""
 
 import sys
 from pathlib import Path
@@ -10,8 +10,9 @@ import typer
 from bayplan.analysis.explain import explain as explain_pod
 from bayplan.analysis.explanation_text import render_explanation, render_pods
 from bayplan.analysis.export import is_result
+from bayplan.analysis.grouped_problems import group_warnings
 from bayplan.analysis.pod_lookup import find_pods
-from bayplan.analysis.report import print_parts, report_console
+from bayplan.analysis.report import SHOWN_WARNINGS, print_parts, report_console
 from bayplan.analysis.run_source import RunSource, SimulationSource
 from bayplan.analysis.waits import WAITING
 from bayplan.app.mode import Mode
@@ -22,6 +23,7 @@ from bayplan.cli.simulation_options import (
     Config,
     CreationTimes,
     FeatureGates,
+    MaxPods,
     ModeOption,
     Plugins,
     PolicyConfigFile,
@@ -33,10 +35,11 @@ from bayplan.cli.simulation_options import (
     run,
 )
 from bayplan.engine.records import RecordLevel
-from bayplan.sim.result import PodTimeline
+from bayplan.sim.pod_count import DEFAULT_MAX_PODS
+from bayplan.sim.result import PodTimeline, SimulationResult
 
 BEST_NODES = 5
-"""So many nodes are compared by scores, unless all are asked for."""
+"""Nodes whose scores are compared, without --nodes."""
 
 
 def explain(
@@ -44,21 +47,19 @@ def explain(
         str,
         typer.Argument(
             metavar="POD",
-            help="A pod: name, namespace/name, or how one begins; or a workload, as in deployment/web: lists its pods.",
+            help="Pod (name, namespace/name or a prefix), or workload (deployment/web).",
         ),
     ],
     paths: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATH...", help="A result directory (simulate --out), or input files, which are simulated."
-        ),
+        typer.Argument(metavar="PATH...", help="Result folder (simulate --out), or input files to simulate first."),
     ],
     attempt: Annotated[
-        int | None, typer.Option(metavar="N", help="Which attempt to show in full. [default: the last]")
+        int | None, typer.Option(metavar="N", help="Attempt to show in full. [default: the last]")
     ] = None,
-    node: Annotated[str, typer.Option(metavar="NAME", help="Follow one node through all plugins.")] = "",
-    nodes: Annotated[bool, typer.Option("--nodes", help="Name all nodes, where otherwise some stand for all.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    node: Annotated[str, typer.Option(metavar="NAME", help="Node to follow through all plugins. [default: none]")] = "",
+    nodes: Annotated[bool, typer.Option("--nodes", help="List all nodes instead of examples.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     mode: ModeOption = Mode.CURRENT,
     config: Config = None,
     policy_config_file: PolicyConfigFile = None,
@@ -67,16 +68,19 @@ def explain(
     plugin: Plugins = None,
     seed: Seed = 0,
     until: Until = "",
+    max_pods: MaxPods = DEFAULT_MAX_PODS,
     creation_times: CreationTimes = False,
     strict: Strict = False,
 ) -> None:
-    """Show why a pod was placed where it is, or why it waits.
+    """Show why a pod waits, or why it got its node.
 
-    The verdict comes first; then all attempts, and for one of them which nodes failed at which plugin and why, the best
-    nodes with the scores of every plugin, the tie set, and by what the chosen node won. Where no node was found: what
-    would have to change, in the simple cases.
+    The verdict comes first, then all attempts. One attempt is shown in full: which nodes failed at which plugin and why, the
+    best nodes with the scores of every plugin, the nodes with equal scores, and what made the chosen node win. If no node
+    was found, changes that would help are listed. For a workload, its pods are listed.
 
-    The options of simulate apply where PATH is input; a result directory was simulated with its own.
+    The options of simulate apply only if PATH is input.
+
+    Example: bayplan explain shop/year-in-memory $(bayplan example)
     """
     options = SimulationOptions(
         paths=paths,
@@ -88,6 +92,7 @@ def explain(
         seed=seed,
         record_level=RecordLevel.FULL,
         until_ns=parse_duration(until) if until else None,
+        max_pods=max_pods,
         creation_times=creation_times,
         strict=strict,
     )
@@ -111,7 +116,9 @@ def _source(paths: list[str], options: SimulationOptions) -> RunSource:
     """Return what is explained: a stored result, or a simulation that is run now with full records."""
     results = [path for path in paths if path != "-" and is_result(Path(path))]
     if not results:
-        return SimulationSource(run(options))
+        result = run(options)
+        _print_warnings(result)
+        return SimulationSource(result)
     if len(paths) > 1:
         got = f"{results[0]} and {len(paths) - 1} more"
         raise InputError("paths", got=got, wanted="one result directory, or input alone")
@@ -127,6 +134,16 @@ def _source(paths: list[str], options: SimulationOptions) -> RunSource:
     from bayplan.analysis.result_directory import open_result
 
     return open_result(paths[0])
+
+
+def _print_warnings(result: SimulationResult) -> None:
+    """Print warnings about the input on standard error: what is explained may follow from a misspelt field."""
+    found = [each for each in result.input.warnings if not each.kind.is_note]
+    lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in found).lines()
+    for line in lines[:SHOWN_WARNINGS]:
+        print(f"warning: {line}", file=sys.stderr)
+    if len(lines) > SHOWN_WARNINGS:
+        print(f"warning: and {len(lines) - SHOWN_WARNINGS:,} more", file=sys.stderr)
 
 
 def _waiting_message(source: RunSource, pod: PodTimeline) -> str:

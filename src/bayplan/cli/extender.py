@@ -1,4 +1,4 @@
-"""The verb ``extender``: plugins of ours, served as an HTTP extender for a stock kube-scheduler."""
+"""The command ``extender``: serve plugins as an HTTP extender for a stock kube-scheduler."""
 
 import errno
 import socket
@@ -12,7 +12,7 @@ import typer
 from bayplan.app.extender_service import ExtenderOptions, ServedExtender, make_extender
 from bayplan.base.errors import InputError
 from bayplan.base.ports import check_port
-from bayplan.cli.simulation_options import INPUT_HELP, FeatureGates
+from bayplan.cli.simulation_options import FeatureGates
 from bayplan.extender.server import extender_application
 
 
@@ -21,33 +21,35 @@ def extender(
         list[str] | None,
         typer.Argument(
             metavar="[PATH]...",
-            help=f"The cluster, for a scheduler that sends names of nodes only, and for pods that run. {INPUT_HELP}",
+            help="Nodes and running pods of the cluster, if requests lack them.",
         ),
     ] = None,
     plugin: Annotated[
         list[str] | None,
         typer.Option(
             "--plugin",
-            metavar="FILE.py:CLASS[=WEIGHT]",
-            help="A plugin to serve: of a file, or an installed or in-tree one by its name. Can be repeated.",
+            metavar="PLUGIN",
+            help="Plugin to serve: FILE.py:CLASS or its name, optionally =WEIGHT; repeatable. [required]",
         ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration, for arguments of the plugins.")
+        Path | None,
+        typer.Option(metavar="FILE", help="KubeSchedulerConfiguration with arguments for the plugins. [default: none]"),
     ] = None,
     feature_gates: FeatureGates = "",
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", help="Where to listen; 0 takes a free one.")] = 8888,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Don't tell of requests.")] = False,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", help="Port to listen on; 0 picks a free one.")] = 8888,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print no line per request.")] = False,
 ) -> None:
     """Serve plugins as an HTTP extender for a stock kube-scheduler.
 
-    Filters answer the verb filter, scores the verb prioritize (the weighted mean, from 0 to 10), and preempt strikes out
-    candidates that would fail the filters even without their victims. The lines that a KubeSchedulerConfiguration needs are
-    printed at the start.
+    Filters serve the verb filter, scores serve prioritize (weighted mean, 0 to 10), and preempt removes candidates that would
+    fail the filters even without their victims. The extender entry for a KubeSchedulerConfiguration is printed at the start.
 
-    Scheduler and extender agree on nodeCacheCapable: without it nodes come with each request, and plugins know of pods on
-    them only what PATH says; with it names come, and PATH has the nodes.
+    With PATH the entry says nodeCacheCapable: kube-scheduler then sends only the names of nodes. Without, it sends whole
+    nodes, and plugins see no running pods.
+
+    Example: bayplan extender cluster.yaml --plugin mine.py:Mine
     """
     if not plugin:
         raise InputError("--plugin", got="none", wanted="at least one plugin to serve", hint="FILE.py:Class")
@@ -59,12 +61,17 @@ def extender(
 
 
 def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name: bool) -> None:
-    """Listen until the process is told to end. What is told goes to standard output, a line a request."""
+    """Serve requests until the process is terminated, and print a line for each on standard output."""
     # Servers take a while to import, and only this function needs one.
     import uvicorn
 
+    from bayplan.apiserver.http.graceful import GracefulServer
+    from bayplan.apiserver.http.limits import HttpLimits
+    from bayplan.apiserver.http.protocol import limited_protocol
+
     application = extender_application(served, asked=None if quiet else _tell)
-    server = uvicorn.Server(uvicorn.Config(application, log_level="warning"))
+    protocol = limited_protocol(HttpLimits())
+    server = GracefulServer(uvicorn.Config(application, log_level="warning", proxy_headers=False, http=protocol))
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""The verb ``import``: bring what is in a cluster, or in files, into a running Bayplan."""
+"""The command ``import``: copy a cluster, or files, into a running Bayplan."""
 
 from typing import Annotated
 
@@ -7,11 +7,11 @@ import typer
 from bayplan.base.errors import InputError
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
-    Anew,
     Context,
     From,
     Namespaces,
     Qps,
+    Reschedule,
     Selector,
     To,
     here_options,
@@ -25,30 +25,30 @@ from bayplan.cli.sync_options import (
 def import_(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATH]...", help="Dumps and manifests, instead of a cluster; - for standard input."),
+        typer.Argument(metavar="[PATH]...", help="Manifests or dumps to copy instead of a cluster; - for stdin."),
     ] = None,
     from_: From = None,
     context: Context = None,
     to: To = DEFAULT_TO,
     namespace: Namespaces = None,
     selector: Selector = "",
-    anew: Anew = False,
+    reschedule: Reschedule = False,
     qps: Qps = 50.0,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="End with 1 where something could not be brought over.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if any object could not be copied.")] = False,
 ) -> None:
-    """Bring what is in a cluster or in files into a running Bayplan.
+    """Copy a cluster, or files, into a running Bayplan.
 
-    Everything that scheduling reads is brought over. Pods that run keep their nodes; those that wait are for the scheduler
-    here. Workload controllers stay behind, so that none makes or deletes pods here. Ends when everything is there.
+    Everything that scheduling reads is copied. Running pods keep their nodes; waiting pods are scheduled by Bayplan. Workloads
+    (Deployments, Jobs and so on) are not copied, so no controller creates or deletes pods. Start the Bayplan with bayplan up.
+
+    Example: bayplan import --context production
     """
     from bayplan.app.cluster_sync import SyncOptions, sync_cluster
 
     if paths and (from_ is not None or context is not None):
         raise InputError("source", got="files and a cluster", wanted="one of them")
     source = None if paths else source_options(from_, context, qps)
-    policy = sync_policy(namespace, selector, anew=anew, follow=False)
+    policy = sync_policy(namespace, selector, reschedule=reschedule, follow=False)
     options = SyncOptions(source=source, paths=paths or (), here=here_options(to), policy=policy)
     status = sync_cluster(options, show_status(), once=True)
     print_outcome(status)

@@ -1,54 +1,75 @@
-"""The program `bayplan`: finds the verb, runs it, and turns what goes wrong into one line and an exit code.
+"""The program `bayplan`: runs one command, and turns bad input into one message and an exit code.
 
-One file a verb. The verb ``simulate`` is the function ``simulate`` in the module ``bayplan.cli.simulate``, annotated
-as Typer wants it; its docstring is its help, and the first sentence of that docstring is also the line in `VERBS`
-below. To add a verb, write that file and add that line; nothing else has to know. A dash in a verb is an underscore
-in the names of its module and function; a verb that is a word of Python has one behind it.
+One file for each command. The command ``simulate`` is the function ``simulate`` in the module ``bayplan.cli.simulate``,
+annotated for Typer; its docstring is its help, and the first sentence of that docstring is also the line in `COMMANDS`
+below. To add a command, write that file and add that line. A dash in the name of a command is an underscore in the names
+of its module and function; if the name is a Python keyword, an underscore is appended.
 
-Only the verb that was asked for is imported, so `bayplan --help` loads neither NumPy nor a server, and a verb's
-module may import at its top whatever it needs. The other verbs are listed from `VERBS`.
+Only the module of the given command is imported, so `bayplan --help` loads neither NumPy nor a server, and the module may
+import whatever it needs at its top. The other commands are listed from `COMMANDS`.
 
-Exit codes: 0 is success, 1 is an answer that scripts want to see as a failure (a verb raises ``typer.Exit(1)``; see
-its help), 2 is bad input: a wrong option, or any `bayplan.base.errors.InputError`, which a verb simply lets pass. A
-traceback is a bug of Bayplan.
+Exit codes: 0 is success, 1 is a result that scripts should see as a failure (a command raises ``typer.Exit(1)``; see its
+help), 2 is bad input: a wrong option, or any `bayplan.base.errors.InputError`, which a command does not catch. A traceback
+is a bug of Bayplan.
 """
 
 import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from keyword import iskeyword
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from bayplan.base.build import build_name
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import end_collections, rare_collections
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 
+if TYPE_CHECKING:
+    from typer._click.core import Context
+    from typer._click.formatting import HelpFormatter
 
-class Verb(NamedTuple):
-    """A verb of the command line: its name, and the line that `bayplan --help` shows for it."""
+
+class Command(NamedTuple):
+    """A command: its name, the line that `bayplan --help` shows for it, and the heading above that line."""
 
     name: str
     summary: str
+    group: str
 
 
-VERBS = (
-    Verb("simulate", "Schedule workloads on a cluster in virtual time, and report."),
-    Verb("explain", "Show why a pod was placed where it is, or why it waits."),
-    Verb("config", "Check a scheduler configuration, or convert an older one."),
-    Verb("conformance", "Compare our answers with recorded answers of a real scheduler."),
-    Verb("up", "Run a cluster without machines, for kubectl and schedulers."),
-    Verb("import", "Bring what is in a cluster or in files into a running Bayplan."),
-    Verb("sync", "Follow a cluster: its changes come to a running Bayplan."),
-    Verb("record", "Record what happens in a cluster to a file."),
-    Verb("replay", "Replay a recording into a running Bayplan, with its timestamps."),
-    Verb("schedule", "Schedule the pods of a cluster, or check its scheduler."),
-    Verb("extender", "Serve plugins as an HTTP extender for a stock kube-scheduler."),
-    Verb("example", "Print where the bundled example lies, or copy it."),
+_SIMULATE, _SERVE, _REAL, _TOOLS = "Simulate and explain", "Serve", "Real clusters", "Tools"
+
+COMMANDS = (
+    Command("simulate", "Schedule workloads in virtual time and print a report.", _SIMULATE),
+    Command("explain", "Show why a pod waits, or why it got its node.", _SIMULATE),
+    Command("up", "Run a cluster without machines: API, scheduler, web page.", _SERVE),
+    Command("extender", "Serve plugins as an HTTP extender for a stock kube-scheduler.", _SERVE),
+    Command("import", "Copy a cluster, or files, into a running Bayplan.", _REAL),
+    Command("sync", "Keep a running Bayplan in sync with a cluster.", _REAL),
+    Command("record", "Record the changes of a cluster to a file.", _REAL),
+    Command("replay", "Replay a recording into a running Bayplan.", _REAL),
+    Command("schedule", "Schedule the pods of a real cluster, or check its scheduler.", _REAL),
+    Command("config", "Check a scheduler configuration, or convert an older one.", _TOOLS),
+    Command("conformance", "Compare with recorded decisions of kube-scheduler.", _TOOLS),
+    Command("store", "Check the database file of a cluster, or repair it.", _TOOLS),
+    Command("example", "Print the path of the bundled example, or copy it.", _TOOLS),
 )
+
+
+class CommandGroup(TyperGroup):
+    """The program's help lists the commands under the headings of `COMMANDS`."""
+
+    def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        """Write a section for each heading, all with the same indentation."""
+        width = max(len(command.name) for command in COMMANDS)
+        for heading, commands in groupby(COMMANDS, key=lambda command: command.group):
+            with formatter.section(heading):
+                formatter.write_dl([(command.name.ljust(width), command.summary) for command in commands])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 end_collections()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output (head, less) has gone; what is still buffered must not raise again at exit.
+        # The reader of the output (head, less) has ended; flushing the rest at exit must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
@@ -89,33 +110,34 @@ def _run(words: list[str]) -> int:
 
 
 def build_app(words: Sequence[str]) -> typer.Typer:
-    """Build the Typer application for these arguments: the verb they name in full, the others by name and summary only.
+    """Build the Typer application for these arguments: the named command in full, the others by name and summary only.
 
     Raises:
-        InputError: the first word that is not an option names no verb.
+        InputError: the first word that is not an option is not a command.
     """
     app = typer.Typer(
         name="bayplan",
+        cls=CommandGroup,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback(invoke_without_command=True)(_root)
-    # The options of the program itself take no values, so the first word without a dash is the verb.
-    wanted = next((word for word in words if not word.startswith("-")), None)
-    if wanted is not None and wanted not in {verb.name for verb in VERBS}:
-        raise _unknown_verb(wanted)
-    for verb in VERBS:
-        if verb.name == wanted:
-            app.command(verb.name)(load(verb.name))
+    # The options of the program itself take no values, so the first word without a dash is the command.
+    given = next((word for word in words if not word.startswith("-")), None)
+    if given is not None and given not in {command.name for command in COMMANDS}:
+        raise _unknown_command(given)
+    for command in COMMANDS:
+        if command.name == given:
+            app.command(command.name)(load(command.name))
         else:
-            app.command(verb.name, short_help=verb.summary)(_listed_only)
+            app.command(command.name, short_help=command.summary)(_listed_only)
     return app
 
 
 def load(name: str) -> Callable[..., None]:
-    """Import the module of a verb and return its function, which Typer turns into a command."""
+    """Import the module of a command and return its function."""
     attribute = name.replace("-", "_")
     if iskeyword(attribute):
         attribute += "_"
@@ -125,9 +147,12 @@ def load(name: str) -> Callable[..., None]:
 
 def _root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Take kube-scheduler's decisions in virtual time, and explain them."""
+    """Make kube-scheduler's decisions without a cluster, and explain them.
+
+    Start with: bayplan simulate $(bayplan example)
+    """
     if version:
         typer.echo(f"bayplan {__version__} (decides as kube-scheduler {KUBERNETES_VERSION}), {build_name()}")
         raise typer.Exit
@@ -136,19 +161,19 @@ def _root(
 
 
 def _listed_only() -> None:
-    """Stand for a verb that was not asked for; never runs."""
+    """Stand for the commands that were not given; never runs."""
 
 
-def _unknown_verb(word: str) -> InputError:
-    from difflib import get_close_matches  # Only a typing error needs it.
+def _unknown_command(word: str) -> InputError:
+    from bayplan.base.near_names import near_name  # Only a typing error needs it.
 
-    names = [verb.name for verb in VERBS]
-    close = get_close_matches(word, names, n=1, cutoff=0.5)
+    names = [command.name for command in COMMANDS]
+    close = near_name(word, names)
     return InputError(
-        "verb",
+        "command",
         got=f"'{word}'",
         wanted=f"one of {', '.join(names)}",
-        hint=f"'{close[0]}'" if close else "bayplan --help",
+        hint=f"'{close}'" if close else "bayplan --help",
     )
 
 

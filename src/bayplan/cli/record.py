@@ -1,4 +1,4 @@
-"""The verb ``record``: what happens in a cluster, to a file."""
+"""The command ``record``: record the changes of a cluster to a file."""
 
 import sys
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from bayplan.base.output_paths import check_output_file
 from bayplan.cli.sync_options import (
     Context,
     From,
@@ -19,23 +20,28 @@ from bayplan.cli.sync_options import (
 
 
 def record(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; packed where the name ends in .gz.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; compressed if its name ends in .gz.")],
     from_: From = None,
     context: Context = None,
     namespace: Namespaces = None,
     selector: Selector = "",
-    duration: Annotated[str, typer.Option(metavar="TIME", help="How long, such as 30m; until Ctrl-C without.")] = "",
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="Time to record, such as 30m. [default: until Ctrl-C]")
+    ] = "",
     redact: Annotated[
-        bool, typer.Option("--redact", help="Keep only what scheduling reads: no environment, commands, annotations.")
+        bool, typer.Option("--redact", help="Keep only what scheduling reads: no environment, commands or annotations.")
     ] = False,
     qps: Qps = 50.0,
 ) -> None:
-    """Record what happens in a cluster to a file.
+    """Record the changes of a cluster to a file.
 
-    First everything that scheduling reads as it is, then each change with its time. `bayplan replay` plays it.
+    The file begins with everything that scheduling reads, followed by each change with its time. To play it, run bayplan replay.
+
+    Example: bayplan record monday.jsonl.gz --duration 1h
     """
     from bayplan.app.cluster_sync import record_cluster
 
+    check_output_file(path, "FILE")
     seconds = duration_seconds(duration, "--duration") if duration else None
     shown = 0
 

@@ -1,4 +1,4 @@
-"""The option ``--records``: how much of every decision is kept."""
+"""The option ``--records``: the detail of recorded decisions."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from bayplan.engine.records import RecordLevel
 
 
 class Level(StrEnum):
-    """How much of every decision is recorded, as an option."""
+    """Detail of recorded decisions, as an option."""
 
     OFF = "off"
     SUMMARY = "summary"

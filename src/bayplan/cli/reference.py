@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from bayplan.cli.main import VERBS, main
+from bayplan.cli.main import COMMANDS, main
 
 WIDTH = 100
 """Columns of the help as printed in the reference."""
 
 HEAD = """# Command line
 
-Written by `make docs-cli` from the program's own help; don't edit. Exit codes: 0 is success, 1 is an answer that
-scripts want to see as a failure (see each verb), 2 is bad input, told in one line on standard error.
+Written by `make docs-cli` from the program's own help; don't edit. Exit codes: 0 is success, 1 is a result that scripts
+should see as a failure (see each command), 2 is bad input, with a message on standard error ([messages.md](messages.md)).
 """
 
 
 def reference() -> str:
-    """Return the reference as Markdown: the help of the program, then that of every verb."""
+    """Return the reference as Markdown: the help of the program, then that of every command."""
     sections = [HEAD, _section("bayplan", ["--help"])]
-    sections += [_section(f"bayplan {verb.name}", [verb.name, "--help"]) for verb in VERBS]
+    sections += [_section(f"bayplan {command.name}", [command.name, "--help"]) for command in COMMANDS]
     return "\n".join(sections)
 
 

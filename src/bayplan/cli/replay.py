@@ -1,4 +1,4 @@
-"""The verb ``replay``: a recording, with its timestamps, into a running Bayplan."""
+"""The command ``replay``: replay a recording into a running Bayplan."""
 
 import asyncio
 import contextlib
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bayplan.analysis.grouped_problems import group_messages
 from bayplan.base.errors import InputError
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
-    Anew,
+    Reschedule,
     SourceVolumes,
     To,
     UpdateScheduled,
@@ -30,33 +31,35 @@ if TYPE_CHECKING:
 def replay(
     path: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE", help="A recording of bayplan or kube-scheduler-simulator, or a trace of SimKube."
-        ),
+        typer.Argument(metavar="FILE", help="Recording of bayplan or kube-scheduler-simulator, or SimKube trace."),
     ],
     to: To = DEFAULT_TO,
     speed: Annotated[
-        str, typer.Option(metavar="X", help="Seconds of the recording in each second; inf for as fast as can be.")
+        str, typer.Option(metavar="X", help="Recorded seconds per second; inf for as fast as possible.")
     ] = "1",
     seek: Annotated[
-        str, typer.Option(metavar="TIME", help="Begin there, such as 5m; what lies before comes at once.")
+        str, typer.Option(metavar="TIME", help="Position to start from, such as 5m. [default: the beginning]")
     ] = "",
-    paused: Annotated[bool, typer.Option("--paused", help="Stand still until told to go on.")] = False,
-    anew: Anew = False,
+    paused: Annotated[bool, typer.Option("--paused", help="Start paused.")] = False,
+    reschedule: Reschedule = False,
     update_scheduled: UpdateScheduled = False,
     source_volumes: SourceVolumes = False,
 ) -> None:
-    """Replay a recording into a running Bayplan, with its timestamps.
+    """Replay a recording into a running Bayplan.
 
-    Commands from standard input, a line each: pause, resume, speed X, seek TIME, where. A trace of SimKube holds workloads:
-    they are applied, and the controllers here make the pods.
+    Changes keep their original timing. Standard input takes one command per line: pause, resume, speed X, seek TIME, where.
+    For a SimKube trace the workloads are applied, and Bayplan's controllers create the pods. Start the Bayplan with bayplan up.
+
+    Example: bayplan replay monday.jsonl.gz --speed 60
     """
     from bayplan.app.cluster_sync import ApplyResult, ReplayOptions, replay_recording
 
     options = ReplayOptions(
         path=path,
         here=here_options(to),
-        policy=sync_policy(None, "", anew=anew, update_scheduled=update_scheduled, source_volumes=source_volumes),
+        policy=sync_policy(
+            None, "", reschedule=reschedule, update_scheduled=update_scheduled, source_volumes=source_volumes
+        ),
         speed=_speed(speed),
         start_ns=int(duration_seconds(seek, "--seek") * 1e9) if seek else 0,
         paused=paused,
@@ -65,8 +68,10 @@ def replay(
     outcome = replay_recording(options, show_status())
     if isinstance(outcome, ApplyResult):
         print(f"{outcome.applied:,} applied, {outcome.deleted:,} deleted")
-        for problem in outcome.problems:
-            print(f"not applied: {problem}")
+        messages = [problem.partition(": ")[::2] for problem in outcome.problems]
+        groups = group_messages((what, what.rpartition("/")[2], message) for what, message in messages)
+        for line in groups.lines():
+            print(f"not applied: {line}")
     else:
         print_outcome(outcome)
 

@@ -1,4 +1,4 @@
-"""The verb ``schedule``: a scheduler for a cluster that has an API server."""
+"""The command ``schedule``: a scheduler for a cluster that has an API server."""
 
 import logging
 import sys
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from bayplan.base.errors import InputError
+from bayplan.base.output_paths import check_output_file
 from bayplan.cli.simulation_options import FeatureGates, Plugins
 
 if TYPE_CHECKING:
@@ -15,43 +16,59 @@ if TYPE_CHECKING:
 
 Kubeconfig: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Where the cluster is. [default: KUBECONFIG, ~/.kube/config, the pod's account]"),
+    typer.Option(metavar="FILE", help="Kubeconfig of the cluster. [default: as for kubectl, or in-cluster]"),
 ]
 PluginDeadline: TypeAlias = Annotated[
-    float, typer.Option(metavar="SECONDS", help="How long one call of a plugin of yours may take.")
+    float, typer.Option(metavar="SECONDS", help="Time limit for one call of a custom plugin.")
 ]
 LeaderElect: TypeAlias = Annotated[
     bool | None,
-    typer.Option("--leader-elect/--no-leader-elect", help="Wait for the lease first. [default: as configured: yes]"),
+    typer.Option(
+        "--leader-elect/--no-leader-elect", help="Wait for the leader election lease. [default: as configured, on]"
+    ),
 ]
 Qps: TypeAlias = Annotated[
-    float | None, typer.Option(metavar="N", help="Requests a second, bindings and events apart; below 0: no limit.")
+    float | None,
+    typer.Option(
+        metavar="N",
+        help="Requests per second (bindings and events separately); negative for no limit. [default: as configured]",
+    ),
 ]
-Burst: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Requests at once.")]
-Listen: TypeAlias = Annotated[str, typer.Option(metavar="ADDRESS", help="Where probes and metrics are answered.")]
-Port: TypeAlias = Annotated[int, typer.Option(metavar="N", help="Its port; 0 takes a free one, -1 answers none.")]
+Burst: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", help="Burst above --kube-api-qps. [default: as configured]")
+]
+Listen: TypeAlias = Annotated[str, typer.Option(metavar="ADDRESS", help="Address for probes and metrics.")]
+Port: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", help="Port for probes and metrics; 0 picks a free one, -1 disables.")
+]
 TlsCert: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Answer probes over HTTPS with this certificate (PEM).")
+    Path | None, typer.Option(metavar="FILE", help="Certificate for HTTPS probes (PEM). [default: none, plain HTTP]")
 ]
-TlsKey: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="The key of --tls-cert (PEM).")]
+TlsKey: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Key of --tls-cert (PEM). [default: none]")
+]
 DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Write nothing: say of each decision of the cluster's scheduler what ours is.")
+    bool, typer.Option("--dry-run", help="Compare with the cluster's scheduler; write nothing.")
 ]
 Report: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With --dry-run: write every comparison here, a line of JSON each.")
+    Path | None,
+    typer.Option(metavar="FILE", help="File for the comparisons of --dry-run (JSON lines). [default: none]"),
 ]
 
 
 def schedule(
     kubeconfig: Kubeconfig = None,
     context: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the kubeconfig, if not its current one.")
+        str | None, typer.Option(metavar="NAME", help="Context in the kubeconfig. [default: the current one]")
     ] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="KubeSchedulerConfiguration. [default: kube-scheduler's defaults]"),
+    ] = None,
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
     plugin_deadline: PluginDeadline = 10.0,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the choice among equally good nodes.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed for tie-breaking.")] = 0,
     leader_elect: LeaderElect = None,
     kube_api_qps: Qps = None,
     kube_api_burst: Burst = None,
@@ -62,21 +79,25 @@ def schedule(
     dry_run: DryRun = False,
     report: Report = None,
 ) -> None:
-    """Schedule the pods of a cluster, or check its scheduler.
+    """Schedule the pods of a real cluster, or check its scheduler.
 
-    As second scheduler or as the only one: it takes the pods whose schedulerName is one of its profiles', as kube-scheduler
-    does, and sends what that one sends: bindings, events, conditions, evictions. SIGTERM lets it finish what it has begun.
-    docs/schedule.md tells more.
+    Works as a second scheduler or as the only one. Like kube-scheduler, it schedules the pods whose schedulerName is that of
+    one of its profiles, and sends bindings, events, conditions and evictions. On SIGTERM it completes pending bindings. See
+    docs/schedule.md.
 
-    Exit code: 0 when told to end, 1 when another has taken the lease over or a dry run has found differences, 2 on bad input.
+    Exit code: 0 after SIGTERM or Ctrl-C, 1 if the lease was lost or a dry run found differences, 2 on bad input.
+
+    Example: bayplan schedule --dry-run
     """
-    # A client of an API takes a while to import, and only this verb needs one.
+    # A client of an API takes a while to import, and only this command needs one.
     from bayplan.app.live_scheduler import LiveOptions, LiveScheduler
     from bayplan.app.scheduler_settings import SchedulerOptions
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
     if report is not None and not dry_run:
-        raise InputError("--report", got="no --dry-run", wanted="both")
+        raise InputError("--report", got="no --dry-run", wanted="--dry-run with it")
+    if report is not None:
+        check_output_file(report, "--report")
     scheduler = SchedulerOptions(config=config, plugins=plugin or (), feature_gates=feature_gates, seed=seed)
     options = LiveOptions(
         kubeconfig=kubeconfig,
@@ -97,7 +118,7 @@ def schedule(
 
 
 def _compare(options: "LiveOptions", report: Path | None) -> int:
-    """Run beside the cluster's scheduler; return 1 where there was a difference."""
+    """Compare with the cluster's scheduler; return 1 if there was a difference."""
     from bayplan.app.live_dry_run import LiveDryRun
 
     found = LiveDryRun(options, _tell, report).run()

@@ -1,4 +1,4 @@
-"""The options of the verb ``up``: what each is called, takes and does."""
+"""The options of the command ``up``."""
 
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -7,58 +7,79 @@ import typer
 
 from bayplan.cli.record_level import Level
 
-PATH_HELP = (
-    "What the cluster holds at the start: manifests or dumps (YAML, JSON, gzip; files, folders, patterns, - for standard "
-    "input)."
-)
+PATH_HELP = "Initial objects: manifests or dumps, as files, folders, patterns or - (stdin)."
 
 Paths: TypeAlias = Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help=PATH_HELP)]
-Port: TypeAlias = Annotated[int, typer.Option(metavar="N", help="Where to listen; 0 takes a free one.")]
+Port: TypeAlias = Annotated[int, typer.Option(metavar="N", help="Port to listen on; 0 picks a free one.")]
 Listen: TypeAlias = Annotated[
-    str, typer.Option(metavar="ADDRESS", help="Where to listen; beyond this machine only with --token.")
+    str, typer.Option(metavar="ADDRESS", help="Address to listen on; other than loopback requires --token.")
 ]
 WriteKubeconfig: TypeAlias = Annotated[
-    Path, typer.Option(metavar="FILE", help="Write a kubeconfig here, readable by you only.")
+    Path, typer.Option(metavar="FILE", help="Kubeconfig to write; a context is added to an existing one.")
 ]
 StoreFile: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Keep the cluster in this file; without it, in memory.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Database file that keeps the cluster across restarts. [default: in memory]"),
 ]
 Token: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="What clients must show; BAYPLAN_TOKEN in the environment does, too."),
+    typer.Option(metavar="TEXT", help="Bearer token that clients must send. [default: $BAYPLAN_TOKEN]"),
 ]
 TlsCertificate: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Serve HTTPS with this certificate (PEM).")
+    Path | None, typer.Option(metavar="FILE", help="Certificate for HTTPS (PEM). [default: none, plain HTTP]")
 ]
-TlsKey: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="The key of --tls-cert (PEM).")]
-SchedulerConfig: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")]
+TlsKey: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Key of --tls-cert (PEM). [default: none]")
+]
+SchedulerConfig: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="KubeSchedulerConfiguration. [default: kube-scheduler's defaults]")
+]
 PluginDeadline: TypeAlias = Annotated[
-    float, typer.Option(metavar="SECONDS", help="How long one call of a plugin of yours may take.")
+    float, typer.Option(metavar="SECONDS", help="Time limit for one call of a custom plugin.")
 ]
-ServerSeed: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Of the choice among equally good nodes, and of names.")
-]
-Records: TypeAlias = Annotated[Level, typer.Option(help="How much of each decision is kept.")]
+ServerSeed: TypeAlias = Annotated[int, typer.Option(metavar="N", help="Seed for tie-breaking and generated names.")]
+Records: TypeAlias = Annotated[Level, typer.Option(help="Detail of recorded decisions.")]
 Retain: TypeAlias = Annotated[
-    str, typer.Option(metavar="LIMITS", help="How much is kept: full=100000,bytes=512Mi,age=1h,summaries=500000.")
+    str,
+    typer.Option(
+        metavar="LIMITS",
+        help="Limits of stored decisions (full, bytes, age, summaries). [default: full=100000,bytes=512Mi,summaries=500000]",
+    ),
 ]
 Annotations: TypeAlias = Annotated[
-    bool, typer.Option("--annotations", help="Write results on pods, as kube-scheduler-simulator does.")
+    bool, typer.Option("--annotations", help="Write results to pod annotations, as kube-scheduler-simulator does.")
 ]
 WithScheduler: TypeAlias = Annotated[
-    bool, typer.Option("--scheduler/--no-scheduler", help="Without, all pods are left to schedulers outside.")
+    bool,
+    typer.Option("--scheduler/--no-scheduler", help="Run the built-in scheduler. [default: on]", show_default=False),
 ]
 WithControllers: TypeAlias = Annotated[
-    bool, typer.Option("--controllers/--no-controllers", help="Without, a kube-controller-manager outside works.")
+    bool,
+    typer.Option(
+        "--controllers/--no-controllers", help="Run the built-in controllers. [default: on]", show_default=False
+    ),
 ]
 WithKubelet: TypeAlias = Annotated[
-    bool, typer.Option("--kubelet/--no-kubelet", help="Without, nodes have kubelets of their own.")
+    bool,
+    typer.Option(
+        "--kubelet/--no-kubelet", help="Run the built-in kubelet for all nodes. [default: on]", show_default=False
+    ),
 ]
-Speed: TypeAlias = Annotated[
-    float, typer.Option(metavar="X", help="How fast the cluster's clock goes; 1 is real time.")
+RunTime: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure, or forever."),
 ]
-Paused: TypeAlias = Annotated[bool, typer.Option("--paused", help="Let the clock stand still at first.")]
-Once: TypeAlias = Annotated[bool, typer.Option("--once", help="End after the report on what was loaded.")]
+Speed: TypeAlias = Annotated[float, typer.Option(metavar="X", help="Speed of the cluster's clock; 1 is real time.")]
+Paused: TypeAlias = Annotated[bool, typer.Option("--paused", help="Start with the clock paused.")]
+Once: TypeAlias = Annotated[bool, typer.Option("--once", help="Exit after the report on the loaded objects.")]
+AllowOrigin: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin",
+        metavar="ORIGIN",
+        help="Origin of another web page that may write; repeatable. [default: none]",
+    ),
+]
 RateLimit: TypeAlias = Annotated[
-    float, typer.Option(metavar="N", help="Requests a second that one client may send; 0 for any number.")
+    float, typer.Option(metavar="N", help="Requests per second for each client; 0 for no limit.")
 ]

@@ -1,4 +1,4 @@
-"""The verb ``simulate``: manifests and traces in, a schedule in virtual time and a report out."""
+"""The command ``simulate``: schedule manifests and traces in virtual time and print a report."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +18,7 @@ from bayplan.cli.simulation_options import (
     Config,
     CreationTimes,
     FeatureGates,
+    MaxPods,
     ModeOption,
     Plugins,
     PolicyConfigFile,
@@ -28,6 +29,7 @@ from bayplan.cli.simulation_options import (
     parse_duration,
     run,
 )
+from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 
 
 def simulate(
@@ -40,31 +42,34 @@ def simulate(
     plugin: Plugins = None,
     seed: Seed = 0,
     until: Until = "",
+    max_pods: MaxPods = DEFAULT_MAX_PODS,
     creation_times: CreationTimes = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Write the decisions and a summary here; an older result is replaced."),
+        typer.Option(
+            metavar="FOLDER", help="Folder for decisions and summary; replaces an older result. [default: none]"
+        ),
     ] = None,
     records: Annotated[
         Level | None,
-        typer.Option(
-            help="How much of each decision is kept. [default: full with --out, else summary]", show_default=False
-        ),
+        typer.Option(help="Detail of recorded decisions. [default: full with --out, else summary]", show_default=False),
     ] = None,
     timeline: Annotated[
-        bool, typer.Option("--timeline", help="Print each pod's way through the scheduling queue, to the nanosecond.")
+        bool, typer.Option("--timeline", help="Print each pod's path through the scheduling queue, to the nanosecond.")
     ] = False,
     strict: Strict = False,
-    check: Annotated[bool, typer.Option("--check", help="Check all invariants after every event; slow.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check all invariants after every event (slow).")] = False,
     once: Annotated[
-        bool, typer.Option("--once", help="End after the report. It always does; the option is there for scripts.")
+        bool, typer.Option("--once", help="Accepted for scripts; simulate always exits after its report.")
     ] = False,
 ) -> None:
-    """Schedule workloads on a cluster in virtual time, and report.
+    """Schedule workloads in virtual time and print a report.
 
-    All objects arrive at the start; controllers make the pods of workloads, pods run for as long as the annotation
-    bayplan.io/run-time says (20m), and virtual time jumps from one event to the next. The run ends when nothing can
-    change any more.
+    All objects are created at the start. Controllers create the pods of workloads, pods run as long as their annotation
+    bayplan.io/run-time says (for example 20m), and virtual time jumps from one event to the next. The run ends when nothing
+    can change any more.
+
+    Example: bayplan simulate $(bayplan example) --out result
     """
     _ = once
     if out is not None:
@@ -80,6 +85,7 @@ def simulate(
         seed=seed,
         record_level=level.record_level,
         until_ns=parse_duration(until) if until else None,
+        max_pods=max_pods,
         creation_times=creation_times,
         timeline=timeline,
         strict=strict,

@@ -1,4 +1,4 @@
-"""The options of every verb that simulates: defined once, so that all verbs take and explain them alike."""
+"""The options of the commands that simulate."""
 
 import re
 import sys
@@ -22,41 +22,53 @@ from bayplan.sim.simulator import Progress as SimulatorProgress
 
 _DAYS = re.compile(r"(?:([0-9]{1,6})d)?(.*)", re.DOTALL)
 
-INPUT_HELP = (
-    "Manifests (YAML, JSON, gzip; files, folders, patterns, - for standard input), OpenB traces (CSV), or both."
-)
+INPUT_HELP = "Manifests, cluster dumps or OpenB traces: files, folders, patterns, or - (stdin)."
 
 ModeOption: TypeAlias = Annotated[
-    Mode, typer.Option("--mode", help="Which scheduler decides: today's, or that of 2017 to 2019 (docs/classic.md).")
+    Mode, typer.Option("--mode", help="Current scheduler, or v1.16 with its queue (docs/classic.md).")
 ]
 Config: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration; in classic mode a Policy.")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="KubeSchedulerConfiguration, or Policy in classic mode. [default: kube-scheduler's defaults]",
+    ),
 ]
 PolicyConfigFile: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A Policy, as kube-scheduler had it: --config in classic mode.")
+    Path | None, typer.Option(metavar="FILE", help="Policy for classic mode; the same as --config. [default: none]")
 ]
 AlgorithmProvider: TypeAlias = Annotated[
-    str, typer.Option(metavar="NAME", help="In classic mode: DefaultProvider or ClusterAutoscalerProvider.")
+    str,
+    typer.Option(
+        metavar="NAME", help="DefaultProvider or ClusterAutoscalerProvider, in classic mode. [default: DefaultProvider]"
+    ),
 ]
-FeatureGates: TypeAlias = Annotated[str, typer.Option(metavar="A=true,B=false", help="As kube-scheduler has them.")]
+FeatureGates: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: those of the release]"
+    ),
+]
 Plugins: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--plugin",
-        metavar="FILE.py:CLASS[=WEIGHT]",
-        help="Enable a plugin of yours in every profile; or one that is installed, by its name. Can be repeated.",
+        metavar="PLUGIN",
+        help="Plugin for every profile: FILE.py:CLASS or installed name, optionally =WEIGHT; repeatable. [default: none]",
     ),
 ]
-Seed: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Of everything that is random: ties between nodes, names.")
-]
+Seed: TypeAlias = Annotated[int, typer.Option(metavar="N", help="Seed for tie-breaking and generated names.")]
 Until: TypeAlias = Annotated[
-    str, typer.Option(metavar="DURATION", help="End after this much virtual time: 90s, 1h30m, 7d. [default: at rest]")
+    str,
+    typer.Option(metavar="DURATION", help="Virtual time to simulate: 90s, 1h30m, 7d. [default: until nothing changes]"),
+]
+MaxPods: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", help="Refuse workloads that together ask for more pods.", show_default="500,000")
 ]
 CreationTimes: TypeAlias = Annotated[
-    bool, typer.Option("--creation-times", help="Let objects arrive at their creationTimestamp, not all at once.")
+    bool, typer.Option("--creation-times", help="Add objects at their creationTimestamp instead of all at the start.")
 ]
-Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Refuse input that is otherwise warned about.")]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Refuse input that otherwise causes a warning.")]
 
 
 def parse_duration(text: str) -> int:
@@ -87,12 +99,12 @@ def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> 
     if config is not None:
         raise InputError("--policy-config-file", got=f"{policy}, and --config {config}", wanted="one of the two")
     if mode is not Mode.CLASSIC:
-        raise InputError("--policy-config-file", got=str(policy), hint="--mode classic with it")
+        raise InputError("--policy-config-file", got="--mode current", wanted="--mode classic with it")
     return policy
 
 
 def run(options: SimulationOptions) -> SimulationResult:
-    """Run a simulation with a progress bar on standard error, where that is a terminal."""
+    """Run a simulation with a progress bar on standard error, if that is a terminal."""
     with _progress_bar() as (loaded, simulated):
         prepared = prepare_simulation(options, stdin=sys.stdin.buffer, load_progress=loaded)
         return prepared.run(simulated)
@@ -100,7 +112,7 @@ def run(options: SimulationOptions) -> SimulationResult:
 
 @contextmanager
 def _progress_bar() -> Iterator[tuple[manifests.Progress | None, Callable[[SimulatorProgress], None] | None]]:
-    """Show what goes on, in one line that goes away at the end."""
+    """Show the progress in one line, which is cleared at the end."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None, None

@@ -1,12 +1,12 @@
-"""The verb ``sync``: follow a cluster."""
+"""The command ``sync``: keep a running Bayplan in sync with a cluster."""
 
 from bayplan.cli.sync_options import (
     DEFAULT_TO,
-    Anew,
     Context,
     From,
     Namespaces,
     Qps,
+    Reschedule,
     Selector,
     SourceVolumes,
     To,
@@ -25,21 +25,23 @@ def sync(
     to: To = DEFAULT_TO,
     namespace: Namespaces = None,
     selector: Selector = "",
-    anew: Anew = False,
+    reschedule: Reschedule = False,
     update_scheduled: UpdateScheduled = False,
     source_volumes: SourceVolumes = False,
     qps: Qps = 50.0,
 ) -> None:
-    """Follow a cluster: its changes come to a running Bayplan.
+    """Keep a running Bayplan in sync with a cluster.
 
-    Begins as import does, and goes on. A pod that is created in the source later comes here without a node, whatever happens
-    to it there: the scheduler here decides. A pod that is deleted here stays deleted until the source deletes it. Nodes,
-    finished pods and deletions follow. Ctrl-C ends it; begun again, it goes on where it was.
+    First copies the cluster as import does, then applies its changes. Bayplan schedules pods that the source creates later,
+    independent of the source's own decision. A pod that is deleted in Bayplan stays deleted until the source deletes it.
+    Ctrl-C ends it; a restart continues at the same point. Start the Bayplan with bayplan up.
+
+    Example: bayplan sync --context production
     """
     from bayplan.app.cluster_sync import SyncOptions, sync_cluster
 
     policy = sync_policy(
-        namespace, selector, anew=anew, update_scheduled=update_scheduled, source_volumes=source_volumes
+        namespace, selector, reschedule=reschedule, update_scheduled=update_scheduled, source_volumes=source_volumes
     )
     options = SyncOptions(source=source_options(from_, context, qps), here=here_options(to), policy=policy)
     print_outcome(sync_cluster(options, show_status(), once=False))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bayplan.analysis.grouped_problems import group_messages
 from bayplan.base.errors import InputError
 from bayplan.cluster.go_duration import parse_go_duration
 
@@ -18,30 +19,34 @@ if TYPE_CHECKING:
     from bayplan.sync.session import SyncStatus
 
 From = Annotated[
-    Path | None, typer.Option("--from", metavar="KUBECONFIG", help="The source; by default what kubectl would take.")
+    Path | None,
+    typer.Option("--from", metavar="KUBECONFIG", help="Kubeconfig of the source cluster. [default: as for kubectl]"),
 ]
-Context = Annotated[str | None, typer.Option(metavar="NAME", help="Context of the source's kubeconfig.")]
-To = Annotated[Path, typer.Option("--to", metavar="KUBECONFIG", help="The Bayplan that follows.")]
+Context = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Context in the source's kubeconfig. [default: the current one]")
+]
+To = Annotated[Path, typer.Option("--to", metavar="KUBECONFIG", help="Kubeconfig of the running Bayplan.")]
 Namespaces = Annotated[
-    list[str] | None, typer.Option("--namespace", "-n", metavar="NAME", help="Only this one; may be repeated.")
+    list[str] | None,
+    typer.Option("--namespace", "-n", metavar="NAME", help="Namespace to copy; repeatable. [default: all]"),
 ]
-Selector = Annotated[str, typer.Option(metavar="LABELS", help="Only pods with these labels, as for kubectl get -l.")]
-Anew = Annotated[
-    bool, typer.Option("--anew", help="Let the scheduler here place also the pods that run in the source already.")
+Selector = Annotated[
+    str, typer.Option(metavar="LABELS", help="Label selector for pods, as for kubectl get -l. [default: all]")
+]
+Reschedule = Annotated[
+    bool, typer.Option("--reschedule", help="Also schedule the pods that already run in the source.")
 ]
 UpdateScheduled = Annotated[
-    bool, typer.Option("--update-scheduled", help="Apply changes of pods that are scheduled in the source, too.")
+    bool, typer.Option("--update-scheduled", help="Also apply changes to pods that are scheduled in the source.")
 ]
 SourceVolumes = Annotated[
     bool,
     typer.Option(
         "--source-volumes",
-        help="Let claims that wait for their first consumer come with the volumes that the source makes.",
+        help="Take the source's volumes for claims that wait for a consumer.",
     ),
 ]
-Qps = Annotated[
-    float, typer.Option(metavar="N", help="How many requests a second the source may be asked; below 0 any number.")
-]
+Qps = Annotated[float, typer.Option(metavar="N", help="Requests per second to the source; negative for no limit.")]
 
 DEFAULT_TO = Path("bayplan.kubeconfig")
 """What ``bayplan up`` writes."""
@@ -51,7 +56,7 @@ def source_options(kubeconfig: Path | None, context: str | None, qps: float) -> 
     """Return how the source is reached."""
     from bayplan.app.cluster_sync import ClusterOptions
 
-    return ClusterOptions(kubeconfig=kubeconfig, context=context, qps=qps, burst=max(int(2 * qps), 1))
+    return ClusterOptions(kubeconfig=kubeconfig, context=context, qps=qps, burst=max(int(2 * qps), 1), option="--from")
 
 
 def here_options(kubeconfig: Path) -> ClusterOptions:
@@ -65,14 +70,14 @@ def here_options(kubeconfig: Path) -> ClusterOptions:
     if not kubeconfig.is_file():
         hint = "bayplan up, which writes bayplan.kubeconfig"
         raise InputError("--to", got=f"no file {str(kubeconfig)!r}", wanted="a kubeconfig of a Bayplan", hint=hint)
-    return ClusterOptions(kubeconfig=kubeconfig, qps=-1)
+    return ClusterOptions(kubeconfig=kubeconfig, qps=-1, option="--to")
 
 
 def sync_policy(
     namespaces: list[str] | None,
     selector: str,
     *,
-    anew: bool = False,
+    reschedule: bool = False,
     update_scheduled: bool = False,
     source_volumes: bool = False,
     follow: bool = True,
@@ -81,7 +86,7 @@ def sync_policy(
     from bayplan.sync.policy import SyncPolicy
 
     return SyncPolicy(
-        keep_nodes=not anew,
+        keep_nodes=not reschedule,
         update_scheduled_pods=update_scheduled,
         follow=follow,
         source_volumes=source_volumes,
@@ -130,11 +135,12 @@ def status_line(status: SyncStatus) -> str:
 
 
 def print_outcome(status: SyncStatus) -> None:
-    """Print what came of it: counts, what was left out, what could not be written."""
+    """Print counts, kinds that were left out, and objects that could not be written, those of one reason on one line."""
     if sys.stderr.isatty():
         print(file=sys.stderr)
     print(status_line(status))
     for kind, why in status.left_out.items():
         print(f"left out: {kind}: {why}")
-    for problem in status.problems:
-        print(f"not written: {problem.ref}: {problem.message}")
+    messages = ((str(problem.ref), problem.ref.name, problem.message) for problem in status.problems)
+    for line in group_messages(messages).lines():
+        print(f"not written: {line}")

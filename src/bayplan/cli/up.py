@@ -1,4 +1,4 @@
-"""The verb ``up``: a cluster on this machine, with its API, controllers and scheduler, in memory or in a file."""
+"""The command ``up``: a cluster on this machine, with its API, controllers and scheduler, in memory or in a file."""
 
 import os
 import sys
@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bayplan.base.errors import InputError
+from bayplan.base.output_paths import check_output_file
+from bayplan.base.termination import exit_on_sigterm
 from bayplan.cli.record_level import Level
 from bayplan.cli.server_options import (
+    AllowOrigin,
     Annotations,
     Listen,
     Once,
@@ -19,6 +22,7 @@ from bayplan.cli.server_options import (
     RateLimit,
     Records,
     Retain,
+    RunTime,
     SchedulerConfig,
     ServerSeed,
     Speed,
@@ -35,6 +39,7 @@ from bayplan.cli.simulation_options import FeatureGates, Plugins
 
 if TYPE_CHECKING:
     from bayplan.app.api_service import Service
+    from bayplan.cluster.kubelet import KubeletOptions
 
 
 def up(
@@ -47,6 +52,7 @@ def up(
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
     rate_limit: RateLimit = 0.0,
+    allow_origin: AllowOrigin = None,
     config: SchedulerConfig = None,
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
@@ -58,16 +64,19 @@ def up(
     scheduler: WithScheduler = True,
     controllers: WithControllers = True,
     kubelet: WithKubelet = True,
+    run_time: RunTime = "10s",
     speed: Speed = 1.0,
     paused: Paused = False,
     once: Once = False,
 ) -> None:
-    """Run a cluster without machines, for kubectl and schedulers.
+    """Run a cluster without machines: API, scheduler, web page.
 
-    Objects are stored, defaulted, validated and watched as kube-apiserver does; controllers and a kubelet do the work of
-    real ones; the scheduler gives pods their nodes, and keeps every decision. Ctrl-C ends it.
+    kubectl, client libraries and other schedulers work with it as with a kube-apiserver. Built-in controllers and a kubelet
+    replace the real ones, and the scheduler records every decision. Ctrl-C ends it.
+
+    Example: bayplan up $(bayplan example)
     """
-    # Servers take a while to import, and only this verb needs one.
+    # Servers take a while to import, and only this command needs one.
     from bayplan.apiserver.bridge.bridge import BridgeOptions
     from bayplan.apiserver.http.server import ServerOptions, check_options
     from bayplan.app.api_service import make_service
@@ -85,41 +94,73 @@ def up(
         key=tls_key,
         store=store,
         rate_limit=rate_limit,
+        allowed_origins=tuple(allow_origin or ()),
     )
     check_options(options)
     simulator_options = SimulatorOptions(
         scheduler=SchedulerOptions(
             config=config, plugins=plugin or (), feature_gates=feature_gates, seed=seed, enabled=scheduler
         ),
-        bridge=BridgeOptions(controllers=controllers, kubelet=kubelet),
+        bridge=BridgeOptions(controllers=controllers, kubelet=kubelet, pods=kubelet_options(run_time)),
         record_level=records.record_level,
         retention=parse_retention(retain),
         annotations=annotations,
         plugin_deadline_seconds=plugin_deadline,
     )
-    if not write_kubeconfig.absolute().parent.is_dir():
-        where = str(write_kubeconfig.parent)
-        raise InputError("folder isn't there", where=where, wanted="a folder for --write-kubeconfig")
-    clock = Clock(speed=speed, paused=paused)
-    service = make_service(options, simulator_options, paths or (), clock)
-    service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
+    check_output_file(write_kubeconfig, "--write-kubeconfig")
+    with exit_on_sigterm():
+        service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
+        service.run(on_ready=_told(service, write_kubeconfig, report=bool(paths) or once, once=once))
+
+
+def kubelet_options(text: str) -> "KubeletOptions":
+    """Return how the kubelet runs pods.
+
+    Args:
+        text: of `--run-time`.
+
+    Raises:
+        InputError: it is no duration, or one below zero.
+    """
+    from bayplan.cluster.go_duration import parse_go_duration
+    from bayplan.cluster.kubelet import KubeletOptions
+    from bayplan.cluster.run_time import FOREVER
+
+    if text == FOREVER:
+        return KubeletOptions(container_statuses=True)
+    try:
+        duration_ns = parse_go_duration(text)
+    except InputError:
+        duration_ns = -1
+    if duration_ns < 0:
+        raise InputError("--run-time", got=repr(text), wanted="a duration or forever", hint="'10s', '5m' or 'forever'")
+    return KubeletOptions(container_statuses=True, default_run_time=text)
 
 
 def _told(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:
-    """Return what is to be called when requests are answered: it tells where, and how the cluster is."""
-    from bayplan.apiserver.http.server import write_kubeconfig
+    """Return the function to call when requests are served; it prints the addresses and the report."""
+    from bayplan.apiserver.http.kubeconfig import CONTEXT, write_kubeconfig
     from bayplan.apiserver.rest.loading import summary_of
 
     server, loaded = service.server, service.loaded
     for where, problems in loaded.unknown.items():
         print(f"{where}: {', '.join(problems)}", file=sys.stderr)
-    write_kubeconfig(kubeconfig, server.kubeconfig())
+    try:
+        merged = write_kubeconfig(kubeconfig, server.kubeconfig())
+    except InputError:
+        service.close()
+        raise
 
     def tell() -> None:
         if loaded.counts:
             print(f"loaded {summary_of(loaded)}")
         print(f"serving the Kubernetes API at {server.url}")
         print(f"the page: {server.url}/ui/")
+        if merged:
+            print(f"context {CONTEXT} is now the current one of {kubeconfig}; its other contexts are unchanged")
+        run_time = service.simulator.options.bridge.pods.default_run_time
+        if run_time and service.simulator.options.bridge.kubelet:
+            print(f"new pods with restartPolicy Never or OnFailure end after {run_time} (--run-time)")
         print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
         if report:
             from bayplan.app.first_report import begin_report

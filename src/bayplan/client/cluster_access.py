@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import Configuration
@@ -77,6 +78,7 @@ class ClusterAccess:
                 )
                 self.context = str(loader.current_context["name"])
         except (ConfigException, ValueError, TypeError, KeyError, OSError, yaml.YAMLError) as problem:
+            self._check_context()
             raise InputError(
                 "kubeconfig",
                 where=self._where,
@@ -92,6 +94,27 @@ class ClusterAccess:
                 "credentials", where=self._where, got="; ".join(complaints.texts), wanted="a token or a certificate"
             )
         self._take(configuration)
+
+    def _check_context(self) -> None:
+        """Raise InputError if the kubeconfig lacks the context; with the contexts that it has."""
+        from kubernetes.aio.config.kube_config import KubeConfigMerger
+
+        if self._kubeconfig is None or not self._context:
+            return
+        try:
+            merged = KubeConfigMerger(self._kubeconfig).config  # type: ignore[no-untyped-call]
+            names = [str(context["name"]) for context in merged.value["contexts"] or ()]
+        except (LookupError, ValueError, TypeError, AttributeError, OSError, yaml.YAMLError):
+            return
+        if self._context not in names:
+            close = near_name(self._context, names)
+            raise InputError(
+                "--context",
+                where=self._where,
+                got=f"'{self._context}'",
+                wanted=f"one of {', '.join(names)}" if names else "a kubeconfig with contexts",
+                hint=f"'{close}'" if close else "",
+            )
 
     def _take(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -157,22 +180,25 @@ class _Complaints(logging.Handler):
         self.texts.append(record.getMessage())
 
 
-async def open_access(kubeconfig: Path | None = None, context: str | None = None) -> ClusterAccess:
+async def open_access(
+    kubeconfig: Path | None = None, context: str | None = None, *, option: str = "--kubeconfig"
+) -> ClusterAccess:
     """Find out where the cluster is.
 
     Args:
         kubeconfig: a file; None takes ``KUBECONFIG``, then ``~/.kube/config``, and what a pod is given where neither is there.
         context: of the kubeconfig; None for its current one.
+        option: of the command line, that names a kubeconfig; for messages.
 
     Raises:
         InputError: there is none, or it can't be used.
     """
-    access = ClusterAccess(_kubeconfig_paths(kubeconfig), context)
+    access = ClusterAccess(_kubeconfig_paths(kubeconfig, option), context)
     await access.load()
     return access
 
 
-def _kubeconfig_paths(kubeconfig: Path | None) -> str | None:
+def _kubeconfig_paths(kubeconfig: Path | None, option: str) -> str | None:
     if kubeconfig is not None:
         return str(kubeconfig)
     named = os.environ.get("KUBECONFIG", "")
@@ -184,7 +210,7 @@ def _kubeconfig_paths(kubeconfig: Path | None) -> str | None:
     if os.environ.get(_IN_CLUSTER):
         return None
     raise InputError(
-        "kubeconfig", got="none", wanted="--kubeconfig FILE, KUBECONFIG, ~/.kube/config, or a pod of the cluster"
+        "kubeconfig", got="none", wanted=f"{option} FILE, KUBECONFIG, ~/.kube/config, or a pod of the cluster"
     )
 
 

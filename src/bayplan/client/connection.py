@@ -26,6 +26,12 @@ REQUEST_SECONDS = 60.0
 """So long an answer may take; the server itself gives up after that."""
 
 CONNECT_SECONDS = 30.0
+MAX_RESPONSE_BYTES = 1 << 30
+"""Of one answer: a list of 200,000 pods in full. A server that sends more, or without end, must not take all memory."""
+
+MAX_LINE_BYTES = 32 << 20
+"""Of one line of a stream, which is one object: etcd takes 1.5 MB."""
+
 MOST_CONNECTIONS = 32
 MOST_REFUSALS = 10
 """So often a server may say that it has too much to do before that is the answer."""
@@ -173,7 +179,7 @@ class ApiConnection:
                 proxy=self.access.proxy,
                 allow_redirects=False,
             ) as answer:
-                response = ApiResponse(answer.status, await answer.read())
+                response = ApiResponse(answer.status, await _read(answer))
                 return response, _retry_after(answer)
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             method = request.method.capitalize()
@@ -226,20 +232,41 @@ class ApiConnection:
                 if self._observer is not None:
                     self._observer.opened(self._host, _code(answer.status))
                 if answer.status != 200:
-                    response = ApiResponse(answer.status, await answer.read())
+                    response = ApiResponse(answer.status, await _read(answer))
                     if response.status == _UNAUTHORIZED and await self.access.refresh():
                         raise ConnectionLost("credentials were renewed")
                     raise StreamRefused(response)
-                rest = b""
+                unfinished, size = list[bytes](), 0
                 while chunk := await answer.content.readany():
-                    lines = (rest + chunk).split(b"\n")
-                    rest = lines.pop()
+                    lines = chunk.split(b"\n")
+                    last = lines.pop()
                     if lines:
+                        lines[0] = b"".join((*unfinished, lines[0]))
+                        unfinished, size = [], 0
                         yield lines
-                if rest.strip():
+                    unfinished.append(last)
+                    size += len(last)
+                    if size > MAX_LINE_BYTES:
+                        raise ConnectionLost(f"a line of the stream is longer than {MAX_LINE_BYTES:,} bytes")
+                if b"".join(unfinished).strip():
                     raise ConnectionLost("the stream ended in the middle of a line")
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             raise ConnectionLost(f'Get "{url}": {_told(problem)}') from None
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    """Return the body of an answer.
+
+    Raises:
+        aiohttp.ClientPayloadError: it is longer than `MAX_RESPONSE_BYTES`.
+    """
+    pieces, size = list[bytes](), 0
+    while piece := await answer.content.readany():
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_RESPONSE_BYTES:
+            raise aiohttp.ClientPayloadError(f"the answer is longer than {MAX_RESPONSE_BYTES:,} bytes")
+    return b"".join(pieces)
 
 
 def _socket(address: tuple[object, ...]) -> socket.socket:

@@ -21,6 +21,7 @@ import msgspec
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.cluster.go_duration import parse_go_duration
 
 _HOUR = 3600
@@ -279,4 +280,4 @@ def _parse_number(text: str, field: str, names: dict[str, int]) -> int:
         return named
     if not _INTEGER.fullmatch(text):
         raise InputError("cron field", got=repr(field), wanted="numbers" + (" or names" if names else ""))
-    return int(text)
+    return whole_number(text)

@@ -6,6 +6,7 @@ import re
 
 from bayplan.base.durations import HOUR_NS, MILLISECOND_NS, MINUTE_NS, SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import whole_number
 
 _UNITS_NS = {
     "ns": 1,
@@ -18,6 +19,7 @@ _UNITS_NS = {
     "h": HOUR_NS,
 }
 _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_FRACTION_DIGITS = 30
 _LARGEST_NS = 2**63 - 1
 
 
@@ -40,9 +42,11 @@ def parse_go_duration(text: str) -> int:
         if term is None or not (term[1] or term[2]):
             break
         unit_ns = _UNITS_NS[term[3]]
-        total_ns += int(term[1] or "0") * unit_ns
+        total_ns += whole_number(term[1] or "0") * unit_ns
         if term[2]:
-            total_ns += int(term[2]) * unit_ns // 10 ** len(term[2])
+            # Further digits are below a nanosecond of any unit.
+            fraction = term[2][:_FRACTION_DIGITS]
+            total_ns += int(fraction) * unit_ns // 10 ** len(fraction)
         position = term.end()
     if not rest or position < len(rest) or total_ns > _LARGEST_NS:
         raise InputError("duration", got=repr(text), wanted="a duration with units", hint="'90s' or '1h30m'")

@@ -4,8 +4,8 @@ It pulls no images and runs no containers. A bound pod is Running after the star
 as the binding, since nobody can tell the two apart then). It finishes after its run time, or never:
 
 * the host's function says how long a pod runs and how it ends, or returns None to say nothing;
-* else the annotation ``bayplan.io/run-time`` (a Go duration, ``90s``) of the pod, which it inherits from its template,
-  and ``bayplan.io/exit-code`` (0 unless given; any other makes the pod Failed);
+* else the annotation ``bayplan.io/run-time`` (a Go duration, ``90s``, or ``forever``) of the pod, which it inherits from its
+  template, and ``bayplan.io/exit-code`` (0 unless given; any other makes the pod Failed);
 * else it runs until it is deleted.
 
 With the annotation ``bayplan.io/runs-with`` the run time counts from when all who run together have started; see
@@ -30,18 +30,17 @@ from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.cluster.go_duration import parse_go_duration
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status, running_status
+from bayplan.cluster.run_time import EXIT_CODE_ANNOTATION, FOREVER, RUN_TIME_ANNOTATION
 from bayplan.cluster.running_together import RunningTogether
 from bayplan.cluster.store import ObjectStore, object_key
 from bayplan.cluster.timers import Timers
 from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
-
-RUN_TIME_ANNOTATION = "bayplan.io/run-time"
-EXIT_CODE_ANNOTATION = "bayplan.io/exit-code"
 
 DEFAULT_GRACE_SECONDS = 30
 _EXIT_CODE_OF_SIGTERM = 143
@@ -73,12 +72,15 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
         termination_scale: which part of its grace period a deleted pod lingers; 0 removes pods at once, 1 is the worst
             case that Kubernetes allows.
         container_statuses: whether statuses list the containers, for hosts that show them to people.
+        default_run_time: of pods with the restart policy Never or OnFailure that a server's kubelet starts and that have no
+            annotation, as that annotation has it; "" for none. Simulations have none.
         run_of: how long each pod runs; asked once for each pod, when it starts.
     """
 
     start_delay_ns: int = 0
     termination_scale: float = 0.0
     container_statuses: bool = False
+    default_run_time: str = ""
     run_of: RunOf | None = None
 
 
@@ -145,7 +147,7 @@ class VirtualKubelet:
         if not annotations:
             return None
         run_time = annotations.get(RUN_TIME_ANNOTATION)
-        if run_time is None:
+        if run_time is None or run_time == FOREVER:
             return None
         exit_code = annotations.get(EXIT_CODE_ANNOTATION, "0")
         if exit_code == "0" and run_time in self._runs:
@@ -158,7 +160,7 @@ class VirtualKubelet:
                 hint="'1'",
             )
         try:
-            run = PodRun(max(parse_go_duration(run_time), 0), int(exit_code))
+            run = PodRun(max(parse_go_duration(run_time), 0), whole_number(exit_code))
         except InputError as problem:
             raise InputError(
                 f"Pod {pod.key} $.metadata.annotations['{RUN_TIME_ANNOTATION}']",

@@ -20,6 +20,7 @@ from bayplan.objects.pod import (
     PodCondition,
     PodStatus,
 )
+from bayplan.objects.requests import is_sidecar
 
 _LIFE_CYCLE = frozenset(("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"))
 _ENDED = frozenset(("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"))
@@ -99,7 +100,11 @@ def running_status(pod: Pod, timestamp: str, *, container_statuses: bool) -> Pod
         start_time=timestamp,
     )
     if container_statuses:
-        new = replace(new, container_statuses=_running_containers(pod.spec.containers, timestamp))
+        new = replace(
+            new,
+            container_statuses=_running_containers(pod.spec.containers, timestamp),
+            init_container_statuses=_initialized_containers(pod.spec.init_containers, timestamp, None),
+        )
     return new
 
 
@@ -116,7 +121,11 @@ def ended_status(pod: Pod, timestamp: str, exit_code: int, *, container_statuses
     )
     if container_statuses:
         started_at = status.start_time or timestamp
-        new = replace(new, container_statuses=_ended_containers(pod.spec.containers, started_at, timestamp, exit_code))
+        new = replace(
+            new,
+            container_statuses=_ended_containers(pod.spec.containers, started_at, timestamp, exit_code),
+            init_container_statuses=_initialized_containers(pod.spec.init_containers, started_at, timestamp),
+        )
     return new
 
 
@@ -140,6 +149,21 @@ def with_condition(status: PodStatus, condition: PodCondition) -> PodStatus:
 def _running_containers(containers: tuple[Container, ...], timestamp: str) -> tuple[ContainerStatus, ...]:
     state = ContainerState(running=ContainerStateRunning(started_at=timestamp))
     return tuple(ContainerStatus(name=item.name, state=state, ready=True, started=True) for item in containers)
+
+
+def _initialized_containers(
+    containers: tuple[Container, ...], started_at: str, ended_at: str | None
+) -> tuple[ContainerStatus, ...]:
+    """Return the statuses of init containers: done at the start of the pod, except sidecars, which end with it."""
+    statuses: tuple[ContainerStatus, ...] = ()
+    for item in containers:
+        if is_sidecar(item):
+            one = _running_containers((item,), started_at) if ended_at is None else ()
+            statuses += one or _ended_containers((item,), started_at, ended_at or started_at, 0)
+        else:
+            done = _ended_containers((item,), started_at, started_at, 0)
+            statuses += (replace(done[0], ready=True),)
+    return statuses
 
 
 def _ended_containers(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.objects.pod import Pod
 
 RUNS_WITH_ANNOTATION = "bayplan.io/runs-with"
@@ -66,8 +67,8 @@ class RunningTogether:
 
 def _read(text: str, pod: Pod) -> tuple[str, int]:
     label, _, count = text.rpartition("=")
-    if label and count.isascii() and count.isdigit() and int(count) > 0:
-        return label, int(count)
+    if label and count.isascii() and count.isdigit() and whole_number(count) > 0:
+        return label, whole_number(count)
     raise InputError(
         f"Pod {pod.key} $.metadata.annotations['{RUNS_WITH_ANNOTATION}']",
         wanted="LABEL=COUNT",

@@ -21,6 +21,9 @@ from bayplan.conformance.summary import Summary
 
 FILE_NAME = "agreement.json"
 
+OTHER_RECORDINGS = ("annotations/backend-api.jsonl.gz",)
+"""Files that `tests/service/test_peer_api.py` compares with our server."""
+
 _PART = re.compile(rb'\{\s+("checks": \d+),\s+("agreed": \d+)\s+\}')
 
 
@@ -60,10 +63,11 @@ class AgreementTable(msgspec.Struct, frozen=True):
 def recorded_files(folder: Path) -> list[str]:
     """Return the files of recorded cases in the subfolders of a folder that are named after kinds, as paths within it, sorted.
 
-    Recordings of exchanges with other programs (annotations) are no questions to the engine alone: they have tests of their own.
+    Exchanges with another program's server (`OTHER_RECORDINGS`) are no questions to the engine: they have tests of their own.
     """
     files = (path for path in folder.glob("*/*.jsonl.gz") if path.parent.name in ANSWERERS)
-    return sorted(path.relative_to(folder).as_posix() for path in files)
+    names = (path.relative_to(folder).as_posix() for path in files)
+    return sorted(name for name in names if name not in OTHER_RECORDINGS)
 
 
 def measure(folder: Path, name: str) -> dict[str, FamilyAgreement]:

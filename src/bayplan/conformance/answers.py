@@ -26,6 +26,7 @@ ANSWERERS: dict[str, tuple[str, str]] = {
     "classic-queue": ("bayplan.conformance.classic_queue", "answer_classic_queue_case"),
     "hints": ("bayplan.conformance.hints", "answer_hint_case"),
     "api": ("bayplan.conformance.api", "answer_api_case"),
+    "annotations": ("bayplan.conformance.annotations", "answer_annotation_case"),
     "e2e": ("bayplan.conformance.e2e", "answer_e2e_case"),
 }
 """Kind of case to the module and the function that answer it."""

@@ -5,6 +5,7 @@ A file holds JSON lines, gzipped or plain, or one JSON object over many lines. M
 """
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from bayplan.base.errors import InputError
+from bayplan.formats.bounded_reading import max_file_bytes, read_bounded
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, Json]
@@ -129,12 +131,13 @@ def _kind_of_pair(case: JsonObject, want: JsonObject) -> str:
 
 def _read(path: Path) -> CaseFile:
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = read_bounded(file, str(path), max_file_bytes())
     except OSError as error:
         raise InputError(f"can't be read ({error.strerror})", where=str(path), wanted="a file of cases") from error
     if data.startswith(_GZIP_MAGIC):
         try:
-            data = gzip.decompress(data)
+            data = read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), str(path), max_file_bytes())
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"broken gzip file ({error})", where=str(path)) from error
     records = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]

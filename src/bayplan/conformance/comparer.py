@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bayplan.conformance.annotation_values import comparable_annotation_parts
 from bayplan.conformance.answers import Answer
 from bayplan.conformance.cases import Json, JsonObject, RecordedCase
 from bayplan.conformance.e2e_runs import comparable_run_parts
@@ -108,6 +109,9 @@ def compare(case: RecordedCase, answer: Answer) -> Comparison:
             comparison.record(part, differ(part, theirs, ours))
     elif case.kind == "e2e":
         for part, theirs, ours in comparable_run_parts(want, got):
+            comparison.record(part, differ(part, theirs, ours))
+    elif case.kind == "annotations":
+        for part, theirs, ours in comparable_annotation_parts(want, got):
             comparison.record(part, differ(part, theirs, ours))
     elif case.kind in ("queue", "classic-queue"):
         _compare_steps(comparison, _objects(want.get("steps")), _objects(got.get("steps")))

@@ -17,6 +17,7 @@ BEGIN = "<!-- Written by `make agreement` from conformance/agreement.json; don't
 END = "<!-- End of what `make agreement` writes. -->"
 
 UNITS = {
+    "annotations": "values",
     "cycles": "cycles",
     "sampled": "pods",
     "classic": "cycles and operations",
@@ -101,7 +102,9 @@ def _preemption(table: AgreementTable) -> str:
 
 
 def _units(kind: str, family: FamilyAgreement) -> int:
-    """Return how many cycles or operations the cases of a family hold; other cases are one each."""
+    """Return how many cycles, operations or values the cases of a family hold; other cases are one each."""
+    if kind == "annotations":
+        return sum(part.checks for part in family.parts.values())
     if kind in ("cycles", "sampled", "classic", "queue"):
         followed = family.parts.get("followed")
         return followed.checks if followed is not None else 0

@@ -10,18 +10,20 @@ import numpy as np
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.node_sampling import NodeSampling
+from bayplan.engine.nominated_result import NominatedResult
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.overrides import NO_OVERRIDES, Overrides
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
 from bayplan.engine.select_host import Pick, Ties, tie_set
-from bayplan.engine.what_if import filter_row_with
+from bayplan.engine.what_if import PASSES, filter_rows_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
 from bayplan.framework.status import ERROR_BIT, Code, Status, unresolvable, verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Index, Ints
+from bayplan.state.row_log import RowLog
 
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 
@@ -89,7 +91,13 @@ class ScheduleResult:
 
 
 class CountedIn(Protocol):
-    """The nominated pods, as far as a cycle asks for them."""
+    """The nominated pods, as far as a cycle asks for them.
+
+    Attributes:
+        log: rows whose nominations changed.
+    """
+
+    log: RowLog
 
     def __call__(self, pod: Pod) -> Crowd:
         """Return the nominated pods that count when a pod is filtered."""
@@ -129,7 +137,7 @@ def schedule_pod(
         and (not extenders or nominated_node_passes_extenders(plan, pod, extenders, result))
     ):
         return result
-    feasible = find_nodes_that_fit_pod(plan, crowd, result, sampling)
+    feasible = find_nodes_that_fit_pod(plan, crowd, nominated_pods.log, result, sampling)
     if extenders and result.failure is None:
         feasible = pass_extenders(plan, pod, extenders, feasible, result, sampling)
     if result.failure is not None:
@@ -154,7 +162,11 @@ def schedule_pod(
 
 
 def find_nodes_that_fit_pod(
-    plan: Plan, crowd: Crowd, result: ScheduleResult, sampling: NodeSampling | None = None
+    plan: Plan,
+    crowd: Crowd,
+    nominations: RowLog | None,
+    result: ScheduleResult,
+    sampling: NodeSampling | None = None,
 ) -> Bools:
     """Return bool[capacity], the feasible nodes, with pods nominated to nodes counted in.
 
@@ -164,8 +176,8 @@ def find_nodes_that_fit_pod(
     narrowed = plan.pre.node_names is not None
     count = int(np.count_nonzero(plan.examined())) if narrowed else len(state.nodes)
     feasible = plan.feasible
-    if len(crowd):
-        feasible = _with_nominated_pods(plan, crowd, result)
+    if crowd and nominations is not None:
+        feasible = _with_nominated_pods(plan, crowd, nominations, result)
     result.feasible_nodes = plan.feasible_count if feasible is plan.feasible else int(np.count_nonzero(feasible))
     result.evaluated_nodes = count
     if sampling is not None:
@@ -176,18 +188,16 @@ def find_nodes_that_fit_pod(
     return feasible
 
 
-def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ScheduleResult) -> Bools:
+def _with_nominated_pods(plan: Plan, crowd: Crowd, nominations: RowLog, result: ScheduleResult) -> Bools:
     """Filter the rows that hold nominated pods once more, with these; note what is different, return who is feasible then."""
-    rows = crowd.rows
-    if plan.pre.node_names is not None:
-        rows = rows[plan.examined()[rows]]
-    found = [(row, *filter_row_with(plan, row, crowd.pods_at(row))) for row in rows.tolist()]
-    failing = [each for each in found if each[1] >= 0]
-    if not failing:
+    if not isinstance(plan.nominated, NominatedResult):
+        plan.nominated = NominatedResult(plan, nominations)
+    found = plan.nominated
+    found.refresh(crowd)
+    rows = (found.values != PASSES).nonzero()[0]
+    if not len(rows):
         return plan.feasible
-    rows = np.array([row for row, _, _ in failing], dtype=np.intp)
-    first = np.array([number for _, number, _ in failing], dtype=np.intp)
-    verdicts = np.array([verdict for _, _, verdict in failing], dtype=np.uint16)
+    first, verdicts = found.values[rows] >> 16, (found.values[rows] & 0xFFFF).astype(np.uint16)
     own_first, own_verdicts = plan.first_failures_of(rows)
     changed = np.flatnonzero((own_first != first) | (own_verdicts != verdicts))
     result.overrides = Overrides.of(rows[changed], first[changed], verdicts[changed])
@@ -253,9 +263,11 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: Schedule
     if row is None:
         return False
     counting = crowd.pods_at(row)
-    number, verdict = filter_row_with(plan, row, counting) if counting else (-1, 0)
-    if number < 0:
+    failure = filter_rows_with(plan, [(row, counting)])[0] if counting else PASSES
+    if failure == PASSES:
         number, verdict = plan.first_failure_at(row)
+    else:
+        number, verdict = failure >> 16, failure & 0xFFFF
     if number >= 0:
         if verdict_code(verdict) is not Code.ERROR:
             result.refused_row, result.refusal = row, (number, verdict)

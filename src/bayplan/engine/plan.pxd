@@ -11,7 +11,7 @@ cdef Py_ssize_t BLOCK
 
 cdef class Plan:
     cdef public dict specs
-    cdef public object profile, pod, state, footprint, pod_class, owned_counters, priority, pre, failure, history
+    cdef public object profile, pod, state, footprint, pod_class, owned_counters, priority, pre, failure, history, nominated, dry_run
     cdef public Columns columns
     cdef object _results, _pre_filters, _pre_scores
     cdef RowLog _node_log, _usage_log, _ports_log

@@ -50,6 +50,7 @@ class Plan:
         total: int64[capacity], the weighted sum of normalised scores; -1 in rows that are not feasible.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
         history: for the records: what they remember of this plan between its cycles.
+        nominated, dry_run: for the cycle and for preemption: what they cache of this plan; None until it is needed.
     """
 
     def __init__(
@@ -77,6 +78,8 @@ class Plan:
         self.pre = PreFilterOutcome()
         self.failure: Status | None = None
         self.history: object | None = None
+        self.nominated: object | None = None
+        self.dry_run: object | None = None
         self._results = results
         self._pre_filters = PreFilters(profile, self.specs, state)
         self._pre_scores = PreScores(profile, self.specs, state)
@@ -173,6 +176,10 @@ class Plan:
                 self._combine_row(ports_log.at(position))
         if self._has_errors:
             self._find_filter_error()
+
+    def filter_stamp(self) -> tuple[int, ...]:
+        """Return what moves when a filter has been asked about all rows again, or others take part."""
+        return (id(self.filter_parts), *self._filter_epochs)
 
     def _choose_filters(self) -> bool:
         """Take the filters that PreFilter left in, and their params; return whether all rows must be combined again."""

@@ -1,4 +1,4 @@
-"""Ask a plan's filters about one row as if pods were there that are not, or were gone: by moving them, asking, and moving them back.
+"""Ask a plan's filters about one row as if pods were there that are not, or were gone: move them, ask, and move them back.
 
 Upstream filters a node with nominated pods twice, with these pods and without: a pod that needs them must not count on them,
 and one that they would crowd out must not take their place.
@@ -6,48 +6,73 @@ and one that they would crowd out must not take their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from bayplan.engine.plan import Plan
+from bayplan.engine.rule_result import FilterResult
 from bayplan.state.pod_info import PodInfo
+from bayplan.state.pod_moves import PodMoves
+
+PASSES = -1
+"""What `first_failure` returns if every filter passes."""
 
 
-@contextmanager
-def trial(plan: Plan) -> Iterator[None]:
-    """Undo, at the end of the block, every change of the state, and let the plan's rules see it as it was."""
+class Trial:
+    """A time in which pods are moved. `close` must be called at its end, whatever happened.
+
+    Args:
+        plan: whose filters are asked; they were brought up to date since the cluster last changed.
+
+    Attributes:
+        moves: the moves so far.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        parts: list[FilterResult] = plan.filter_parts
+        self._plan = plan
+        # The filters that can fail some row, in order, with their numbers.
+        self._numbers = [number for number, part in enumerate(parts) if part.failing or not part.static]
+        self._parts = [parts[number] for number in self._numbers]
+        self._moving = [part for part in parts if not part.static]
+        # Rules of plugins in plain Python, and those that no log tells about, may look at single pods.
+        looks_at_pods = any([part.rule.asks_arrays or not part.incremental for part in self._moving])
+        self.moves = PodMoves(plan.state, with_pods=looks_at_pods)
+
+    def first_failure(self, row: int) -> int:
+        """Return the first filter that fails on a row now, as ``number << 16 | verdict``; or `PASSES`."""
+        for number in range(len(self._parts)):
+            part = self._parts[number]
+            if part.static:
+                verdict = part.codes[row]
+            else:
+                part.rule.after_changes(part.params)
+                verdict = part.filter_rule.filter(row)
+            if verdict:
+                return (self._numbers[number] << 16) | verdict
+        return -1
+
+    def first_failure_with(self, row: int, pods: Sequence[PodInfo]) -> int:
+        """Return the same as if some more pods were on the row."""
+        length, known = len(self.moves), self._plan.state.pods
+        for info in pods:
+            if info.key not in known:
+                self.moves.add(info, row)
+        try:
+            return self.first_failure(row)
+        finally:
+            self.moves.undo(length)
+
+    def close(self) -> None:
+        """Move all pods back, and let rules see the cluster as it was."""
+        self.moves.undo()
+        for part in self._moving:
+            part.rule.before_changes(part.params)
+
+
+def filter_rows_with(plan: Plan, pods_by_row: Sequence[tuple[int, Sequence[PodInfo]]]) -> list[int]:
+    """Filter each of some rows as if pods ran there; return per row what `Trial.first_failure` does."""
+    trial = Trial(plan)
     try:
-        with plan.state.trial():
-            yield
+        return [trial.first_failure_with(row, pods) for row, pods in pods_by_row]
     finally:
-        for part in plan.filter_parts:
-            if not part.static:
-                part.rule.before_changes(part.params)
-
-
-def place_all(plan: Plan, row: int, pods: Sequence[PodInfo]) -> None:
-    """Place pods on a row, except those that are on a node already; to be called in a trial."""
-    state = plan.state
-    for info in pods:
-        if info.key not in state.pods:
-            state.place(info, row)
-
-
-def filter_row_with(plan: Plan, row: int, pods: Sequence[PodInfo]) -> tuple[int, int]:
-    """Filter one row as if pods ran there; return the number of the first filter that fails (-1: none) and its verdict."""
-    with trial(plan):
-        place_all(plan, row, pods)
-        return filter_row_now(plan, row)
-
-
-def filter_row_now(plan: Plan, row: int) -> tuple[int, int]:
-    """Filter one row as the state is now; return the same. To be called in a trial."""
-    for number, part in enumerate(plan.filter_parts):
-        if part.static:
-            verdict = part.codes[row]
-        else:
-            part.rule.after_changes(part.params)
-            verdict = part.filter_rule.filter(row)
-        if verdict:
-            return number, int(verdict)
-    return -1, 0
+        trial.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import ssl
+import zlib
 from collections.abc import Mapping
 from functools import cache
 from time import monotonic
@@ -16,6 +17,7 @@ from time import monotonic
 import httpx
 import msgspec
 
+from bayplan.base.bounded_body import BodyTooLarge, BoundedBody
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_json import GoJsonError, decode_first
 from bayplan.extender.tls import tls_context, verification_problem
@@ -25,6 +27,10 @@ from bayplan.framework.extender import ExtenderFailure
 AWAITING = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 READING = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 MAX_REDIRECTS = 10
+MIN_ANSWER_LIMIT_BYTES = 16 << 20
+ANSWER_LIMIT_FACTOR = 4
+"""An answer names nodes and victims of its request, so it can't be many times as long; short requests may have longer answers."""
+
 
 _DIALS = {
     errno.ECONNREFUSED: "connect: connection refused",
@@ -53,6 +59,10 @@ class Conversation:
             status, body = self._post(url, self._encoder.encode(arguments))
         except _BodyTimeout:
             return ExtenderFailure(READING)
+        except BodyTooLarge as problem:
+            return ExtenderFailure(f'Post "{url}": {problem}')
+        except zlib.error:
+            return ExtenderFailure("gzip: invalid header")
         except (httpx.HTTPError, httpx.InvalidURL) as problem:
             return ExtenderFailure(f'Post "{url}": {self._told(problem)}')
         if status != httpx.codes.OK:
@@ -71,26 +81,32 @@ class Conversation:
     def _post(self, url: str, content: bytes) -> tuple[int, bytes]:
         """Return the status and the body. The time-out is for all of it, as Go's is."""
         deadline = monotonic() + self._timeout_seconds
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
         name = self._configuration.tls_config.server_name if self._configuration.tls_config is not None else ""
         extensions = {"sni_hostname": name} if name else {}
-        with self._http().stream("POST", url, content=content, headers=headers, extensions=extensions) as response:
+        client = self._http()
+        request = client.build_request("POST", url, content=content, headers=headers, extensions=extensions)
+        response = self._sent(client, request, deadline)
+        try:
             if response.status_code != httpx.codes.OK:
                 return response.status_code, b""
-            chunks, late = [], False
-            try:
-                for chunk in response.iter_bytes():
-                    if late:
-                        raise _BodyTimeout
-                    chunks.append(chunk)
-                    # What has come is taken; nothing more is waited for.
-                    late = monotonic() > deadline
-            except httpx.ReadTimeout:
-                raise _BodyTimeout from None
-            except httpx.RemoteProtocolError:
-                # The server went away in the middle of its answer; what has come of it is decoded, and ends too early.
-                pass
-            return response.status_code, b"".join(chunks)
+            limit = max(MIN_ANSWER_LIMIT_BYTES, ANSWER_LIMIT_FACTOR * len(content))
+            return response.status_code, _read(response, limit, deadline)
+        finally:
+            response.close()
+
+    def _sent(self, client: httpx.Client, request: httpx.Request, deadline: float) -> httpx.Response:
+        """Return the answer to a request, its body not yet read; redirects are followed without reading theirs."""
+        for _ in range(MAX_REDIRECTS + 1):
+            response = client.send(request, stream=True)
+            following = response.next_request
+            if following is None:
+                return response
+            response.close()
+            if monotonic() > deadline:
+                raise httpx.ReadTimeout("", request=following)
+            request = following
+        raise httpx.TooManyRedirects("", request=request)
 
     def _http(self) -> httpx.Client:
         if self._client is None:
@@ -99,8 +115,7 @@ class Conversation:
                 # Making a context reads all authorities of the machine: those that may never be needed share one.
                 verify=tls_context(self._configuration) if url.scheme == "https" else _usual_context(),
                 timeout=self._timeout_seconds,
-                follow_redirects=True,
-                max_redirects=MAX_REDIRECTS,
+                follow_redirects=False,
                 # Proxies come from the environment, but never stand between a machine and itself.
                 trust_env=not _is_loopback(url.host),
             )
@@ -136,6 +151,29 @@ class Conversation:
 @cache
 def _usual_context() -> ssl.SSLContext:
     return ssl.create_default_context()
+
+
+def _read(response: httpx.Response, limit: int, deadline: float) -> bytes:
+    """Return the body of an answer.
+
+    Raises:
+        BodyTooLarge, zlib.error: see `BoundedBody`.
+        _BodyTimeout: it does not come in time.
+    """
+    body, late = BoundedBody(limit, response.headers.get("content-encoding", "")), False
+    try:
+        for chunk in response.iter_raw():
+            if late:
+                raise _BodyTimeout
+            body.add(chunk)
+            # The piece that was late is still taken, and no further one.
+            late = monotonic() > deadline
+    except httpx.ReadTimeout:
+        raise _BodyTimeout from None
+    except httpx.RemoteProtocolError:
+        # The server went away in the middle of its answer; what has come of it is decoded, and ends too early.
+        pass
+    return body.joined()
 
 
 class _BodyTimeout(Exception):

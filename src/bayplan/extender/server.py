@@ -10,15 +10,18 @@ from typing import TypeAlias
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from bayplan.base.errors import BayplanError
+from bayplan.base.web_origin import foreign_origin, form_type
 from bayplan.extender.plugin_extender import PluginExtender, ScoringError
 
 FILTER, PRIORITIZE, PREEMPT = "filter", "prioritize", "preempt"
 JSON = "application/json"
+MAX_REQUEST_BYTES = 256 << 20
+"""A scheduler without a node cache sends whole nodes: 5,000 of them take about 50 MB."""
 
 Answering: TypeAlias = Callable[[Mapping[str, object]], object]
 
@@ -47,7 +50,17 @@ def extender_application(extender: PluginExtender, *, asked: Asked | None = None
 
 def _endpoint(verb: str, answer: Answering, asked: Asked | None) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        arguments = _arguments(await request.body())
+        if origin := foreign_origin(request.headers):
+            return PlainTextResponse(f"requests from web pages of other origins are refused, got {origin}", 403)
+        if media_type := form_type(request.headers):
+            return PlainTextResponse(f"content type: expected application/json, got {media_type}", 415)
+        try:
+            body = await _read_body(request)
+        except ClientDisconnect:
+            return PlainTextResponse("the client went away", 400)
+        if body is None:
+            return PlainTextResponse(f"the request is too large: expected at most {MAX_REQUEST_BYTES:,} bytes", 413)
+        arguments = _arguments(body)
         if isinstance(arguments, str):
             return PlainTextResponse(arguments, 400)
         try:
@@ -64,6 +77,17 @@ def _endpoint(verb: str, answer: Answering, asked: Asked | None) -> Callable[[Re
         return _json(found)
 
     return endpoint
+
+
+async def _read_body(request: Request) -> bytes | None:
+    """Return the body, None if it is too large; raise ClientDisconnect if the client does not send all of it."""
+    pieces, size = [], 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > MAX_REQUEST_BYTES:
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _json(answer: object) -> Response:

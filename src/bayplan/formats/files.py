@@ -1,8 +1,8 @@
 """Find and read the files that a user names: paths, folders, patterns, `-` for standard input; gzip or plain."""
 
-import difflib
 import glob
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Sequence
@@ -12,6 +12,8 @@ from typing import BinaryIO
 import msgspec
 
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
+from bayplan.formats.bounded_reading import MAX_FILE_VARIABLE, max_file_bytes, read_bounded
 
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 """What is read from a folder, each also with `.gz`. A file that is named itself may be called anything."""
@@ -86,26 +88,29 @@ def _files_below(folder: Path) -> list[InputFile]:
 
 
 def _similar(path: Path) -> str:
-    """Return the name in the same folder that is most like a missing one, or ''."""
+    """Return a file in the same folder whose name is near to a missing one, or ""."""
     try:
         names = os.listdir(path.parent)
     except OSError:
         return ""
-    close = difflib.get_close_matches(path.name, sorted(names), n=1)
-    return str(path.parent / close[0]) if close else ""
+    close = near_name(path.name, sorted(names))
+    return f"'{path.parent / close}'" if close else ""
 
 
 def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
     """Return the content of a file, unpacked where it is gzip (told by its first bytes).
 
     Raises:
-        InputError: the file can't be read or unpacked; standard input is wanted and not given.
+        InputError: the file can't be read or unpacked, or is too large; standard input is wanted and not given.
     """
+    most = max_file_bytes()
+    hint = f"{MAX_FILE_VARIABLE}=4Gi in the environment"
     try:
         if file.path is not None:
-            data = file.path.read_bytes()
+            with file.path.open("rb") as opened:
+                data = read_bounded(opened, file.name, most, hint=hint)
         elif stdin is not None:
-            data = stdin.read()
+            data = read_bounded(stdin, file.name, most, hint=hint)
         else:
             raise InputError("-", wanted="standard input", got="none")
     except OSError as problem:
@@ -113,6 +118,6 @@ def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
     if not data.startswith(_GZIP_MAGIC):
         return data
     try:
-        return gzip.decompress(data)
+        return read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), file.name, most, hint=hint)
     except (OSError, EOFError, zlib.error) as problem:
         raise InputError(file.name, wanted="whole gzip data", got=str(problem).lower()) from None

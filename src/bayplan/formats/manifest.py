@@ -29,6 +29,7 @@ class WarningKind(StrEnum):
     DUPLICATE_FIELD = "duplicate field"
     DUPLICATE_OBJECT = "duplicate object"
     MISSING_NODE = "missing node"
+    ODD_AMOUNT = "odd amount"
     UNUSED_KIND = "unused kind"
     INFERRED_KIND = "inferred kind"
     GENERATED_NAME = "generated name"

@@ -1,16 +1,15 @@
 """Load manifests: files of Kubernetes objects in YAML or JSON to typed objects, with everything odd refused or noted.
 
 What stops a load (InputError with file, line, object, JSON path): broken YAML or JSON, a field of the wrong type, a bad
-quantity, a file without documents, an object without kind or name. What is noticed and counted (see `WarningKind`), and
-refused with `strict=True`: kinds and fields that Kubernetes does not have, fields and objects that stand twice (the
-last one counts), pods bound to nodes that aren't there, and, where a file was found in a folder and not named itself,
-documents that are no objects of Kubernetes. Notes, never refused: kinds without a part in scheduling,
-kinds told from an object's shape or from the list it was in, generated names.
+quantity, an amount that kube-apiserver refuses, a file without documents, an object without kind or name. What is reported as a
+warning (see `WarningKind`), and refused with `strict=True`: unknown kinds and fields, duplicate fields and objects (the last
+one counts), pods bound to missing nodes, amounts that kube-scheduler counts differently, and documents that are not Kubernetes
+objects in files that were found in a folder. Notes, never refused: kinds that kube-scheduler does not read, kinds inferred from an
+object's shape or list, generated names.
 """
 
 from __future__ import annotations
 
-import difflib
 import gc
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,9 +20,12 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 from bayplan.formats import schema, shapes
+from bayplan.formats.amounts import odd_amounts, quantity_hint
 from bayplan.formats.files import InputFile, find_files, read_bytes
 from bayplan.formats.manifest import LoadedObject, LoadWarning, Manifest, UnusedObject, WarningKind
+from bayplan.formats.suggestions import suggest_field, suggest_kind
 from bayplan.objects import kinds
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import KINDS, ResourceKind, describe
@@ -38,9 +40,9 @@ Progress = Callable[[str, int], None]
 
 _PROGRESS_STEP = 1000
 _PRECISE_LINES = 100
-"""So many warnings of fields get the line of the field, for which the document is read a second time."""
+"""Warnings about fields that get the line of the field, for which the document is read a second time."""
 _GUESSED_NAMES = 20
-"""For so many different missing nodes a similar name is looked for."""
+"""Missing nodes for which a near name is searched."""
 
 
 def load(
@@ -145,7 +147,7 @@ class _Loader:
         if not isinstance(value, dict):
             raise self._refusal(document, "document", wanted="an object", got=_shown(value))
         for where, name in document.duplicates:
-            problem = f"the field {name!r} stands twice in one object"
+            problem = f"duplicate field {name!r}"
             self._warn(WarningKind.DUPLICATE_FIELD, where, describe(value), problem, "the last one counts")
         try:
             value = self._with_kind(document, value)
@@ -154,8 +156,8 @@ class _Loader:
             if not self.found:
                 raise
             lacking = "neither apiVersion nor kind" if problem.got == "neither" else problem.got
-            text = f"no object of Kubernetes, it has {lacking}"
-            self._warn(WarningKind.NO_OBJECT, str(document.source), describe(value), text, "left aside")
+            text = f"not a Kubernetes object: it has {lacking}"
+            self._warn(WarningKind.NO_OBJECT, str(document.source), describe(value), text, "ignored")
             return
         api_version, kind = str(value["apiVersion"]), str(value["kind"])
         if kind.endswith("List") and value.get("items", value) in ([], None):
@@ -166,6 +168,7 @@ class _Loader:
             return
         self._check_fields(document, value, row)
         item = self._typed(document, value, row)
+        self._check_amounts(document, value)
         self._keep(LoadedObject(row, item, document.source, document.raw))
 
     def finish(self, known_nodes: Collection[str]) -> Manifest:
@@ -181,10 +184,10 @@ class _Loader:
                 continue
             if node_name not in hints:
                 guess = len(hints) < _GUESSED_NAMES
-                close = difflib.get_close_matches(node_name, sorted(names) if guess else (), n=1, cutoff=0.8)
-                hints[node_name] = repr(close[0]) if close else ""
+                close = near_name(node_name, sorted(names)) if guess else ""
+                hints[node_name] = f"'{close}'" if close else ""
             what = f"{each.kind.kind} {each.typed.key} $.spec.nodeName"
-            problem = f"bound to the node {node_name!r}, which isn't there"
+            problem = f"bound to node {node_name!r}, which is not in the input"
             self._warn(WarningKind.MISSING_NODE, str(each.source), what, problem, hint=hints[node_name])
         return manifest
 
@@ -210,7 +213,7 @@ class _Loader:
             inferred = (list_version, list_kind.removesuffix("List"))
             if (document.source.file, list_kind) not in self._typed_lists:
                 self._typed_lists.add((document.source.file, list_kind))
-                problem = f"items without kind in a {list_kind}; each is taken for a {inferred[1]}"
+                problem = f"items without kind in a {list_kind}; read as {inferred[1]}"
                 self._warn(WarningKind.INFERRED_KIND, str(document.source), list_kind, problem)
         else:
             recognised = shapes.recognise(value)
@@ -220,7 +223,7 @@ class _Loader:
                     document, what, wanted="an object with apiVersion and kind", got="neither", hint=hint
                 )
             inferred = recognised
-            problem = f"neither apiVersion nor kind; by its shape a {inferred[1]}"
+            problem = f"neither apiVersion nor kind; read as {inferred[1]}, which has these fields"
             self._warn(WarningKind.INFERRED_KIND, str(document.source), what, problem)
         return {**value, "apiVersion": inferred[0], "kind": inferred[1]}
 
@@ -233,12 +236,12 @@ class _Loader:
         self.manifest.unused.append(unused)
         what, where = describe(value), str(document.source)
         if schema.find_kind(api_version, kind) is not None:
-            problem = f"{api_version} {kind} has no part in scheduling"
-            self._warn(WarningKind.UNUSED_KIND, where, what, problem, "left aside")
+            problem = f"kube-scheduler does not read {api_version} {kind}"
+            self._warn(WarningKind.UNUSED_KIND, where, what, problem, "ignored")
         else:
-            problem = f"{api_version} {kind} is no kind that Kubernetes {schema.schema().release} has"
-            hint = _similar_kind(api_version, kind)
-            self._warn(WarningKind.UNKNOWN_KIND, where, what, problem, "left aside", hint=hint)
+            problem = f"Kubernetes {schema.schema().release} has no {api_version} {kind}"
+            hint = suggest_kind(api_version, kind)
+            self._warn(WarningKind.UNKNOWN_KIND, where, what, problem, "ignored", hint=hint)
 
     # --- fields -------------------------------------------------------------------------------------------------------
 
@@ -247,18 +250,32 @@ class _Loader:
         if value["apiVersion"] != row.api_version:
             value = {**value, "apiVersion": row.api_version}
         for path in schema.unknown_fields(value):
-            self._field_warnings += 1
-            precise = self._strict or self._field_warnings <= _PRECISE_LINES
-            where = document.where(path) if precise else str(document.source)
             shape = (row.kind, _INDEX.sub("[]", path))
             if shape not in self._field_hints:
-                name = path.rsplit(".", 1)[-1]
-                close = difflib.get_close_matches(name, schema.known_fields(value, path), n=1)
-                self._field_hints[shape] = repr(close[0]) if close else ""
-            what, problem = f"{describe(value)} {path}", "an unknown field"
-            self._warn(
-                WarningKind.UNKNOWN_FIELD, where, what, problem, "it has no effect", hint=self._field_hints[shape]
-            )
+                self._field_hints[shape] = suggest_field(value, path)
+            what, hint = f"{describe(value)} {path}", self._field_hints[shape]
+            where = self._where(document, path)
+            self._warn(WarningKind.UNKNOWN_FIELD, where, what, "unknown field", "it has no effect", hint=hint)
+
+    def _check_amounts(self, document: Document, value: dict[str, object]) -> None:
+        """Refuse amounts that kube-apiserver refuses, and warn about those that count differently from what is written.
+
+        Raises:
+            InputError: kube-apiserver refuses an amount.
+        """
+        for odd in odd_amounts(value):
+            what = f"{describe(value)} {odd.path}"
+            text = document.written(odd.path) or odd.text
+            if odd.refused:
+                raise InputError(what, where=document.where(odd.path), wanted=odd.refused, got=f"'{text}'")
+            problem = f"{text} is {odd.problem}"
+            self._warn(WarningKind.ODD_AMOUNT, self._where(document, odd.path), what, problem)
+
+    def _where(self, document: Document, path: str) -> str:
+        """Return file and line of a field to warn about; after `_PRECISE_LINES` warnings, file and line of its object."""
+        self._field_warnings += 1
+        precise = self._strict or self._field_warnings <= _PRECISE_LINES
+        return document.where(path) if precise else str(document.source)
 
     def _typed(self, document: Document, value: dict[str, object], row: ResourceKind) -> KubernetesObject:
         """Return the typed form of an object, named and defaulted."""
@@ -285,7 +302,8 @@ class _Loader:
         if metadata.namespace and not row.namespaced:
             problem = f"a {row.kind} has no namespace"
             what = f"{describe(value)} $.metadata.namespace"
-            self._warn(WarningKind.UNKNOWN_FIELD, str(document.source), what, problem, "it has no effect")
+            where = self._where(document, "$.metadata.namespace")
+            self._warn(WarningKind.UNKNOWN_FIELD, where, what, problem, "it has no effect")
             metadata = replace(metadata, namespace="")
         return item if metadata is item.metadata else replace(item, metadata=metadata)
 
@@ -302,8 +320,8 @@ class _Loader:
         if earlier is not None:
             self.manifest.replaced.append(earlier)
             what = f"{loaded.kind.kind} {loaded.typed.key}"
-            problem = f"stands at {earlier.source} already"
-            self._warn(WarningKind.DUPLICATE_OBJECT, str(loaded.source), what, problem, "this one takes its place")
+            problem = f"also at {earlier.source}"
+            self._warn(WarningKind.DUPLICATE_OBJECT, str(loaded.source), what, problem, "the later one is used")
         self._by_name[key] = loaded
         self.manifest.loaded.append(loaded)
 
@@ -314,7 +332,7 @@ class _Loader:
     ) -> None:
         """Note what is the matter and what comes of it; a strict load refuses it instead."""
         if self._strict and not kind.is_note:
-            raise InputError(f"{what}: {problem}; refused, because the load is strict", where=where, hint=hint)
+            raise InputError(f"{what}: {problem}; refused because of --strict", where=where, hint=hint)
         problem = f"{problem}; {consequence}" if consequence else problem
         self.manifest.warnings.append(LoadWarning(kind=kind, where=where, what=what, problem=problem, hint=hint))
 
@@ -327,11 +345,13 @@ class _Loader:
 
 
 def _placed(problem: InputError, document: Document, value: dict[str, object]) -> InputError:
-    """Say where in its file a wrong field is; what YAML took for something else than a string is shown as written."""
+    """Return a refusal with the line of the wrong field; a scalar that YAML did not read as a string is shown in its spelling."""
     what, separator, rest = problem.what.partition(" $")
     path = f"${rest}"
     what = problem.what if separator else f"{describe(value)} {problem.what}"
     got, hint = problem.got, problem.hint
+    if problem.wanted == "a quantity" and (meant := quantity_hint(got.strip("'"))):
+        hint = f"'{meant}'"
     written = document.written(path) if problem.wanted == "a string" else ""
     if written:
         got, hint = (got if got == written else f"{got} (written {written})"), f"'{written}'"
@@ -361,18 +381,3 @@ def _shown(value: object) -> str:
         return f"a list of {len(value)}"
     text = "an object" if isinstance(value, Mapping) else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _similar_kind(api_version: str, kind: str) -> str:
-    """Return what was meant by a kind of one of Kubernetes' own groups that isn't there, or ''."""
-    names = [tuple(name.rsplit("/", 1)) for name in schema.schema().kinds]
-    names += [(row.api_version, row.kind) for row in KINDS]
-    group = api_version.rpartition("/")[0]
-    if group not in {version.rpartition("/")[0] for version, _ in names}:
-        return ""
-    versions = sorted({version for version, name in names if name == kind})
-    if versions:
-        same_group = [version for version in versions if version.rpartition("/")[0] == group]
-        return f"apiVersion {(same_group or versions)[0]}"
-    close = difflib.get_close_matches(kind, sorted({name for _, name in names}), n=1, cutoff=0.75)
-    return repr(close[0]) if close else ""

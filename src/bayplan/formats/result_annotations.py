@@ -17,6 +17,9 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_json import go_json
 
 PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
+EARLIER_PREFIX = "scheduler-simulator/"
+"""Of kube-scheduler-simulator before v0.4.0; only read."""
+
 SELECTED_NODE = PREFIX + "selected-node"
 HISTORY = PREFIX + "result-history"
 
@@ -42,11 +45,11 @@ class ExtenderFilterResult(msgspec.Struct, frozen=True):
     """What an extender answered to a filter request.
 
     Attributes:
-        nodes: the whole nodes, or None where names are used. node_names: the names that passed.
+        nodes: the whole nodes as JSON, null where names are used. node_names: the names that passed.
         failed_nodes, failed_and_unresolvable_nodes: reasons by node. error: what went wrong, or empty.
     """
 
-    nodes: msgspec.Raw | None = msgspec.field(name="Nodes", default=None)
+    nodes: msgspec.Raw = msgspec.field(name="Nodes", default=msgspec.Raw(b"null"))
     node_names: list[str] | None = msgspec.field(name="NodeNames", default=None)
     failed_nodes: dict[str, str] | None = msgspec.field(name="FailedNodes", default=None)
     failed_and_unresolvable_nodes: dict[str, str] | None = msgspec.field(
@@ -198,6 +201,31 @@ def decode(annotations: Mapping[str, str]) -> SchedulingResults:
         selected_node=annotations.get(SELECTED_NODE, ""),
         extenders=extenders,
     )
+
+
+def has_results(annotations: Mapping[str, str]) -> bool:
+    """Return whether annotations hold results of an attempt, under the present or the earlier prefix."""
+    keys = ("filter-result", "prefilter-result-status", "result-history")
+    return any(prefix + key in annotations for prefix in (PREFIX, EARLIER_PREFIX) for key in keys)
+
+
+def renamed(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Return annotations with the present prefix in place of the earlier one, in the history as well.
+
+    Raises:
+        InputError: the history can't be read.
+    """
+    if not any(key.startswith(EARLIER_PREFIX) for key in annotations):
+        return annotations
+    earlier = {PREFIX + key.removeprefix(EARLIER_PREFIX): text for key, text in _of_earlier(annotations)}
+    if HISTORY in earlier:
+        history = [renamed(entry) for entry in history_of(earlier)]
+        earlier[HISTORY] = go_json(history)
+    return {**earlier, **{key: text for key, text in annotations.items() if not key.startswith(EARLIER_PREFIX)}}
+
+
+def _of_earlier(annotations: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(key, text) for key, text in annotations.items() if key.startswith(EARLIER_PREFIX)]
 
 
 # --- the history, and the limit of size -------------------------------------------------------------------------------

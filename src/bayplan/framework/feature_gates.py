@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bayplan.base.errors import ConfigurationError, InvariantError
+from bayplan.base.near_names import near_name
 from bayplan.framework.feature_gate_table import DEPENDENCIES, GATES
 from bayplan.objects.selectors import join_errors, quote
 
@@ -18,6 +19,7 @@ _GROUP_STAGES: Final[Mapping[str, str]] = {ALL_ALPHA: "ALPHA", ALL_BETA: "BETA"}
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _COMPONENT: Final = "kube"
+_UNRECOGNIZED: Final = "unrecognized feature gate: "
 
 
 class FeatureGates:
@@ -54,7 +56,7 @@ class FeatureGates:
         after._given = {**self._given, **values}
         errors = after._apply()
         if errors:
-            raise ConfigurationError(join_errors(errors), where=where)
+            raise ConfigurationError(join_errors(errors), where=where, hint=_near_gate(errors[-1]))
         return after
 
     def _apply(self) -> list[str]:
@@ -63,7 +65,7 @@ class FeatureGates:
             value = self._given[name]
             if name not in GATES:
                 # Upstream stops at the first gate that it does not know.
-                return [*errors, f"unrecognized feature gate: {name}"]
+                return [*errors, _UNRECOGNIZED + name]
             _, default, locked = GATES[name]
             if locked and value != default:
                 shown, fixed = _go_bool(value), _go_bool(default)
@@ -155,8 +157,16 @@ def _parse_setting(setting: str, where: str) -> tuple[str, bool]:
         raise ConfigurationError(f"missing bool value for {name}", where=where)
     if value not in _TRUE | _FALSE:
         reason = f"strconv.ParseBool: parsing {quote(value)}: invalid syntax"
-        raise ConfigurationError(f"invalid value of {name}={value}, err: {reason}", where=where)
+        hint = f"'{name}=true' or '{name}=false'"
+        raise ConfigurationError(f"invalid value of {name}={value}, err: {reason}", where=where, hint=hint)
     return name, value in _TRUE
+
+
+def _near_gate(error: str) -> str:
+    """Return the gate that an unrecognized one was meant to be, quoted, or ""."""
+    name = error.removeprefix(_UNRECOGNIZED)
+    close = near_name(name, GATES) if name != error else ""
+    return f"'{close}'" if close else ""
 
 
 def _go_bool(value: bool) -> str:

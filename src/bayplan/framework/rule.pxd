@@ -6,7 +6,7 @@ from bayplan.state.columns cimport Columns
 cdef class Rule:
     cdef public Columns columns
     cdef public object params
-    cdef public bint asks_arrays
+    cdef public bint asks_arrays, reads_others
     cdef object __weakref__
 
     cpdef void bind(self) except *

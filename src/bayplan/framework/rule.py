@@ -30,6 +30,7 @@ class Rule:
 
     Attributes:
         params: what PreFilter, PreScore or `observe` found in this cycle; None if the profile leaves that plugin out.
+        reads_others: whether what the rule says of a row may depend on pods of other rows.
         asks_arrays: whether asking about many rows at once costs hardly more than asking about one.
     """
 
@@ -37,6 +38,7 @@ class Rule:
         self.columns = columns
         self.params: Params | None = ()
         self.asks_arrays = False
+        self.reads_others = False
 
     def bind(self) -> None:
         """Look up again what depends on the nodes and on the arrays; called when `Columns.version` has moved."""

@@ -1,79 +1,203 @@
-"""A scheduling queue that threads share: one lock around it, and a pop that waits until there is a pod.
+"""A scheduling queue for threads: one lock, the time of a clock, and a `pop` that blocks until a pod is ready.
 
-The queue itself knows no lock, thread or clock. Whoever wants something of it opens it, and has it alone meanwhile; the lock may as
-well guard the scheduler that the queue belongs to. It is for programs that build on this package, with threads of their own
-(docs/queue.md): the hosts here give the scheduler one thread instead (`bayplan.live.engine_host`).
+`bayplan.engine` knows no lock, thread or clock. This module adds them for programs whose threads share a queue (docs/queue.md);
+it works with `SchedulingQueue` and with `ClassicQueue`. It starts no thread: a thread that waits in `pop` also runs the timers
+that end backoffs and retry pods that have been unschedulable for too long. `bayplan schedule` and `bayplan up` don't use it: their
+whole scheduler, queue included, runs on one thread (`bayplan.live.engine_host`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import Condition
 from time import monotonic
+from types import TracebackType
 
-from bayplan.engine.queue import SchedulingQueue
-from bayplan.engine.queued_pod import QueuedPod
+from bayplan.base.clock import Clock
+from bayplan.engine.queue import PreCheck, Requeue, SchedulingQueue
+from bayplan.engine.queue_options import FLUSH_UNSCHEDULABLE_PERIOD_NS
+from bayplan.engine.queued_pod import NO_PLUGINS, QueuedPod
+from bayplan.framework.events import ClusterEvent
 from bayplan.objects.pod import Pod
 
 
 class BlockingQueue:
-    """A `SchedulingQueue` for threads.
+    """A `SchedulingQueue` that any thread may use. Leaving a ``with`` block closes it.
 
     Args:
-        queue: from now on to be used through this object alone.
+        queue: used only through this object from now on. Its `QueueOptions.start_ns` should be the time at which it was made:
+            its timers count from there.
+        clock: the time for all calls; the machine's time if not given.
+
+    Attributes:
+        clock: see above.
     """
 
-    def __init__(self, queue: SchedulingQueue) -> None:
+    def __init__(self, queue: SchedulingQueue, clock: Clock | None = None) -> None:
+        self.clock = Clock() if clock is None else clock
         self._queue = queue
-        # Its lock can be taken again by the thread that has it.
+        # Reentrant: a thread may use the queue inside `open`.
         self._changed = Condition()
+        self._open_depth = 0
+        # The next instant at which a timer changes something, noted after each use: a moment later the queue names a later one.
+        self._used_ns = self.clock.now_ns()
+        self._due_ns = queue.next_flush_ns(self._used_ns)
+        self.clock.on_change(self._wake_all)
+
+    def __enter__(self) -> BlockingQueue:
+        """Return this object."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """Close the queue."""
+        self.close()
+
+    def __len__(self) -> int:
+        """Return the number of waiting pods, excluding those in flight."""
+        with self.open() as queue:
+            return len(queue)
+
+    # Any use of the queue.
 
     @contextmanager
     def open(self) -> Iterator[SchedulingQueue]:
-        """Give the queue to one thread alone; threads that wait for a pod are woken afterwards if there is one.
+        """Lock the queue and return it, for what has no method here. Waiting threads are woken if there is a reason.
 
-        A thread may open the queue again while it has it.
+        Timers that are due run first. The lock can guard more than the queue, for example the `Scheduler` that it belongs to. A
+        thread may open the queue again while it has it open, but not wait for a pod.
         """
         with self._changed:
+            opened_ns = self._run_timers()
+            self._open_depth += 1
             try:
                 yield self._queue
             finally:
-                if self._queue.has_next:
+                self._open_depth -= 1
+                self._used_ns, due_ns = self.clock.now_ns(), self._due_ns
+                self._due_ns = self._queue.next_flush_ns(opened_ns)
+                # A thread that sleeps until a later instant, or for ever, has to learn of an earlier one.
+                if self._queue.has_next or self._due_ns != due_ns:
                     self._changed.notify_all()
 
-    def add(self, pod: Pod, now_ns: int) -> None:
-        """Take in a pod that is new in the cluster; see `SchedulingQueue.add`."""
+    def add(self, pod: Pod) -> None:
+        """Add a new pod; see `SchedulingQueue.add`."""
         with self.open() as queue:
-            queue.add(pod, now_ns)
+            queue.add(pod, self.clock.now_ns())
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """Replace a pod that has no node by a newer version; see `SchedulingQueue.update`."""
+        with self.open() as queue:
+            queue.update(old, new, self.clock.now_ns())
+
+    def delete(self, pod: Pod) -> None:
+        """Remove a pod that was deleted or bound elsewhere; see `SchedulingQueue.delete`."""
+        with self.open() as queue:
+            queue.delete(pod)
+
+    def move_all(
+        self, event: ClusterEvent, old: object | None, new: object | None, pre_check: PreCheck | None = None
+    ) -> int:
+        """Move the unschedulable pods that an event may help; return how many. See `SchedulingQueue.move_all`."""
+        with self.open() as queue:
+            return queue.move_all(event, old, new, self.clock.now_ns(), pre_check)
+
+    def activate(self, pods: Iterable[Pod]) -> int:
+        """Move pods to the active queue at once; return how many. See `SchedulingQueue.activate`."""
+        with self.open() as queue:
+            return queue.activate(pods, self.clock.now_ns())
+
+    # Attempts begin and end.
+
+    def pop(self, timeout_s: float | None = None) -> QueuedPod | None:
+        """Return the next pod and put it in flight; block until there is one.
+
+        None if the queue is closed and no pod is ready, or after `timeout_s` seconds of real time.
+
+        Raises:
+            RuntimeError: this thread has the queue open.
+        """
+        deadline = None if timeout_s is None else monotonic() + timeout_s
+        with self._changed:
+            while self._wait(deadline):
+                with self.open() as queue:
+                    queued = queue.pop()
+                # None: the pod is already in flight under another record, which `pop` discards.
+                if queued is not None:
+                    return queued
+            return None
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Block until a pod is ready and return True; False, and `RuntimeError`, as for `pop`.
+
+        Another thread may take that pod first: `open` the queue and look.
+        """
+        with self._changed:
+            return self._wait(None if timeout_s is None else monotonic() + timeout_s)
 
     def done(self, uid: str) -> None:
         """Note that an attempt is over; see `SchedulingQueue.done`."""
         with self.open() as queue:
             queue.done(uid)
 
-    def pop(self, timeout_s: float | None = None) -> QueuedPod | None:
-        """Return the next pod, which is in flight from now on; wait for one while there is none.
-
-        None says that the queue is closed and empty, or that the time is over.
-        """
-        deadline = None if timeout_s is None else monotonic() + timeout_s
-        with self._changed:
-            while self.wait(None if deadline is None else deadline - monotonic()):
-                # None comes out where all that waited is in flight already under another record: that is thrown away.
-                queued = self._queue.pop()
-                if queued is not None:
-                    return queued
-            return None
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until a pod can be popped; False says that the queue is closed and empty, or that the time is over."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._queue.has_next or self._queue.closed, timeout_s)
-            return self._queue.has_next
+    def fail(
+        self,
+        queued: QueuedPod,
+        *,
+        unschedulable_plugins: frozenset[str] = NO_PLUGINS,
+        pending_plugins: frozenset[str] = NO_PLUGINS,
+    ) -> Requeue:
+        """Return a popped pod whose attempt failed to the queue; see `SchedulingQueue.fail`."""
+        with self.open() as queue:
+            return queue.fail(
+                queued,
+                self.clock.now_ns(),
+                unschedulable_plugins=unschedulable_plugins,
+                pending_plugins=pending_plugins,
+            )
 
     def close(self) -> None:
-        """End all waiting. What is in the queue can still be popped."""
+        """Wake all threads that wait. Pods that are ready can still be popped; no timer runs any more."""
         with self._changed:
             self._queue.close()
+            self._changed.notify_all()
+
+    # Waiting, and time.
+
+    def _wait(self, deadline: float | None) -> bool:
+        """Block until a pod is ready; return False when the queue is closed or a time of `monotonic` is reached."""
+        if self._open_depth:
+            raise RuntimeError(
+                "a thread can't wait for a pod while it has the queue open: leave the block of open() first"
+            )
+        while True:
+            self._run_timers()
+            if self._queue.has_next or self._queue.closed:
+                return self._queue.has_next
+            left_s = None if deadline is None else deadline - monotonic()
+            if left_s is not None and left_s <= 0:
+                return False
+            due_s = None if self._due_ns is None else self.clock.real_seconds_until(self._due_ns)
+            self._changed.wait(min((each for each in (left_s, due_s) if each is not None), default=None))
+
+    def _run_timers(self) -> int:
+        """Run the timers for each instant at which they were due; return the time up to which they ran."""
+        now_ns = self.clock.now_ns()
+        while self._due_ns is not None and self._due_ns <= now_ns and not self._queue.closed:
+            due_ns = self._due_ns
+            # The queue's time never goes backwards: a timer that was due while the queue was open runs after that.
+            at_ns = max(due_ns, self._used_ns)
+            moved = self._queue.flush_backoff(at_ns)
+            if (due_ns - self._queue.options.start_ns) % FLUSH_UNSCHEDULABLE_PERIOD_NS == 0:
+                moved += self._queue.flush_unschedulable(at_ns)
+            # Of the instants that were missed (the machine slept, or the clock was set) the last ones do the work of all.
+            self._due_ns = self._queue.next_flush_ns(max(due_ns + 1, now_ns - FLUSH_UNSCHEDULABLE_PERIOD_NS + 1))
+            if moved:
+                self._changed.notify_all()
+        return now_ns
+
+    def _wake_all(self) -> None:
+        with self._changed:
             self._changed.notify_all()

@@ -95,6 +95,22 @@ class _KeyframeUse:
         self.counted = 0
 
 
+class AnnotatedAttempt(NamedTuple):
+    """One attempt of another scheduler, as `bayplan.live.annotated_attempts` reads it.
+
+    Attributes:
+        record: its summary. frame: its full record. points, said: the extension points after scoring. nbytes: of the keyframe.
+        refusal: how it ended if the pod had a node and lost it again; else None.
+    """
+
+    record: Record
+    frame: Frame
+    points: LatePoints
+    said: tuple[PointSaid, ...]
+    nbytes: int
+    refusal: Record | None
+
+
 class _Full(NamedTuple):
     frame: Frame
     points: LatePoints
@@ -108,6 +124,7 @@ class DecisionStore(Records):
         retention: what is kept of it.
 
     Attributes:
+        annotation_problems: why the result annotations of a pod can't be read, by its key; written on the event loop.
         oldest: the number of the oldest summary that is kept. oldest_full: likewise for full records; the number of the
             next decision where there is none.
     """
@@ -115,6 +132,7 @@ class DecisionStore(Records):
     def __init__(self, level: RecordLevel, retention: Retention | None = None) -> None:
         super().__init__(level)
         self.retention = retention or Retention()
+        self.annotation_problems: dict[str, str] = {}
         self.oldest = 0
         self.oldest_full = 0
         self._count = 0
@@ -126,6 +144,7 @@ class DecisionStore(Records):
         self._full_bytes = 0
         self._points: dict[int, tuple[Profile, LatePoints]] = {}
         self._origins: dict[int, Origin] = {}
+        self._annotated: set[int] = set()
         self._origin_of: Callable[[str], Origin | None] = lambda key: None
         self._digest = blake2b(digest_size=8)
         self._unhashed: list[str] = []
@@ -224,21 +243,52 @@ class DecisionStore(Records):
         """Record a cycle; see `Records.add`."""
         number, pod = self._count, record.pod
         if self.level is RecordLevel.FULL and plan is not None and result is not None:
-            self._keep_full(number, self._frame(plan, result), plan.profile)
+            frame = self._frame(plan, result)
+            self._keep_full(number, frame, self._late_points(plan.profile), _whole_size(frame.keyframe))
             record = record.with_frame(number)
         if self.level is not RecordLevel.OFF:
-            self._kept[number] = record
-            self._by_pod[pod] = (*self._by_pod.get(pod, ()), number)
             origin = self._origin_of(pod)
             if origin is not None:
                 self._origins[number] = origin
-        else:
-            self.oldest = number + 1
-        self._count = number + 1
+        self._keep_summary(number, record)
         self._unhashed.append(f"{record.time_ns}\t{pod}\t{int(record.outcome)}\t{record.node or record.message}\n")
         if len(self._unhashed) >= DIGEST_BLOCK:
             self._digest.update("".join(self._unhashed).encode())
             self._unhashed.clear()
+        self._expire_after(record)
+
+    def add_annotated(self, attempt: AnnotatedAttempt) -> None:
+        """Record an attempt of another scheduler, read from annotations. It does not count in the digest."""
+        number, record = self._count, attempt.record
+        if self.level is not RecordLevel.OFF:
+            self._annotated.add(number)
+        if self.level is RecordLevel.FULL:
+            self._keep_full(number, attempt.frame, attempt.points, attempt.nbytes)
+            record = record.with_frame(number)
+            if attempt.said:
+                self._said[number] = attempt.said
+        self._keep_summary(number, record)
+        self._expire_after(record)
+        if attempt.refusal is not None:
+            if self.level is not RecordLevel.OFF:
+                self._annotated.add(number + 1)
+            self._keep_summary(number + 1, attempt.refusal)
+            self._expire_after(attempt.refusal)
+
+    def is_annotated(self, number: int) -> bool:
+        """Return whether a decision was read from annotations, which another scheduler wrote."""
+        return number in self._annotated
+
+    def _keep_summary(self, number: int, record: Record) -> None:
+        if self.level is not RecordLevel.OFF:
+            self._kept[number] = record
+            self._by_pod[record.pod] = (*self._by_pod.get(record.pod, ()), number)
+        else:
+            self.oldest = number + 1
+        # Readers look at the number first: what it counts must be there.
+        self._count = number + 1
+
+    def _expire_after(self, record: Record) -> None:
         if len(self._kept) > self.retention.summaries:
             self._drop_summary()
         if record.frame >= 0:
@@ -269,15 +319,16 @@ class DecisionStore(Records):
             history.own = None
         return super()._keyframe_of(plan, history, names, scored)
 
-    def _keep_full(self, number: int, frame: Frame, profile: Profile) -> None:
+    def _keep_full(self, number: int, frame: Frame, points: LatePoints, whole: int) -> None:
+        """Keep a full record; `whole` is how many bytes its keyframe took at first."""
         if not self._full:
             self.oldest_full = number
-        self._full[number] = _Full(frame, self._late_points(profile))
+        self._full[number] = _Full(frame, points)
         keyframe = frame.keyframe
         known = self._keyframes.get(id(keyframe))
         if known is None:
             # Frames hold their keyframe, so that its address stays its own.
-            known = self._keyframes[id(keyframe)] = _KeyframeUse(_whole_size(keyframe))
+            known = self._keyframes[id(keyframe)] = _KeyframeUse(whole)
         size = known.whole + _size_of_changes(keyframe)
         self._full_bytes += _frame_size(frame) + size - known.counted
         known.frames += 1
@@ -305,6 +356,7 @@ class DecisionStore(Records):
             self._drop_full(number)
         self._said.pop(number, None)
         self._origins.pop(number, None)
+        self._annotated.discard(number)
         left = self._by_pod[record.pod][1:]
         if left:
             self._by_pod[record.pod] = left

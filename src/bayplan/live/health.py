@@ -35,6 +35,7 @@ class HealthServer:
         metrics: returns the metrics; called on a thread of its own.
         listen, port: where; port 0 takes a free one.
         certificate, key: of TLS, as files in PEM; None for plain HTTP.
+        protocol: of uvicorn, for one with limits.
 
     Attributes:
         url: where it listens.
@@ -52,6 +53,7 @@ class HealthServer:
         port: int,
         certificate: Path | None = None,
         key: Path | None = None,
+        protocol: type[asyncio.Protocol] | None = None,
     ) -> None:
         self._metrics = metrics
         _check_certificate(certificate, key)
@@ -73,6 +75,7 @@ class HealthServer:
             routes += [Route(f"/{path}/{name}", _page(path, {name: check})) for name, check in named.items()]
         config = uvicorn.Config(
             Starlette(routes=routes),
+            http="auto" if protocol is None else protocol,
             log_level="warning",
             access_log=False,
             lifespan="off",

@@ -10,6 +10,7 @@ k8s.io/apimachinery/pkg/api/resource v0.36.3 on amd64.
 """
 
 import re
+from decimal import Decimal
 from functools import lru_cache, total_ordering
 from math import inf
 from typing import Literal
@@ -367,7 +368,13 @@ def parse_quantity(quantity: QuantityLike) -> Quantity:
     """
     if isinstance(quantity, str):
         return Quantity.parse(quantity.strip(_SPACES))
-    return Quantity.parse(repr(quantity))
+    return Quantity.parse(number_text(quantity))
+
+
+def number_text(number: int | float) -> str:
+    """Return a number of a document as Go's encoding/json writes it: from 1e-6 to 1e21 without an exponent."""
+    text = repr(number)
+    return f"{Decimal(text):f}" if "e" in text and 1e-6 <= abs(number) < 1e21 else text
 
 
 @lru_cache(maxsize=65536)

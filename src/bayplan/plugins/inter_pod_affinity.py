@@ -283,6 +283,7 @@ class RequiredTerms(FilterRule):
 
     def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
+        self.reads_others = True
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._version = -1
         self._affinity: list[DomainTable] = []

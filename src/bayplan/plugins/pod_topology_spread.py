@@ -250,6 +250,7 @@ class HardSpread(FilterRule):
 
     def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
+        self.reads_others = True
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._seen: object = None
         self._tables: list[ConstraintTable] = []

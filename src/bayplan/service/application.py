@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 from itertools import count
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.websockets import WebSocket
 
-from bayplan.apiserver.http.access import Access
+from bayplan.apiserver.http.access import WEBSOCKET, Access
 from bayplan.apiserver.rest.errors import ApiError
 from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
@@ -38,14 +38,20 @@ class Service:
 
     Args:
         subject: the server. token: what clients must show; empty lets everybody on this machine in.
+        allowed_origins: see `Access`.
         settled: returns what to await until a revision of the store is durable, or None; a write is not answered before.
     """
 
     def __init__(
-        self, subject: Subject, *, token: str = "", settled: Callable[[int], Awaitable[None] | None] | None = None
+        self,
+        subject: Subject,
+        *,
+        token: str = "",
+        allowed_origins: Collection[str] = (),
+        settled: Callable[[int], Awaitable[None] | None] | None = None,
     ) -> None:
         self.observation = Observation(subject)
-        self._access = Access(token)
+        self._access = Access(token, allowed_origins=allowed_origins)
         self._settled = settled
         self._requests = count(1)
         self._stream: Stream | None = None
@@ -85,26 +91,31 @@ class Service:
         request = Request(scope, receive, send)
         if not scope["path"].startswith(ROOT):
             response = await self._peer.answer(request)
-            await self._settle(request)
+            response = await self._settle(request, response)
             await response(scope, receive, send)
             return
         request_id = f"{self.observation.subject.instance}-{next(self._requests)}"
         response = await self._answer(request, request_id)
-        await self._settle(request)
+        response = await self._settle(request, response, request_id)
         response.headers["x-request-id"] = request_id
         await response(scope, receive, send)
 
-    async def _settle(self, request: Request) -> None:
-        """Wait until what a request wrote is durable."""
+    async def _settle(self, request: Request, response: Response, request_id: str = "") -> Response:
+        """Return the response when what the request wrote is durable; if that fails, one that says so."""
         if self._settled is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
             waiting = self._settled(self.observation.subject.backend.store.revision)
             if waiting is not None:
-                await waiting
+                try:
+                    await waiting
+                except InputError as problem:
+                    refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "the write was not stored", got=str(problem))
+                    return json_answer(request, document_of(refusal, request_id), refusal.status)
+        return response
 
     async def _websocket(self, socket: WebSocket) -> None:
         stream = self._stream
         try:
-            self._access.check(socket.headers, shown=shown_token(socket))
+            self._access.check(socket.headers, method=WEBSOCKET, shown=shown_token(socket))
         except ApiError:
             stream = None
         if stream is None or socket.scope["path"] != STREAM:
@@ -115,7 +126,7 @@ class Service:
 
     async def _answer(self, request: Request, request_id: str) -> Response:
         try:
-            self._access.check(request.headers)
+            self._access.check(request.headers, method=request.method)
             if request.scope["path"] == STREAM and request.method == "GET" and self._stream is not None:
                 return await as_events(self._stream, request)
             if request.scope["path"] == OPENAPI and request.method == "GET":
@@ -131,6 +142,9 @@ class Service:
             refusal = Refusal(HTTPStatus.BAD_GATEWAY, str(problem))
         except InputError as problem:
             refusal = refusal_of(problem)
+        except ClientDisconnect:
+            # The client went away before all of its body was here, so this is never read.
+            refusal = Refusal(HTTPStatus.BAD_REQUEST, "body", got="a part of it", wanted="all of it")
         except Exception:
             _log.exception("%s %s (%s)", request.method, request.scope["path"], request_id)
             refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", hint="the log of the server")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
-from bayplan.analysis.attempt_results import late_answers
-from bayplan.analysis.verdict import decision_text
+from bayplan.analysis.verdict import decision_text, unattended_text
 from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.engine.records import RecordLevel
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.status import Code
+from bayplan.live.attempt_results import late_answers
 from bayplan.service.decision_summaries import margin_of
 from bayplan.service.matrix import Matrix, MatrixQuery, nothing_kept, skipped_plugins
 from bayplan.service.pod_page import PodPage, chosen_attempt
 from bayplan.service.subject import Decisions
+from bayplan.sim.result import PodFate
 
 AskedPlugins = Mapping[str, Mapping[str, Sequence[str]]]
 
@@ -48,7 +50,7 @@ def attempt_matrix(
     chosen = chosen_attempt(page.attempts, attempt, page.key)
     level = page.source.level.name.lower()
     if chosen is None:
-        return nothing_kept(-1, level, "the pod was never tried" if page.source.level else "record level off")
+        return nothing_kept(-1, level, _annotation_problem(page, decisions) or _why_never_tried(page))
     chosen, decision = page.recorded(chosen)
     if decision is None:
         return nothing_kept(chosen.number, level, _why_nothing(page, chosen.number)) | {"attempt": chosen.attempt}
@@ -60,7 +62,38 @@ def attempt_matrix(
     if decisions is not None and decision.record.outcome is Outcome.SCHEDULED:
         points |= _late_points(decisions, chosen.number)
     document["points"] = points
+    if decisions is not None and decisions.is_annotated(chosen.number):
+        document |= _annotated_facts(decision, document)
     return document
+
+
+def _why_never_tried(page: PodPage) -> str:
+    """Return why there is no attempt at all."""
+    life = page.life
+    if life.imported:
+        return "the pod came with its node; no decision was taken about it"
+    if life.fate is PodFate.UNATTENDED:
+        return unattended_text(life.scheduler_name)
+    if life.pod is not None and life.pod.spec.scheduling_gates and not life.node:
+        return "the pod was never tried: it is held back by scheduling gates"
+    return "the pod was never tried" if page.source.level else "record level off"
+
+
+def _annotation_problem(page: PodPage, decisions: Decisions | None) -> str:
+    """Return why another scheduler's annotations can't be shown; empty if there are none, or all is well."""
+    problem = "" if decisions is None else decisions.annotation_problems.get(page.key, "")
+    return f"its result annotations can't be read: {problem}" if problem else ""
+
+
+def _annotated_facts(decision: Decision, document: Plain) -> Plain:
+    """Return what is different in the matrix of another scheduler: its weights are unknown, and so is its profile."""
+    said = [(each.plugin, each.code) for each in decision.pre_filters] + list(decision.pre_scores)
+    used = {*decision.filters, *decision.scorers}
+    return {
+        "annotated": True,
+        "scorers": [{**scorer, "weight": None} for scorer in cast("list[Plain]", document["scorers"])],
+        "skipped": sorted({plugin for plugin, code in said if code is Code.SKIP and plugin not in used}),
+    }
 
 
 def _why_nothing(page: PodPage, number: int) -> str:
@@ -68,7 +101,8 @@ def _why_nothing(page: PodPage, number: int) -> str:
     if record.outcome is Outcome.SKIPPED:
         return "no plugin was asked in this attempt"
     if record.frame >= 0:
-        return "the matrix was dropped, the summary was kept; have the pod scheduled again to see it"
+        again = "" if page.life.node else "; have the pod scheduled again to see it"
+        return f"the matrix was dropped, the summary was kept{again}"
     if page.source.level is RecordLevel.FULL:
         return "no plugin was asked in this attempt, or the record level was lower then"
     return "only summaries are recorded at this record level"

@@ -52,7 +52,7 @@ class ClusterView:
 
     def __init__(self, subject: Subject, gates: RequestGates) -> None:
         self._subject = subject
-        self.pods = PodTable(gates)
+        self.pods = PodTable(gates, self._profiles)
         self.nodes = NodeTable()
         self.node_changes: deque[NodeChange] = deque(maxlen=MOST_CHANGES)
         self.workloads = Workloads(subject.bridge.store)
@@ -64,6 +64,10 @@ class ClusterView:
         subject.bridge.listen(self._listen)
 
     # --- changes ------------------------------------------------------------------------------------------------------
+
+    def _profiles(self) -> frozenset[str]:
+        """Return the names of the schedulers that have a profile."""
+        return frozenset(profile.scheduler_name for profile in self._subject.settings.configuration.profiles)
 
     def _listen(self, changes: Sequence[ChangeEvent]) -> None:
         """Note changes. Few are taken in at once; of many (a cluster is loaded, a snapshot restored) the rest waits."""

@@ -31,7 +31,7 @@ from bayplan.service.pod_table import PodColumns, PodStatus
 from bayplan.service.query import Query
 from bayplan.service.refusal import Refusal
 from bayplan.service.remote_server import Placements, RemoteServer
-from bayplan.service.sources import sources_of
+from bayplan.service.sources import SOURCE_FACTS, sources_of
 from bayplan.service.subject import Decisions
 from bayplan.sim.result import PodFate, SimulationResult
 
@@ -107,9 +107,7 @@ async def _side(observation: Observation, name: str) -> Side:
         pods = await observation.view.pod_columns()
         subject = observation.subject
         nodes = await observation.off_loop(lambda: nodes_of(pods))
-        followed = [
-            {key: each[key] for key in ("name", "state", "lag_seconds")} for each in sources_of(subject.backend)
-        ]
+        followed = [{key: each[key] for key in SOURCE_FACTS} for each in sources_of(subject.backend)]
         facts: Plain = {"kind": NOW, "at": format_instant(subject.clock.now_ns()), "sources": followed}
         return Side(name="this cluster", nodes=nodes, facts=facts, said=lambda pod: _said(subject.decisions, pod))
     if _is_remote(name):
@@ -162,6 +160,7 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
         return _Told(matrix, MatrixSaid(matrix) if matrix.get("kept") else None)
     key, profiles = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
     source = await observation.source_of(key) if side == NOW else None
+    decisions = observation.subject.decisions if side == NOW else None
 
     def make() -> _Told:
         if source is not None:
@@ -176,6 +175,6 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
             said = DecisionSaid(decision)
             return MatrixQuery(columns=True, limit=MOST_ROWS)
 
-        return _Told(attempt_matrix(page, "latest", wanted, profiles, None), said)
+        return _Told(attempt_matrix(page, "latest", wanted, profiles, decisions), said)
 
     return await observation.off_loop(make)

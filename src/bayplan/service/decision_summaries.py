@@ -46,6 +46,9 @@ def margin_of(decision: Decision) -> Margin:
     outside = np.flatnonzero((total >= 0) & (total < best))
     if not len(outside) or best < 0:
         return UNKNOWN
+    if decision.record.node not in tied:
+        # Other weights decided than the annotations of another scheduler show.
+        return UNKNOWN
     second = int(total[outside].max())
     names = [decision.names[row] for row in np.flatnonzero(total == second).tolist()]
     others = sorted(name for name in names if name not in tied)
@@ -108,6 +111,7 @@ class DecisionSummaries:
             "victims": list(record.victims),
             "tier": None if origin is None else origin.tier,
             "woken_by": None if origin is None else origin.woken_by,
+            "annotated": self._decisions.is_annotated(number),
             "text": decision_text(record, margin.points),
         }
 

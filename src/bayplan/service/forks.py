@@ -41,6 +41,7 @@ from bayplan.service.readings import ForkReading
 from bayplan.service.refusal import Refusal
 from bayplan.service.trial_runner import TrialEnded, TrialRunner, deadline_of
 from bayplan.sim.operations import Apply
+from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulator import Progress, Simulator
 
@@ -263,7 +264,9 @@ def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simula
     )
     cluster = VirtualCluster(RandomStreams(setup.seed))
     simulator = Simulator(scheduler, cluster, seed=setup.seed, start_ns=setup.start_ns)
-    for item in setup.objects():
+    objects = list(setup.objects())
+    check_pod_count(objects, DEFAULT_MAX_PODS)
+    for item in objects:
         simulator.at(setup.start_ns, Apply(item))
     return simulator
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.free_amounts import bound_at_once, was_there
 from bayplan.analysis.pending import waiting_message
+from bayplan.analysis.verdict import unattended_text
 from bayplan.analysis.waits import WAITING
 from bayplan.base.errors import EngineBusy
 from bayplan.engine.decision import Decision, Record
@@ -133,7 +134,7 @@ class LiveSource:
     def message_of(self, pod: PodTimeline) -> str:
         """See `RunSource`."""
         if pod.fate is PodFate.UNATTENDED:
-            return pod.message or f'no profile for scheduler name "{pod.scheduler_name}"'
+            return pod.message or unattended_text(pod.scheduler_name)
         if pod.fate is PodFate.GATED:
             try:
                 return self._subject.engine.ask(lambda scheduler: waiting_message(pod, scheduler), MESSAGE_SECONDS)
@@ -188,6 +189,10 @@ class LiveSource:
 
     def _with_attendance(self, life: PodTimeline) -> PodTimeline:
         """Return a time line that says whether anybody attends to its pod: a copy, as the table's own belong to the loop."""
-        if life.fate is PodFate.PENDING and life.scheduler_name not in self._attended:
-            return replace(life, fate=PodFate.UNATTENDED)
-        return life
+        attended = life.scheduler_name in self._attended or self._has_annotated_attempt(life.key)
+        return life if life.fate is not PodFate.PENDING or attended else replace(life, fate=PodFate.UNATTENDED)
+
+    def _has_annotated_attempt(self, key: str) -> bool:
+        """Return whether another scheduler tried a pod last."""
+        numbers = self._subject.decisions.numbers_of(key)
+        return bool(numbers) and self._subject.decisions.is_annotated(numbers[-1])

@@ -20,6 +20,7 @@ from bayplan.service.pod_query import waiting_reasons
 from bayplan.service.pod_table import PodColumns, PodStatus
 from bayplan.service.query import Deadline
 from bayplan.service.queue_view import TIERS, QueueCopy, next_retry_at
+from bayplan.service.sources import SOURCE_FACTS
 from bayplan.service.subject import Subject
 from bayplan.state.resource_table import PODS
 
@@ -68,17 +69,18 @@ def overview_document(
         history: of utilisation. summaries: of decisions. sources: that are followed.
     """
     status = subject.engine.status()
-    statuses = pods.counts()
     reasons = waiting_reasons(pods, pods.used)
+    # The sentence counts gated pods apart, so their gates are no reason in it.
+    ungated = waiting_reasons(pods, pods.used & (pods.status == PodStatus.WAITING))
     usage = utilisation(nodes)
-    counts = {**_pod_counts(pods, statuses), **_node_counts(nodes)}
+    counts = {**pod_counts(pods), **_node_counts(nodes)}
     published = {tier: int(status.queue.get(tier, 0)) for tier in TIERS}
     failures = [
         {"plugin": each.plugin, "point": each.point, "message": each.exception} for each in status.plugin_failures
     ]
     return {
         "version": f"{pods.version}.{nodes.version}.{len(subject.decisions)}",
-        "sentence": _sentence(counts, reasons, usage),
+        "sentence": _sentence(counts, ungated, usage),
         "counts": counts,
         "decisions": {
             "total": status.decisions,
@@ -100,11 +102,13 @@ def overview_document(
             "profiles": [profile.scheduler_name for profile in subject.settings.configuration.profiles],
             "plugins_failed": failures,
         },
-        "source": next(({name: each[name] for name in ("name", "kind", "lag_seconds")} for each in sources), None),
+        "source": next(({name: each[name] for name in SOURCE_FACTS} for each in sources), None),
     }
 
 
-def _pod_counts(pods: PodColumns, statuses: Mapping[str, int]) -> dict[str, int]:
+def pod_counts(pods: PodColumns) -> dict[str, int]:
+    """Return how many pods there are except finished ones, and how many have each status."""
+    statuses = pods.counts()
     return {
         "pods": int(pods.used.sum()) - statuses[PodStatus.FINISHED.text],
         "placed": statuses[PodStatus.PLACED.text],

@@ -10,11 +10,10 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from http import HTTPStatus
 from typing import Any, cast
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from bayplan.apiserver.http.access import Access
@@ -66,7 +65,7 @@ VERBS = {
     "bind": "bind_verb",
 }
 
-_OPERATIONS: dict[str, tuple[str, ...]] = {
+OPERATIONS: dict[str, tuple[str, ...]] = {
     "schedulerconfiguration": ("GET", "POST"),
     "reset": ("PUT",),
     "export": ("GET",),
@@ -82,7 +81,7 @@ def is_operation(path: str) -> bool:
     if not path.startswith(ROOT):
         return False
     first, _, rest = path[len(ROOT) :].partition("/")
-    return (first in _OPERATIONS and not rest) or (first == "extender" and bool(rest))
+    return (first in OPERATIONS and not rest) or (first == "extender" and bool(rest))
 
 
 class PeerApi:
@@ -102,7 +101,7 @@ class PeerApi:
         response = await self._answer(request)
         origin = request.headers.get("origin")
         response.headers["vary"] = "Origin"
-        if origin is not None and response.status_code != HTTPStatus.FORBIDDEN:
+        if origin is not None and self._access.allows_origin(origin):
             response.headers["access-control-allow-origin"] = origin
             response.headers["access-control-allow-credentials"] = "true"
         return response
@@ -112,9 +111,9 @@ class PeerApi:
         try:
             if request.method == "OPTIONS":
                 # Browsers ask without the token; whether they may is said without it, too.
-                Access("").check(request.headers)
-                return Response(status_code=204, headers={"access-control-allow-methods": ALLOWED_METHODS})
-            self._access.check(request.headers)
+                Access("", allowed_origins=self._access.allowed_origins).check(request.headers, method=request.method)
+                return Response(status_code=204, headers=_preflight(request))
+            self._access.check(request.headers, method=request.method)
             if operation.startswith("extender/"):
                 return await self._extender(request, operation.removeprefix("extender/"))
             handler = self._handlers().get((request.method, operation))
@@ -124,6 +123,8 @@ class PeerApi:
         except BayplanError as problem:
             # The reason stands in the log, as there; clients are told nothing but the status.
             _log.warning("%s %s: %s", request.method, request.scope["path"], problem)
+        except ClientDisconnect:
+            return _message(400, "Bad Request")
         except Exception:
             _log.exception("%s %s", request.method, request.scope["path"])
         return _message(500, "Internal Server Error")
@@ -266,6 +267,13 @@ class PeerApi:
         if isinstance(answer, ExtenderFailure):
             raise InputError(extenders[int(number)].url_prefix, got=answer.message)
         return _document(answer)
+
+
+def _preflight(request: Request) -> dict[str, str]:
+    """Return the headers of an answer to a CORS preflight request."""
+    headers = {"access-control-allow-methods": ALLOWED_METHODS}
+    asked = request.headers.get("access-control-request-headers")
+    return headers if asked is None else {**headers, "access-control-allow-headers": asked}
 
 
 def _message(status: int, text: str) -> Response:

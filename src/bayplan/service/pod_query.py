@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayplan.analysis.reasons import ReasonCount, pods_by_reason, reasons_of
+from bayplan.analysis.verdict import unattended_text
 from bayplan.service.pod_table import STATUS_NAMES, PodColumns, PodStatus
 from bayplan.service.query import Deadline
 from bayplan.sim.result import PodTimeline
@@ -103,7 +104,8 @@ def _matching(pods: PodColumns, wanted: PodFilter) -> Bools:
         chosen &= np.isin(pods.status, UNDECIDED)
         codes = np.unique(pods.message[chosen]).tolist()
         told = [code for code in codes if any(each.text == wanted.reason for each in reasons_of(pods.messages[code]))]
-        chosen &= np.isin(pods.message, told)
+        silent = [rows for name, rows in pods.unattended().items() if unattended_text(name) == wanted.reason]
+        chosen &= np.isin(pods.message, told) if not silent else silent[0]
     return chosen
 
 
@@ -197,9 +199,9 @@ def waiting_reasons(pods: PodColumns, chosen: Bools) -> list[ReasonCount]:
     waiting = chosen & np.isin(pods.status, UNDECIDED)
     codes, counts = np.unique(pods.message[waiting], return_counts=True)
     messages = pods.messages
-    return pods_by_reason(
-        (messages[code], count) for code, count in zip(codes.tolist(), counts.tolist(), strict=True) if code
-    )
+    told = [(messages[code], count) for code, count in zip(codes.tolist(), counts.tolist(), strict=True) if code]
+    silent = ((unattended_text(name), int((rows & waiting).sum())) for name, rows in pods.unattended().items())
+    return pods_by_reason([*told, *(each for each in silent if each[1])])
 
 
 def _counted(codes: Ints, texts: Sequence[str]) -> list[tuple[str, int]]:

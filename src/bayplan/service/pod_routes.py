@@ -164,7 +164,7 @@ async def remedies(observation: Observation, request: Request, query: Query) -> 
         item for kind in store.kinds() if kind in WATCHED_KINDS and kind not in (Pod, Node) for item in store.all(kind)
     ]
     pods = list(store.pods.values())
-    settings, now_ns = subject.settings, subject.clock.now_ns()
+    settings, now_ns, decisions = subject.settings, subject.clock.now_ns(), subject.decisions
 
     def make(page: PodPage) -> Plain:
         if page.life.node:
@@ -173,6 +173,8 @@ async def remedies(observation: Observation, request: Request, query: Query) -> 
             if each.spec.node_name and not is_finished(each):
                 pods_on.setdefault(each.spec.node_name, []).append(each)
         decision = page.decision(page.attempts[-1]) if page.attempts else None
+        if page.attempts and decisions.is_annotated(page.attempts[-1].number):
+            return {"items": [], "why": f"{page.life.scheduler_name} decided, and its plugins can't be asked here"}
         if decision is None:
             return {"items": [], "why": "there is no full record of the last attempt"}
         around = Surroundings(settings, others, nodes, pods_on, now_ns)

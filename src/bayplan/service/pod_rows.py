@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bayplan.analysis.pending import NOT_TRIED
 from bayplan.analysis.reasons import short_reasons
+from bayplan.analysis.verdict import unattended_text
 from bayplan.base.plain_data import Plain
 from bayplan.engine.decision import Outcome
 from bayplan.service.decision_summaries import DecisionSummaries
@@ -56,9 +58,11 @@ class PodRows:
         assert life is not None
         if status in (PodStatus.WAITING, PodStatus.GATED):
             told = short_reasons(pods.messages[int(pods.message[row])])
-            return told or ("held back by scheduling gates" if status is PodStatus.GATED else "not tried yet")
+            if not told and pods.is_unattended(life.scheduler_name):
+                return unattended_text(life.scheduler_name)
+            return told or ("held back by scheduling gates" if status is PodStatus.GATED else NOT_TRIED)
         if life.imported:
-            return "came with its node"
+            return self._margin(pods.keys[row], life.node, deadline) or "came with its node"
         return self._margin(pods.keys[row], life.node, deadline)
 
     def _margin(self, key: str, node: str, deadline: Deadline) -> str:

@@ -7,7 +7,7 @@ that a reader holds for a tenth of a second could offer.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -72,6 +72,7 @@ class PodColumns:
         used: bool[rows], whether there is a pod. born: int64[rows], the `keys_version` with which it came.
         status, node, namespace, message: int64[rows], the last three codes of `nodes`, `namespaces`, `messages`.
         cpu, memory, priority, attempts, created_ns: int64[rows].
+        scheduler: int64[rows], codes of `schedulers`. configured: the schedulers that have a profile; None if that is not known.
         bound_ns, ended_ns: int64[rows], when the pod got its node and when it gave it back; `NEVER` where that has not been.
         imported: int64[rows], 1 for pods that came with their node. shape: int64[rows], codes of `shapes`.
         shapes: what pods ask for, each different request once.
@@ -97,15 +98,29 @@ class PodColumns:
     ended_ns: Ints
     imported: Ints
     shape: Ints
+    scheduler: Ints
     nodes: Sequence[str]
     namespaces: Sequence[str]
     messages: Sequence[str]
+    schedulers: Sequence[str]
+    configured: frozenset[str] | None
     shapes: Sequence[Amounts]
     order: NameOrder
 
     def by_name(self) -> Index:
         """Return all rows that have a pod, in the order of namespace and name."""
         return self.order.at(self.keys_version, self.keys, self.used, self.born)
+
+    def is_unattended(self, scheduler_name: str) -> bool:
+        """Return whether no profile here has this scheduler name."""
+        return self.configured is not None and scheduler_name not in self.configured
+
+    def unattended(self) -> dict[str, Bools]:
+        """Return, by scheduler without a profile here, which rows wait for it and have no message from it."""
+        silent = self.used & (self.status == PodStatus.WAITING) & (self.message == 0)
+        codes = np.unique(self.scheduler[silent]).tolist()
+        names = {code: self.schedulers[code] for code in codes}
+        return {name: silent & (self.scheduler == code) for code, name in names.items() if self.is_unattended(name)}
 
     def counts(self) -> dict[str, int]:
         """Return how many pods have each status."""
@@ -115,7 +130,7 @@ class PodColumns:
 
 _COLUMNS = (
     "status", "node", "namespace", "message", "cpu", "memory", "priority", "attempts", "created_ns",
-    "bound_ns", "ended_ns", "imported", "shape",
+    "bound_ns", "ended_ns", "imported", "shape", "scheduler",
 )  # fmt: skip
 
 
@@ -124,20 +139,23 @@ class PodTable:
 
     Args:
         gates: which requests count.
+        profiles: returns the names of the schedulers that have a profile; None if that is not known.
 
     Attributes:
         version: moves with every change.
         deleted: time lines of pods that have gone, by key, the oldest first.
     """
 
-    def __init__(self, gates: RequestGates) -> None:
+    def __init__(self, gates: RequestGates, profiles: Callable[[], frozenset[str]] | None = None) -> None:
         self.version = 0
+        self._profiles = profiles
         self.deleted: OrderedDict[str, list[PodTimeline]] = OrderedDict()
         self._gates = gates
         self._columns = {name: np.zeros(_FIRST_ROWS, dtype=np.int64) for name in _COLUMNS}
         self._named = NamedRows(_FIRST_ROWS, self._columns)
         self._lives: list[PodTimeline | None] = []
         self._nodes, self._namespaces, self._messages = TextCodes(), TextCodes(), TextCodes()
+        self._schedulers = TextCodes()
         self._shapes: list[Amounts] = []
         self._shape_codes: dict[tuple[tuple[str, int], ...], int] = {}
         self._requests_of: dict[str, Amounts] = {}
@@ -171,7 +189,8 @@ class PodTable:
     def freeze(self) -> PodColumns:
         """Return the columns as they are now. On the thread that writes."""
         frozen = self._frozen
-        if frozen is not None and frozen.version == self.version:
+        configured = None if self._profiles is None else self._profiles()
+        if frozen is not None and frozen.version == self.version and frozen.configured == configured:
             return frozen
         named, count = self._named, len(self._named.names)
         columns = {name: values[:count].copy() for name, values in self._columns.items()}
@@ -191,6 +210,8 @@ class PodTable:
             nodes=self._nodes.texts,
             namespaces=self._namespaces.texts,
             messages=self._messages.texts,
+            schedulers=self._schedulers.texts,
+            configured=configured,
             shapes=self._shapes,
             order=self._order,
             **columns,
@@ -246,6 +267,7 @@ class PodTable:
         )
         columns = self._columns
         columns["namespace"][row] = self._namespaces.code(metadata.namespace)
+        columns["scheduler"][row] = self._schedulers.code(spec.scheduler_name)
         columns["created_ns"][row] = created_ns
         columns["attempts"][row] = columns["message"][row] = 0
         return row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from bayplan.analysis.run_source import SimulationSource
@@ -44,6 +45,7 @@ class ForkDecisions:
 
     oldest = 0
     oldest_full = 0
+    annotation_problems: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -77,6 +79,10 @@ class ForkDecisions:
     def said_later(self, number: int) -> Sequence[PointSaid]:
         """See `Decisions`."""
         return ()
+
+    def is_annotated(self, number: int) -> bool:
+        """See `Decisions`; a fork holds decisions of its own only."""
+        return False
 
     def numbers_of(self, pod: str) -> Sequence[int]:
         """See `Decisions`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from http import HTTPStatus
 from typing import TypeVar
 from urllib.parse import quote
@@ -10,6 +11,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from bayplan.base.bounded_body import BodyTooLarge, BoundedBody
 from bayplan.service.comparison import MatrixSaid
 from bayplan.service.refusal import Refusal
 
@@ -26,6 +28,7 @@ _NO_ANSWER = (
     UnicodeError,  # In the answer, or in a host name that is none.
     RecursionError,
     TimeoutError,
+    zlib.error,
 )
 
 T = TypeVar("T")
@@ -44,11 +47,13 @@ class Placements(msgspec.Struct):
 
 
 class FollowedSource(msgspec.Struct):
-    """A source that another server follows: its name, what the session does, how long its oldest change has been waiting."""
+    """A source of another server, with the fields of `/sources` that a comparison shows."""
 
     name: str = ""
+    kind: str = ""
     state: str = ""
     lag_seconds: float = 0.0
+    sentence: str = ""
 
 
 class FollowedSources(msgspec.Struct):
@@ -102,14 +107,16 @@ class RemoteServer:
             raise self._odd(got, "a server of this kind that answers") from problem
 
     async def _read(self, client: httpx.AsyncClient, path: str) -> bytes:
-        found = bytearray()
-        async with client.stream("GET", f"{self.url}/bayplan/v1{path}") as answer:
+        address = f"{self.url}/bayplan/v1{path}"
+        async with client.stream("GET", address, headers={"Accept-Encoding": "gzip"}) as answer:
             answer.raise_for_status()
-            async for piece in answer.aiter_bytes():
-                found += piece
-                if len(found) > MOST_REMOTE_BYTES:
-                    raise self._odd("a longer answer", f"at most {MOST_REMOTE_BYTES:,} bytes")
-        return bytes(found)
+            found = BoundedBody(MOST_REMOTE_BYTES, answer.headers.get("content-encoding", ""))
+            async for piece in answer.aiter_raw():
+                try:
+                    found.add(piece)
+                except BodyTooLarge:
+                    raise self._odd("a longer answer", f"at most {MOST_REMOTE_BYTES:,} bytes") from None
+        return found.joined()
 
     def _odd(self, got: str, wanted: str) -> Refusal:
         return Refusal(HTTPStatus.BAD_GATEWAY, self.url, got=got, wanted=wanted)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bayplan.analysis.cluster_sentences import source_sentence
 from bayplan.apiserver.rest.backend import Backend, decode_item
 from bayplan.base.plain_data import Plain
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.session import STATUS
 
 COUNTS = ("created", "updated", "deleted", "waiting")
+SOURCE_FACTS = ("name", "kind", "state", "lag_seconds", "sentence")
+"""Fields of a source that the overview and a comparison show."""
 
 
 def sources_of(backend: Backend) -> list[Plain]:
@@ -18,14 +21,17 @@ def sources_of(backend: Backend) -> list[Plain]:
         return []
     told = {name: str(value) for name, value in data.items()}
     problems = [told.get(name, "") for name in ("problems", "source_problems")]
+    name, kind, state = told.get("source", ""), told.get("kind", "sync"), told.get("state", "")
+    lag_seconds = _number(told.get("lag_seconds", ""))
     return [
         {
-            "name": told.get("source", ""),
-            "kind": "sync",
-            "address": told.get("source", ""),
-            "state": told.get("state", ""),
+            "name": name,
+            "kind": kind,
+            "address": name,
+            "state": state,
+            "sentence": source_sentence(name=name, kind=kind, state=state, lag_seconds=lag_seconds),
             "position": None,
-            "lag_seconds": _number(told.get("lag_seconds", "")),
+            "lag_seconds": lag_seconds,
             "policies": {},
             "counts": {name: _number(told.get(name, "")) for name in COUNTS},
             "message": "\n".join(text for text in problems if text),

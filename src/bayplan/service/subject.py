@@ -56,6 +56,11 @@ class Decisions(Protocol):
         """The number of the oldest decision whose full record may be kept."""
         ...
 
+    @property
+    def annotation_problems(self) -> Mapping[str, str]:
+        """Why the result annotations of a pod can't be read, by its key."""
+        ...
+
     def __len__(self) -> int:
         """Return how many decisions were taken so far; the next one has this number."""
         ...
@@ -78,6 +83,10 @@ class Decisions(Protocol):
 
     def said_later(self, number: int) -> Sequence[PointSaid]:
         """Return what these said beside plain success, the oldest first."""
+        ...
+
+    def is_annotated(self, number: int) -> bool:
+        """Return whether a decision is another scheduler's, read from the pod's annotations."""
         ...
 
     def numbers_of(self, pod: str) -> Sequence[int]:

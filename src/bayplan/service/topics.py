@@ -13,6 +13,7 @@ from bayplan.service.live_source import LiveSource
 from bayplan.service.node_query import metrics_of
 from bayplan.service.node_table import NodeColumns
 from bayplan.service.observation import Observation
+from bayplan.service.overview import pod_counts
 from bayplan.service.pod_page import PodPage
 from bayplan.service.queue_view import QueueCopy, next_retry_at, sentence_of
 from bayplan.service.refusal import Refusal
@@ -89,7 +90,7 @@ def _without_clock(document: Plain) -> Plain:
 
 async def _pods(observation: Observation) -> Plain:
     pods = await observation.view.pod_columns()
-    return {"version": pods.version, "counts": pods.counts()}
+    return {"version": pods.version, "counts": pod_counts(pods)}
 
 
 async def _queue(observation: Observation) -> Plain:

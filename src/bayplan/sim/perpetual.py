@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from bayplan.cluster.kubelet import RUN_TIME_ANNOTATION
+from bayplan.cluster.run_time import FOREVER, RUN_TIME_ANNOTATION
 from bayplan.cluster.store import ObjectStore
 from bayplan.objects.workloads import CronJob, DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet
 
@@ -22,6 +22,7 @@ def perpetual_workloads(store: ObjectStore) -> list[str]:
     restarting += [*store.all(ReplicaSet), *store.all(ReplicationController)]
     for item in restarting:
         template = item.spec.template
-        if item.metadata.controller() is None and template and RUN_TIME_ANNOTATION in template.metadata.annotations:
+        run_time = template.metadata.annotations.get(RUN_TIME_ANNOTATION, FOREVER) if template else FOREVER
+        if item.metadata.controller() is None and run_time != FOREVER:
             found.append(f"{type(item).__name__} {item.key}")
     return found

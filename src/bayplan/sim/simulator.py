@@ -226,7 +226,7 @@ class Simulator:
         if not workloads:
             return False
         more = f" and {len(workloads) - 1} more" if len(workloads) > 1 else ""
-        self._stop(self._last_operation_ns + PERPETUAL_HORIZON_NS, f"{workloads[0]}{more} would go on for ever")
+        self._stop(self._last_operation_ns + PERPETUAL_HORIZON_NS, f"{workloads[0]}{more} would run forever")
         return True
 
     def _stop(self, end_ns: int, why: str) -> None:

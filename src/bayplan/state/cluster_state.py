@@ -249,7 +249,7 @@ class ClusterState:
         """Take over a newer version of a pod that takes the same of its node as before."""
         if info.pod.status.start_time != pod.status.start_time:
             self.pod_log.append(info.row)
-        info.pod = pod
+        info.renew(pod)
 
     def _take_off(self, info: PodInfo, ports: list[HostPort] | None) -> list[HostPort]:
         """Undo a placement. `ports` are those to free, None for all of the pod; returns those that were freed."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from bayplan.objects.meta import parse_time_ns
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort
 from bayplan.state.arrays import Ints, largest_amount
@@ -18,6 +19,14 @@ FIRST_RESOURCE = 3
 """Rows of the usage matrix: pod count, requests for scoring (with the defaults for containers without), then the resources."""
 
 
+JUST_STARTED_NS = (1 << 63) - 1
+"""A pod without a start time counts as started now: later than any that has one."""
+
+UNKNOWN_START = -(1 << 63)
+"""Stands for a start time that nobody has asked for."""
+
+_UNKNOWN = UNKNOWN_START
+
 Change: TypeAlias = tuple[tuple[int, int], ...]
 """Rows of the usage matrix, and what is added to each."""
 
@@ -26,16 +35,15 @@ class Footprint:
     """What a pod takes of a node: shared by all pods with the same spec.
 
     Attributes:
-        vector: int64[3 + resources], one column of the usage matrix (`POD_COUNT` and following).
+        vector: int64[3 + resources], one column of the usage matrix (`POD_COUNT` and following); `column` is the same, typed.
         host_ports: ports of the node.
         largest: the largest amount in `vector` (see `largest_amount`); bounds what sums can reach.
     """
 
-    __slots__ = ("_changes", "host_ports", "largest", "vector")
-
     def __init__(self, vector: Ints, host_ports: tuple[HostPort, ...]) -> None:
         amounts = vector.tolist()
         self.vector = vector
+        self.column: Any = vector
         self.host_ports = host_ports
         self.largest: int = max(amounts) if min(amounts) >= 0 else largest_amount(vector)
         # Who schedules does not ask for what follows from the vector; who simulates asks for every pod.
@@ -72,8 +80,6 @@ class PodClass:
         counters: the counters that such pods count for.
     """
 
-    __slots__ = ("code", "counters", "labels", "namespace", "nodes", "terminating")
-
     def __init__(self, code: int, namespace: str, labels: dict[str, str], terminating: bool) -> None:
         self.code = code
         self.namespace = namespace
@@ -92,8 +98,6 @@ class PodInfo:
         owned_counters: the counters of the affinity terms that it owns.
     """
 
-    __slots__ = ("footprint", "key", "owned_counters", "pod", "pod_class", "priority", "row")
-
     def __init__(
         self,
         key: str,
@@ -110,6 +114,24 @@ class PodInfo:
         self.priority = priority
         self.owned_counters = owned_counters
         self.row = -1
+        self._start_ns = _UNKNOWN
+
+    @property
+    def start_ns(self) -> int:
+        """Return when the pod started, in nanoseconds; `JUST_STARTED_NS` if it has not, or does not say so."""
+        return self.started_at()
+
+    def started_at(self) -> int:
+        """Return the same; for compiled code."""
+        if self._start_ns == _UNKNOWN:
+            text = self.pod.status.start_time
+            self._start_ns = JUST_STARTED_NS if text is None else parse_time_ns(text)
+        return self._start_ns
+
+    def renew(self, pod: Pod) -> None:
+        """Replace the pod by a newer version that takes the same of its node."""
+        self.pod = pod
+        self._start_ns = _UNKNOWN
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key!r}, row={self.row})"

@@ -1,4 +1,7 @@
-"""Which kinds are followed: everything that scheduling reads, and no controller that would make or delete pods here."""
+"""Which kinds are followed: everything that scheduling reads.
+
+Of workloads that are those whose selectors default spreading uses; as they are written here, no controller acts on them
+(`bayplan.sync.translation`)."""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import NamedTuple
 
 _RESOURCE = "resource.k8s.io"
 _STORAGE = "storage.k8s.io"
+_WORKLOADS = ("replicationcontrollers", "replicasets", "statefulsets")
 
 
 class FollowedKind(NamedTuple):
@@ -72,6 +76,9 @@ def _kinds() -> tuple[FollowedKind, ...]:
         ("PersistentVolume", "persistentvolumes", "", "v1", False, True),
         ("VolumeAttachment", "volumeattachments", _STORAGE, "v1", False, True),
         ("ResourceClaimTemplate", "resourceclaimtemplates", _RESOURCE, "v1", True, False),
+        ("ReplicationController", "replicationcontrollers", "", "v1", True, False),
+        ("ReplicaSet", "replicasets", "apps", "v1", True, False),
+        ("StatefulSet", "statefulsets", "apps", "v1", True, False),
         ("Pod", "pods", "", "v1", True, True),
         ("ResourceClaim", "resourceclaims", _RESOURCE, "v1", True, True),
     )
@@ -83,6 +90,11 @@ FOLLOWED_KINDS: tuple[FollowedKind, ...] = _kinds()
 
 BY_PLURAL: dict[str, FollowedKind] = {kind.plural: kind for kind in FOLLOWED_KINDS}
 """The same by plural name."""
+
+SPREAD_OWNERS: frozenset[tuple[str, str]] = frozenset(
+    (kind.api_version, kind.kind) for kind in FOLLOWED_KINDS if kind.plural in _WORKLOADS
+)
+"""API version and kind of the controllers by whose selectors default spreading counts."""
 
 BY_KIND: dict[str, FollowedKind] = {kind.kind: kind for kind in FOLLOWED_KINDS}
 """The same by kind."""

@@ -21,6 +21,7 @@ from itertools import islice
 import msgspec
 
 from bayplan.base.plain_data import Document
+from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.sync.applied_fields import from_annotation, noted, unless_changed_here
 from bayplan.sync.document import part, text
 from bayplan.sync.expectations import Expectations
@@ -38,7 +39,7 @@ from bayplan.sync.merging import (
     open_gates,
     resized,
 )
-from bayplan.sync.policy import SOURCE_UID, SyncPolicy
+from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import Put, SyncWrite, Verb
 from bayplan.sync.translation import Awaited, translate
 from bayplan.sync.uid_users import UidUsers

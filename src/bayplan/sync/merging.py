@@ -23,6 +23,7 @@ OF_THE_BINDING = (
 )
 """Annotations of claims and volumes by which scheduler, controllers and provisioners tell one another how far they are."""
 
+_POD_NETWORK = ("podCIDR", "podCIDRs")
 _GATED_FIELDS = ("schedulingGates", "nodeSelector", "affinity")
 _OWN_METADATA = ("labels", "annotations", "ownerReferences")
 
@@ -49,6 +50,9 @@ def merge_object(kind: FollowedKind, here: Document, wanted: Document) -> Docume
     if kind.kind == "Service" and spec_here.get("clusterIP"):
         addresses: Document = {name: spec_here[name] for name in ("clusterIP", "clusterIPs") if name in spec_here}
         merged["spec"] = {**spec, **addresses}
+    elif kind.kind == "Node" and spec_here.get("podCIDR"):
+        # Once it is set, the API does not let it change.
+        merged["spec"] = {**spec, **{name: spec_here[name] for name in _POD_NETWORK if name in spec_here}}
     elif kind.kind == "Namespace" and "spec" in here:
         merged["spec"] = spec_here
     return merged

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SOURCE_UID = "bayplan.io/source-uid"
-"""The annotation that says of which object in the source an object here is the copy."""
-
 SOURCE_APPLIED = "bayplan.io/source-applied"
 """The annotation that says what of a copy was written last, by hashes: see `bayplan.sync.applied_fields`."""
 

@@ -6,7 +6,8 @@ from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 from bayplan.objects.kinds import decode, encode
 from bayplan.sync.document import items, part
-from bayplan.sync.followed_kinds import FollowedKind
+from bayplan.sync.followed_kinds import SPREAD_OWNERS, FollowedKind
+from bayplan.sync.translation import workload_spec
 
 _KEPT_ANNOTATIONS = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/", "bayplan.io/")
 _LEFT_OUT_OF_CONTAINERS = ("command", "args", "env", "envFrom")
@@ -38,7 +39,12 @@ def redacted(kind: FollowedKind, document: Document) -> Document:
             read = encode(decode({**document, "apiVersion": kind.api_version, "kind": kind.kind}))
         except InputError:
             read = {}
-    for container in items(part(read, "spec"), "containers") + items(part(read, "spec"), "initContainers"):
-        for name in _LEFT_OUT_OF_CONTAINERS:
-            container.pop(name, None)
+    if (kind.api_version, kind.kind) in SPREAD_OWNERS:
+        read["spec"] = workload_spec(part(read, "spec"))
+        part(part(part(read, "spec"), "template"), "metadata").pop("annotations", None)
+    pod_specs = (part(read, "spec"), part(part(part(read, "spec"), "template"), "spec"))
+    for pod_spec in pod_specs:
+        for container in items(pod_spec, "containers") + items(pod_spec, "initContainers"):
+            for name in _LEFT_OUT_OF_CONTAINERS:
+                container.pop(name, None)
     return {**read, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": kept}

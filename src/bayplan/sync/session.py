@@ -43,6 +43,9 @@ LAST_SAVE_SECONDS = 5.0
 STATUS = "status"
 """The ConfigMap beside the memory that says what is followed, and how far that is."""
 
+DONE, STOPPED = "done", "stopped"
+"""States of a session that has ended: everything was written, or it was cancelled before."""
+
 MOST_PROBLEMS = 100
 """So many problems stand there."""
 
@@ -80,18 +83,28 @@ class SyncSession:
         here: the cluster that follows, as a feed of the same kinds.
         send: sends requests to the cluster here.
         policy: how.
-        name: of the source, for those who look at the cluster here.
+        name: of the source, for those who look at the cluster here. kind: import, sync or replay, for the same.
         at_once: so many writes at once, but for those in batches.
     """
 
     def __init__(
-        self, source: Feed, here: Feed, send: Send, policy: SyncPolicy, *, name: str = "", at_once: int = AT_ONCE
+        self,
+        source: Feed,
+        here: Feed,
+        send: Send,
+        policy: SyncPolicy,
+        *,
+        name: str = "",
+        kind: str = "sync",
+        at_once: int = AT_ONCE,
     ) -> None:
         self._source = source
         self._here = here
         self._send = send
         self._policy = policy
         self._name = name
+        self._kind = kind
+        self._end = ""
         self._at_once = at_once
         self._follower: Follower | None = None
         self._woken = asyncio.Event()
@@ -143,10 +156,12 @@ class SyncSession:
                 here = group.create_task(self._here.run(self._take_here))
                 source = group.create_task(self._source.run(self._take_source))
                 await self._work(follower, group, source if once else None)
+                self._end = DONE
                 for task in (here, source):
                     task.cancel()
         finally:
             # Also when it was cancelled: what is known now need not be found out again.
+            self._end = self._end or STOPPED
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._save(follower), LAST_SAVE_SECONDS)
 
@@ -261,7 +276,7 @@ class SyncSession:
     async def _save(self, follower: Follower) -> None:
         """Save what memory has to be saved, and tell how far it is."""
         status = self.status()
-        if self._told != (shown := status_document(self._name, status)):
+        if self._told != (shown := status_document(self._name, status, kind=self._kind, end=self._end)):
             self._told = shown
             await self._drive(save_memory([shown]))
         changes = follower.memory.take_changes()
@@ -298,14 +313,18 @@ class SyncSession:
             return result
 
 
-def status_document(name: str, status: SyncStatus) -> Document:
-    """Return the ConfigMap that tells those who look at the cluster here what it follows.
+def status_document(name: str, status: SyncStatus, *, kind: str = "sync", end: str = "") -> Document:
+    """Return the ConfigMap that describes the session to users of the cluster here.
 
     Figures are whole seconds and counts, so that it is written only when something has changed.
+
+    Args:
+        name, kind: of the source; see `SyncSession`. status: of the session. end: `DONE` or `STOPPED` once it has ended.
     """
     data: Document = {
         "source": name,
-        "state": "following" if status.ready else "listing",
+        "kind": kind,
+        "state": end or ("following" if status.ready else "listing"),
         "created": str(status.created),
         "updated": str(status.updated),
         "deleted": str(status.deleted),

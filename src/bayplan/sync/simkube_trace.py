@@ -15,7 +15,7 @@ import msgspec
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
-from bayplan.cluster.kubelet import RUN_TIME_ANNOTATION
+from bayplan.cluster.run_time import FOREVER, RUN_TIME_ANNOTATION
 from bayplan.formats.files import InputFile, read_bytes
 from bayplan.sync.document import part, text
 from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
@@ -32,6 +32,8 @@ _SERVER_SET = (
 )
 _TEMPLATES = {"Pod": (), "CronJob": ("spec", "jobTemplate", "spec", "template")}
 _USUAL_TEMPLATE = ("spec", "template")
+_END_BY_THEMSELVES = ("Pod", "Job", "CronJob")
+"""Kinds whose pods may end by themselves."""
 
 
 class _Event(msgspec.Struct):
@@ -112,8 +114,12 @@ class SimKubeRecording:
             applied["spec"] = {
                 name: each for name, each in spec.items() if name not in ("nodeName", "serviceAccountName")
             }
+        path = _TEMPLATES.get(kind, _USUAL_TEMPLATE)
         if seconds is not None:
-            applied = _annotated(applied, _TEMPLATES.get(kind, _USUAL_TEMPLATE), f"{seconds}s")
+            applied = _annotated(applied, path, f"{seconds}s")
+        elif kind in _END_BY_THEMSELVES:
+            # Not known to have ended: the default run time of the cluster here is not theirs.
+            applied = _annotated(applied, path, FOREVER)
         return applied
 
 

@@ -1,8 +1,10 @@
 """A source's object as it is wanted here: without what belongs to the other cluster, with the uids that things have here.
 
 - uid, resourceVersion, times, managed fields and finalizers are the other cluster's: its controllers are not here to act on them.
-- Owners are left out, so that nothing here is collected or doubled; but a claim that a pod owns belongs to that pod's copy,
-  because the scheduler asks whose claim it is.
+- Of owners a pod keeps its ReplicaSet, ReplicationController or StatefulSet, because default spreading finds its selector by that
+  name. The reference has the uid of the source, and copies of these workloads ask for no replicas: nothing here is collected,
+  doubled or deleted. Other owners are left out; but a claim that a pod owns belongs to that pod's copy, because the scheduler
+  asks whose claim it is.
 - A pod's service account is not here, nor are the volumes with its token; its priority follows from its class again.
 - A persistent volume's claimRef has the uid that its claim has here. What is bound there is bound here: volumes follow the source.
   One that was released keeps the uid of its claim there, so that it belongs to no later claim of that name.
@@ -15,9 +17,11 @@ from typing import Protocol, cast
 
 from bayplan.base.plain_data import Document
 from bayplan.cluster.controllers.resource_claims import DELETE_PROTECTION
+from bayplan.cluster.run_time import run_forever
+from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.sync.document import items, part, text
-from bayplan.sync.followed_kinds import FollowedKind, ObjectRef
-from bayplan.sync.policy import SOURCE_APPLIED, SOURCE_UID
+from bayplan.sync.followed_kinds import SPREAD_OWNERS, FollowedKind, ObjectRef
+from bayplan.sync.policy import SOURCE_APPLIED
 
 
 class Here(Protocol):
@@ -82,6 +86,11 @@ def translate(kind: FollowedKind, source: Document, here: Here, *, keeps_node: b
         kept["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}]
     if kind.kind == "Pod":
         document["spec"] = _pod_spec(part(source, "spec"), keeps_node=keeps_node)
+        owners = _spread_owners(source)
+        if owners:
+            kept["ownerReferences"] = owners
+        # It ends when it ends in the source.
+        run_forever(document)
         if not keeps_node:
             document.pop("status", None)
         elif "status" in source:
@@ -96,11 +105,34 @@ def translate(kind: FollowedKind, source: Document, here: Here, *, keeps_node: b
         if status:
             # Controllers give devices back only of claims that have this finalizer, which the scheduler sets with the allocation.
             kept["finalizers"] = [DELETE_PROTECTION]
+    elif (kind.api_version, kind.kind) in SPREAD_OWNERS:
+        document["spec"] = workload_spec(part(source, "spec"))
     elif kind.kind == "Service":
         document["spec"] = {k: v for k, v in part(source, "spec").items() if k not in ("clusterIP", "clusterIPs")}
     if not kind.has_status:
         document.pop("status", None)
     return document
+
+
+def workload_spec(spec: Document) -> Document:
+    """Return what is copied of a workload's spec: its selector and its template, and that it wants no replicas."""
+    copied: Document = {name: spec[name] for name in ("selector", "serviceName") if name in spec}
+    template = part(spec, "template")
+    if template:
+        pod_spec = _pod_spec(part(template, "spec"), keeps_node=True)
+        copied["template"] = {**template, "spec": pod_spec}
+    return {**copied, "replicas": 0}
+
+
+def _spread_owners(source: Document) -> list[Document]:
+    """Return the reference to the controller of a pod by whose selector default spreading counts, if it has one."""
+    for owner in items(part(source, "metadata"), "ownerReferences"):
+        if owner.get("controller"):
+            version, kind, uid = (text(owner, name) for name in ("apiVersion", "kind", "uid"))
+            if (version, kind) not in SPREAD_OWNERS or not uid:
+                break
+            return [{"apiVersion": version, "kind": kind, "name": text(owner, "name"), "uid": uid, "controller": True}]
+    return []
 
 
 def _pod_that_owns(source: Document) -> Document | None:

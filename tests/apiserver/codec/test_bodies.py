@@ -81,3 +81,21 @@ def test_half_of_a_surrogate_pair_is_replaced() -> None:
         "\ufffd": "\U0001f600",
     }
     assert parse_json(b'{"a":"\\ud800","a":1,"b":2}') == Parsed({"a": 1, "b": 2}, ["a"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a":1,"b":["c",null,true]}', '{"a":1.0}', '{"a":-2.5e3}', '{"a":12345678901234567890}',
+     '{"a":"1.5","b":"x:1.5"}', '{"a":"\\u0041"}',
+     '{"a":1,"a":2}', '{"a":\t1}', '{"y":"yes","n":"0x10"}', '{"a":1}\n', '{"a":}', '{"a":{"b":[]}, "c" : "é"}'],
+)  # fmt: skip
+def test_json_that_is_read_as_yaml_is_what_yaml_makes_of_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read() -> str:
+        try:
+            return repr(parse_yaml(text.encode()))
+        except BodyError as problem:
+            return repr(problem)
+
+    short = read()
+    monkeypatch.setattr(bodies, "_read_plain", lambda _: None)
+    assert short == read()

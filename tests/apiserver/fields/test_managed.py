@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from bayplan.apiserver.fields import managed
+from bayplan.apiserver.fields.compare import fields_of
+from bayplan.apiserver.fields.field_set import Node, difference
 from bayplan.apiserver.fields.field_type import field_type
 from bayplan.apiserver.fields.managed import APPLY, UPDATE, ApplyConflict, Manager, Managers, Request
 
@@ -108,3 +112,50 @@ def test_the_oldest_updaters_are_merged() -> None:
     found = owned(managers)
     assert len(found) == managed.MOST_UPDATE_MANAGERS
     assert found["ancient-changes"] == [".", "f:k0", "f:k1", "f:k2", "f:k3"]
+
+
+def pods(chance: random.Random) -> Document:
+    """Return a pod with some of four containers, each with some environment and ports."""
+    containers: list[object] = []
+    for name in chance.sample("abcd", chance.randint(1, 4)):
+        container: Document = {"name": name, "image": chance.choice("xy")}
+        if chance.random() < 0.6:
+            container["env"] = [{"name": each, "value": chance.choice("12")} for each in chance.sample("EFG", 2)]
+        if chance.random() < 0.6:
+            container["ports"] = [{"containerPort": port, "name": "p"} for port in chance.sample((80, 81, 82), 2)]
+        containers.append(container)
+    labels = {name: chance.choice("12") for name in chance.sample("lmn", chance.randint(0, 3))}
+    return {"metadata": {"name": "p", "labels": labels}, "spec": {"containers": containers}}
+
+
+def test_nothing_would_be_pruned_when_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pruning is skipped if no field is given up; with a set that is never empty it is not."""
+    skipped = 0
+    for seed in range(300):
+        chance = random.Random(seed)
+        live, managers = ZERO, Managers()
+        for _ in range(4):
+            config = pods(chance) if seed % 2 or live is ZERO else config_with_more(live, chance)
+            request = Request(chance.choice(("one", "two")), "v1", POD, TIME)
+            with monkeypatch.context() as patched:
+                patched.setattr(managed, "difference", _never_empty)
+                want = managed.apply(request, ZERO, live, config, managers, force=True)
+            found = managed.apply(request, ZERO, live, config, managers, force=True)
+            last = managers.get(Manager(request.manager, APPLY, ""))
+            skipped += last is not None and not difference(last.fields, fields_of(POD, config))
+            assert found == want
+            live, managers = found
+    assert skipped > 100
+
+
+def config_with_more(live: Document, chance: random.Random) -> Document:
+    """Return a configuration that names what the object has, and a label."""
+    metadata = live["metadata"]
+    assert isinstance(metadata, dict)
+    labels = {**metadata.get("labels", {}), chance.choice("lmn"): "1"}
+    return {"metadata": {"name": "p", "labels": labels}, "spec": live["spec"]}
+
+
+def _never_empty(left: Node, right: Node) -> Node:
+    """Do as `difference`, but give an unknown field for an empty set: pruning ignores it, and is not skipped."""
+    return difference(left, right) or {"f:none": {}}

@@ -16,7 +16,8 @@ from kubernetes import client as kube
 from kubernetes import watch as kube_watch
 from kubernetes.informer import SharedInformer
 
-from bayplan.apiserver.http.server import ApiServer, ServerOptions, write_kubeconfig
+from bayplan.apiserver.http.kubeconfig import write_kubeconfig
+from bayplan.apiserver.http.server import ApiServer, ServerOptions
 from bayplan.base.errors import InputError
 from tests.apiserver.client import pod
 from tests.apiserver.serving import PATIENCE, ask, serving, wait_until

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
+from bayplan.apiserver.rest.decoding import LONG_YAML
 from bayplan.apiserver.rest.messages import Request, Response, Stream
 from tests.apiserver.client import Client
 
@@ -170,3 +171,17 @@ def test_recorded_requests_broken_at_random_are_answered(seed: int) -> None:
 
     asyncio.run(run())
     client.store.check_invariants()
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [pytest.param("  k%d: v\n", 201, id="that is fine"), pytest.param("  k%d: [\n", 400, id="that is broken")],
+)
+def test_long_yaml_is_read_in_another_thread(line: str, status: int) -> None:
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: long}\ndata:\n"
+    body = (head + "".join(line % number for number in range(20_000))).encode()
+    assert len(body) > LONG_YAML
+    answer = Client().call("POST", "/api/v1/namespaces/default/configmaps", body, content_type="application/yaml")
+    assert answer.status == status
+    path = "/api/v1/namespaces/default/configmaps/long?fieldManager=m"
+    assert Client().call("PATCH", path, body, content_type="application/apply-patch+yaml").status == status

@@ -71,7 +71,11 @@ def test_unknown_fields_are_told() -> None:
     ("document", "want"),
     [
         pytest.param([], r"^file\.yaml:1 document: expected an object, got list", id="no object"),
-        pytest.param({"kind": "Nope"}, r"^file\.yaml:1 kind: expected one that is served", id="an unknown kind"),
+        pytest.param(
+            {"kind": "Nope"},
+            r"^file\.yaml:1 kind: expected a kind that this API serves, got no apiVersion Nope; try 'kind: Node'$",
+            id="an unknown kind",
+        ),
         pytest.param({**NODE, "spec": []}, r"^file\.yaml:1 Node: json: cannot unmarshal array", id="a wrong type"),
         pytest.param(pod("A_b"), r"^file\.yaml:1 Pod \"A_b\" is invalid: metadata.name", id="a bad name"),
     ],

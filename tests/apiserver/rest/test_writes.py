@@ -259,7 +259,7 @@ def test_the_annotation_of_kubectl_stays_in_step() -> None:
         ({"nodeName": "n"}, 500, "no preferred addresses found; known addresses: []"),
     ],
 )
-def test_logs_are_refused_as_nothing_runs(spec: Document, status: int, message: str) -> None:
+def test_logs_are_refused_where_nodes_have_kubelets_of_their_own(spec: Document, status: int, message: str) -> None:
     client = Client()
     document = pod("p", lambda new: cast("Document", new["spec"]).update(spec))
     assert client.post(PODS, document).status == 201

@@ -112,7 +112,7 @@ def test_a_file_of_another_program_and_one_in_use_are_refused(tmp_path: Path) ->
     with pytest.raises(InputError, match="another program's database"):
         DurableRecorder(tmp_path / "other", Store(), on_failure=fail)
     recorder = DurableRecorder(tmp_path / "mine", Store(), on_failure=fail)
-    with pytest.raises(InputError, match="no other process uses"):
+    with pytest.raises(InputError, match="another process has open"):
         DurableRecorder(tmp_path / "mine", Store(), on_failure=fail)
     recorder.close()
 

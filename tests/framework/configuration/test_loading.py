@@ -59,8 +59,9 @@ def test_a_refused_configuration_says_where_it_stands() -> None:
     with pytest.raises(ConfigurationError) as refused:
         load_configuration(HEADER + "parallelism: 0\npodInitialBackoffSeconds: 0\n", where="scheduler.yaml")
     assert str(refused.value) == (
-        "scheduler.yaml [parallelism: Invalid value: 0: should be an integer value greater than zero, "
-        "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0]"
+        "scheduler.yaml has 2 problems:\n"
+        "  scheduler.yaml:3:14 $.parallelism: Invalid value: 0: should be an integer value greater than zero\n"
+        "  scheduler.yaml:4:27 $.podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"
     )
     assert refused.value.where == "scheduler.yaml"
 

@@ -19,6 +19,7 @@ from bayplan.cluster.controllers.deployment import DeploymentController
 from bayplan.cluster.controllers.replica_set import ReplicaSetController
 from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.pod_maker import controller_reference
+from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent, ObjectStore
 from bayplan.objects.meta import KubernetesObject, LabelSelector
 from bayplan.objects.pod import Pod
@@ -176,7 +177,7 @@ class PodOwnership(Controller):
         metadata = pod.metadata
         for name in list(self._by_namespace.get(metadata.namespace, ())):
             owner = self.store.get(ReplicaSet, name)
-            if owner is None or owner.metadata.deletion_timestamp is not None:
+            if owner is None or owner.metadata.deletion_timestamp is not None or is_copy(owner):
                 continue
             if self._selectors.match(owner.spec.selector, pod):
                 _adopt(self.store, owner, pod)
@@ -208,7 +209,8 @@ class AdoptingReplicaSets(ReplicaSetController):
         if item is None:
             self._met.forget(key)
         elif self._met.is_new(item) and item.metadata.deletion_timestamp is None:
-            self._adopt_pods(item)
+            if not is_copy(item):
+                self._adopt_pods(item)
             self._met.note(item)
         return super().reconcile(key, now_ns)
 

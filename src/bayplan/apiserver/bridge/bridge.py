@@ -21,6 +21,7 @@ from bayplan.apiserver.bridge.event_recorder import EventRecorder
 from bayplan.apiserver.bridge.housekeeping import EventExpiry, Leases
 from bayplan.apiserver.bridge.node_agent import NodeAgent
 from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter
+from bayplan.apiserver.rest.api_endpoints import publish_api_server
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Write
 from bayplan.base.durations import SECOND_NS
@@ -74,6 +75,7 @@ class Bridge:
     def __init__(self, backend: Backend, *, seed: int, options: BridgeOptions = NOTHING_RUNS) -> None:
         self.backend = backend
         self.options = options
+        backend.runs_pods = options.kubelet
         self.on_work: Callable[[], None] | None = None
         self.problems: dict[str, InputError] = {}
         self._bugs: dict[str, Exception] = {}
@@ -221,15 +223,21 @@ class Bridge:
                 return True
             self._turn, self._done = (self._turn + 1) % len(_TURNS), 0
         # The last one to be asked may have been cut short by its turn.
-        return any(turn(self, now_ns) for turn, _ in _TURNS) or self._post_event()
+        return any(turn(self, now_ns) for turn, _ in _TURNS) or self._post_event() or self._complete_node(now_ns)
 
     def _run_pods(self, now_ns: int) -> bool:
+        return self._run_kubelet(lambda: self._agent.advance_one(now_ns), now_ns)
+
+    def _complete_node(self, now_ns: int) -> bool:
+        return self._run_kubelet(lambda: self._agent.complete_one(now_ns), now_ns)
+
+    def _run_kubelet(self, step: Callable[[], bool], now_ns: int) -> bool:
         if not self.options.kubelet:
             return False
         self._observe(now_ns)
         self._writer.manager = KUBELET
         try:
-            return self._agent.advance_one(now_ns)
+            return step()
         except InputError as problem:
             _log.warning("kubelet: %s", problem)
             self.problems[problem.what] = problem
@@ -250,7 +258,11 @@ class Bridge:
         return self._recorder.post_one()
 
     def keep_house(self, now_ns: int) -> bool:
-        """Renew leases and delete old events, a few at a time; say whether more are due. For servers, about once a second."""
+        """Renew leases, delete old events and restore the Service of the API; return whether more is due.
+
+        For servers, about once a second; a few objects at a time.
+        """
+        publish_api_server(self.backend)
         done = self._leases.renew(now_ns, _MOST_HOUSEKEEPING) if self.options.kubelet else 0
         done += self._expiry.expire(now_ns, _MOST_HOUSEKEEPING)
         return done >= _MOST_HOUSEKEEPING

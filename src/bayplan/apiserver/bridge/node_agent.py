@@ -10,34 +10,34 @@ A node whose Lease somebody else renews has a kubelet of its own and is left alo
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 
 from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.controlled_store import ControlledStore
 from bayplan.apiserver.bridge.event_recorder import WARNING, EventRecorder
+from bayplan.apiserver.bridge.network import NodeAddresses, pod_addresses
+from bayplan.apiserver.bridge.node_facts import completed, is_incomplete, says_whether_ready
+from bayplan.apiserver.bridge.object_writer import WriteRefused
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
-from bayplan.cluster.kubelet import DEFAULT_GRACE_SECONDS, KILL, START, KubeletOptions, VirtualKubelet
+from bayplan.cluster.kubelet import (
+    DEFAULT_GRACE_SECONDS,
+    KILL,
+    START,
+    KubeletOptions,
+    VirtualKubelet,
+)
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status
+from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
 from bayplan.cluster.store import ADDED, ChangeEvent
 from bayplan.cluster.timestamps import format_time
 from bayplan.objects.meta import parse_time_ns
-from bayplan.objects.node import Node, NodeCondition
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
 _EXIT_CODE_OF_SIGTERM = 143
-_CONDITIONS = (
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-)
-
-
-def says_whether_ready(node: Node) -> bool:
-    """Say whether somebody has written the condition Ready of a node, true or not."""
-    return any(condition.type == "Ready" for condition in node.status.conditions)
 
 
 class NodeAgent(VirtualKubelet):
@@ -55,7 +55,9 @@ class NodeAgent(VirtualKubelet):
     def __init__(self, store: ControlledStore, options: KubeletOptions, recorder: EventRecorder) -> None:
         super().__init__(store, options)
         self._recorder = recorder
+        self._addresses = NodeAddresses()
         self._new_nodes: deque[str] = deque()
+        self._incomplete_nodes: deque[str] = deque()
         self._taken: dict[str, None] = {}
         self._killing: dict[str, int] = {}
         self.foreign: dict[str, None] = {}
@@ -71,9 +73,14 @@ class NodeAgent(VirtualKubelet):
                 self._killing.pop(item.metadata.uid, None)
             elif item.spec.node_name in self._store.nodes:
                 self._see(item, now_ns)
-        elif isinstance(item, Node) and event.new is not None:
+        elif isinstance(item, Node):
+            self._addresses.observe(item, gone=event.new is None)
+            if event.new is None:
+                return
             if not says_whether_ready(item):
                 self._new_nodes.append(item.metadata.name)
+            elif is_incomplete(item):
+                self._incomplete_nodes.append(item.metadata.name)
             if event.type == ADDED:
                 for pod in self._store.pods_on(item.metadata.name):
                     self._see(pod, now_ns)
@@ -112,7 +119,7 @@ class NodeAgent(VirtualKubelet):
 
     def next_wakeup(self) -> int | None:
         """Return when `advance_one` has something to do next, 0 for at once, or None."""
-        return 0 if self._new_nodes else super().next_wakeup()
+        return 0 if self._new_nodes or self._incomplete_nodes else super().next_wakeup()
 
     def advance_one(self, now_ns: int) -> bool:
         """Do the first thing that is due by now; say whether there was one.
@@ -121,31 +128,30 @@ class NodeAgent(VirtualKubelet):
             WriteRefused: the API refuses it.
         """
         if self._new_nodes:
-            self._make_ready(self._new_nodes.popleft(), now_ns)
+            self._complete(self._new_nodes.popleft(), now_ns)
             return True
         return super().advance_one(now_ns)
 
-    def _make_ready(self, name: str, now_ns: int) -> None:
+    def complete_one(self, now_ns: int) -> bool:
+        """Write the fields that a node with a condition Ready lacks; return whether there was such a node. Called when idle.
+
+        Raises:
+            WriteRefused: the API refuses it.
+        """
+        if not self._incomplete_nodes:
+            return False
+        self._complete(self._incomplete_nodes.popleft(), now_ns)
+        return True
+
+    def _complete(self, name: str, now_ns: int) -> None:
+        """Write the fields that a node lacks, and the condition Ready if it has none."""
         node = self._store.nodes.get(name)
-        if node is None or name in self.foreign or says_whether_ready(node):
+        if node is None or name in self.foreign or not is_incomplete(node):
             return
-        now = format_time(now_ns)
-        known = {condition.type for condition in node.status.conditions}
-        conditions = tuple(
-            NodeCondition(
-                type=type_,
-                status=status,
-                reason=reason,
-                message=message,
-                last_heartbeat_time=now,
-                last_transition_time=now,
-            )
-            for type_, status, reason, message in _CONDITIONS
-            if type_ not in known
-        )
-        status = replace(node.status, conditions=node.status.conditions + conditions)
-        self._store.update(replace(node, status=status))
-        self._recorder.record(node, "NodeReady", f"Node {name} status is now: NodeReady", "kubelet", host=name)
+        is_new = not says_whether_ready(node)
+        self._store.update(completed(node, self._addresses, format_time(now_ns)))
+        if is_new:
+            self._recorder.record(node, "NodeReady", f"Node {name} status is now: NodeReady", "kubelet", host=name)
 
     def _plan_end(self, pod: Pod, start_ns: int, now_ns: int) -> None:
         try:
@@ -165,7 +171,24 @@ class NodeAgent(VirtualKubelet):
             image = f'Container image "{container.image}" already present on machine and can be accessed by the pod'
             for reason, text in (("Pulled", image), ("Created", "Container created"), ("Started", "Container started")):
                 self._recorder.of_container(pod, container.name, reason, text)
-        return super()._started(pod, now_ns)
+        started = super()._started(self._with_run_time(pod), now_ns)
+        # Its addresses come from the node's; a node that can't be written must not keep the pod from starting.
+        with suppress(WriteRefused):
+            self._complete(pod.spec.node_name, now_ns)
+        pod_ip, host_ip = pod_addresses(pod, self._store)
+        status = replace(started.status, pod_ip=pod.status.pod_ip or pod_ip, host_ip=pod.status.host_ip or host_ip)
+        return replace(started, status=status)
+
+    def _with_run_time(self, pod: Pod) -> Pod:
+        """Return a pod with the default run time in its annotation, if its restart policy says that it ends and it has no run time.
+
+        After a restart of the server the annotation tells pods that were started here from pods that were imported running.
+        """
+        default, metadata = self._options.default_run_time, pod.metadata
+        if not default or pod.spec.restart_policy not in ENDS_BY_ITSELF or RUN_TIME_ANNOTATION in metadata.annotations:
+            return pod
+        annotations = {**metadata.annotations, RUN_TIME_ANNOTATION: default}
+        return replace(pod, metadata=replace(metadata, annotations=annotations))
 
     def _remove(self, pod: Pod, now_ns: int) -> None:
         self._together.gone(pod)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.apiserver.bridge.narrator import Narrator
-from bayplan.apiserver.bridge.node_agent import says_whether_ready
+from bayplan.apiserver.bridge.node_facts import says_whether_ready
 from bayplan.base.durations import SECOND_NS
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.controllers.controller import ControllerTools

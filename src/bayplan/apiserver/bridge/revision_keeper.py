@@ -22,6 +22,7 @@ from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.revisions import REVISION_LABEL
 from bayplan.cluster.naming import revision_name, template_hash
 from bayplan.cluster.pod_maker import controller_reference
+from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
 from bayplan.objects.workloads import DaemonSet, StatefulSet
 
@@ -68,7 +69,7 @@ class RevisionKeeper(Controller):
         """
         kind, _, place = key.partition(" ")
         item = self.store.get(SETS[kind], place)
-        if item is None or item.metadata.deletion_timestamp is not None:
+        if item is None or item.metadata.deletion_timestamp is not None or is_copy(item):
             return None
         known = self._revisions_of(item)
         digest = template_hash(item.spec.template, 0)

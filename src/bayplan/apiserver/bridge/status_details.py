@@ -1,14 +1,21 @@
-"""What people read in a status and typed objects do not hold: images of containers, times at which conditions were written."""
+"""Status fields that typed objects leave out: images, IDs, lists of addresses, times of conditions."""
 
 from __future__ import annotations
 
+from hashlib import sha256
+
+from bayplan.apiserver.bridge.network import with_lists
+from bayplan.apiserver.bridge.node_facts import with_identity
 from bayplan.apiserver.kinds.strategy import part, parts
 from bayplan.base.plain_data import Document
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.workloads import Deployment, Job
 
+# The containers that a list of statuses is about.
+_CONTAINERS_OF = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
 # By kind, what says when a condition was written last, whether its status changed or not.
 _WRITTEN = {Deployment: "lastUpdateTime", Job: "lastProbeTime"}
 
@@ -26,7 +33,11 @@ def complete_status(
         now: the time.
     """
     if isinstance(item, Pod):
-        _name_images(document, status)
+        for statuses in _CONTAINERS_OF:
+            _describe_containers(document, status, statuses)
+        status.update(with_lists(status))
+    if isinstance(item, Node):
+        status.update(with_identity(document, status))
     if isinstance(item, PodDisruptionBudget):
         # Pods that evictions have marked until somebody counts again; they have been deleted in the same step.
         status.pop("disruptedPods", None)
@@ -37,12 +48,31 @@ def complete_status(
         ]
 
 
-def _name_images(pod: Document, status: Document) -> None:
-    """Say which image each container of a status runs."""
-    images = {each.get("name"): each.get("image") for each in parts(part(pod, "spec"), "containers")}
-    containers = [
-        each if each.get("image") else {**each, "image": images.get(each.get("name"), "")}
-        for each in parts(status, "containerStatuses")
-    ]
-    if containers:
-        status["containerStatuses"] = containers
+def _describe_containers(pod: Document, status: Document, field: str) -> None:
+    """Set the image of each container status, and the ID of each container that was started."""
+    images = {each.get("name"): each.get("image") for each in parts(part(pod, "spec"), _CONTAINERS_OF[field])}
+    uid = str(part(pod, "metadata").get("uid") or "")
+    found = parts(status, field)
+    if found:
+        status[field] = [_described(each, str(images.get(each.get("name")) or ""), uid) for each in found]
+
+
+def _described(status: Document, image: str, uid: str) -> Document:
+    shown = {**status, "image": status.get("image") or image, "restartCount": status.get("restartCount", 0)}
+    if shown["image"] and not shown.get("imageID"):
+        shown["imageID"] = _image_id(str(shown["image"]))
+    if not shown.get("containerID") and "waiting" not in part(shown, "state"):
+        shown["containerID"] = f"bayplan://{_digest(uid + '/' + str(shown.get('name')))}"
+    return shown
+
+
+def _image_id(image: str) -> str:
+    """Return an image ID derived from the name, because no image is pulled."""
+    if "@" in image:
+        return image
+    repository, _, tag = image.rpartition(":")
+    return f"{repository if repository and '/' not in tag else image}@sha256:{_digest(image)}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()

@@ -12,6 +12,7 @@ from bayplan.base.go_json import json_problem
 from bayplan.formats import yaml_text
 
 _DEEPEST = 10_000
+_FLOAT = re.compile(rb"[:\[,\s]-?[0-9]+[.eE]|[0-9]{16}")
 _BRACKETS = re.compile(rb"[][{}]")
 
 
@@ -127,6 +128,11 @@ def parse_yaml(data: bytes) -> Parsed:
     if data.count(b"{") + data.count(b"[") > _DEEPEST and _depth(data) > _DEEPEST:
         # The parser would notice, too, after a time that grows with the square of the depth.
         raise BodyError(f"error converting YAML to JSON: yaml: exceeded max depth of {_DEEPEST}")
+    if data[:1] == b"{" and b"\\" not in data and b"\t" not in data and not _FLOAT.search(data):
+        # Go clients send configurations to apply as JSON, in which YAML finds the same.
+        plain = _read_plain(data)
+        if plain is not None:
+            return plain
     try:
         documents = [parsed.value for parsed in yaml_text.parse(data.decode("utf-8", "replace"))]
     except yaml_text.YamlError as problem:

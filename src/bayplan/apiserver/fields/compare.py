@@ -41,6 +41,9 @@ def compare(kind: FieldType, old: dict[str, object], new: dict[str, object]) -> 
 def element_of(kind: FieldType, item: object) -> str:
     """Return the path element of a list's item: by its keys, or by its value."""
     if kind.merge is _KEYED and isinstance(item, dict):
+        if len(kind.keys) == 1 and kind.keys[0] in item:
+            (key,) = kind.keys
+            return 'k:{"' + key + '":' + _encode(item[key]).decode() + "}"
         keys = {}
         for key in kind.keys:
             value = item.get(key, kind.key_defaults.get(key, _ABSENT))
@@ -126,41 +129,68 @@ def _sequence(value: object) -> list[object]:
 
 
 def _compare_items(kind: FieldType, old: list[object], new: list[object], out: tuple[Node, Node, Node]) -> None:
+    inner = kind.item
     before, after = _by_element(kind, old), _by_element(kind, new)
-    for element, items in after.items():
-        earlier = before.get(element, [])
-        if len(items) > 1 or len(earlier) > 1:
+    for element, item in after.items():
+        earlier = before.get(element, _ABSENT)
+        if isinstance(item, _Repeated) or isinstance(earlier, _Repeated):
             # Repeated items have no identity of their own; they count as one value.
-            if not earlier:
+            if earlier is _ABSENT:
                 out[0][element] = LEAF_NODE
-            elif items != earlier:
+            elif item != earlier:
                 out[1][element] = LEAF_NODE
-        else:
-            _compare_child(element, kind.item, earlier[0] if earlier else _ABSENT, items[0], out)
-    for element, items in before.items():
+        elif earlier is not item:
+            _compare_child(element, inner, earlier, item, out)
+    for element, item in before.items():
         if element not in after:
-            out[2][element] = whole(kind.item, items[0])
+            out[2][element] = whole(inner, item[0] if isinstance(item, _Repeated) else item)
 
 
-def _by_element(kind: FieldType, items: list[object]) -> dict[str, list[object]]:
-    found: dict[str, list[object]] = {}
-    for item in items:
-        found.setdefault(element_of(kind, item), []).append(item)
-    return found
+class _Repeated(list[object]):
+    """The items of a list that have one and the same element of a path."""
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == (list(other) if isinstance(other, _Repeated) else [other])
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None
+
+
+def _by_element(kind: FieldType, items: list[object]) -> dict[str, object]:
+    """Return the items by the element of a path that names them."""
+    elements = [element_of(kind, item) for item in items]
+    found: dict[str, object] = dict(zip(elements, items, strict=True))
+    if len(found) == len(items):
+        return found
+    repeated: dict[str, list[object]] = {}
+    for element, item in zip(elements, items, strict=True):
+        repeated.setdefault(element, []).append(item)
+    return {element: each[0] if len(each) == 1 else _Repeated(each) for element, each in repeated.items()}
 
 
 def fields_of(kind: FieldType, value: object) -> Node:
     """Return the set of fields that a document names: leaves, empty maps and items, but not the maps around them."""
     kind = deduced(kind, value)
+    merge = kind.merge
     children: Node = {}
-    if isinstance(value, dict) and kind.merge in (Merge.STRUCT, Merge.MAP):
-        for name, item in value.items():
-            inner = deduced(kind.child(name), item)
-            leaf = inner.merge is Merge.LEAF or item is None or item == {}
-            node = make_node(leaf or name not in kind.fields, fields_of(inner, item))
-            if node is not None:
-                children["f:" + name] = node
-    elif isinstance(value, list) and kind.merge in (Merge.SET, Merge.KEYED_LIST):
+    if isinstance(value, dict):
+        if merge is _STRUCT or merge is _MAP:
+            fields, element = kind.fields, kind.element or UNTYPED
+            for name, item in value.items():
+                field = fields.get(name)
+                inner = element if field is None else field
+                if inner.merge is _LEAF:
+                    children["f:" + name] = LEAF_NODE
+                    continue
+                inner = deduced(inner, item)
+                leaf = inner.merge is _LEAF or item is None or item == {}
+                node = make_node(leaf or field is None, fields_of(inner, item))
+                if node is not None:
+                    children["f:" + name] = node
+    elif isinstance(value, list) and (merge is _KEYED or merge is _SET):
+        inner = kind.item
         for item in value:
-            children[element_of(kind, item)] = make_node(True, fields_of(kind.item, item)) or LEAF_NODE
+            children[element_of(kind, item)] = make_node(True, fields_of(inner, item)) or LEAF_NODE
     return children

@@ -50,7 +50,9 @@ def _union_nodes(left: Node, right: Node) -> Node:
 
 
 def difference(left: Node, right: Node) -> Node:
-    """Return the members of a set that are not members of another one."""
+    """Return the members of the left set that the right one lacks. The roots are not members."""
+    if not right and "." not in left:
+        return left
     out: Node = {}
     for name, node in left.items():
         if name == ".":
@@ -58,15 +60,24 @@ def difference(left: Node, right: Node) -> Node:
         other = right.get(name)
         if other is None:
             out[name] = node
-            continue
-        kept = make_node(is_member(node) and not is_member(other), difference(children_of(node), children_of(other)))
-        if kept is not None:
-            out[name] = kept
+        elif not other:
+            left_over = children_of(node)
+            if left_over:
+                out[name] = left_over
+        elif not node:
+            if "." not in other:
+                out[name] = LEAF_NODE
+        elif node is not other:
+            kept = make_node("." in node and "." not in other, difference(node, other))
+            if kept is not None:
+                out[name] = kept
     return out
 
 
 def without(left: Node, right: Node) -> Node:
     """Return a set without the members of another one and all that is below them."""
+    if not right:
+        return left
     out: Node = {}
     for name, node in left.items():
         other = right.get(name)
@@ -81,6 +92,8 @@ def without(left: Node, right: Node) -> Node:
 
 def intersection(left: Node, right: Node) -> Node:
     """Return the members that two sets share."""
+    if not left or not right:
+        return {}
     out: Node = {}
     for name, node in left.items():
         other = right.get(name)

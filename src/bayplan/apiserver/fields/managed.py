@@ -257,7 +257,8 @@ def apply(
     mine = without(fields_of(kind, config), request.reset_fields)
     managers = {**managers, who: Owned(mine, request.api_version, last.time if last else "")}
     merged = cast("Document", merge(kind, live, config))
-    if last is not None and last.fields:
+    # Nothing is pruned if the configuration still names every field that it named before, which is the usual case.
+    if last is not None and last.fields != mine and difference(last.fields, mine):
         merged = _prune(kind, merged, managers, last.fields, request.api_version)
     found = _filtered(compare(kind, live, merged), request.reset_fields)
     took = union(found.added, found.modified)

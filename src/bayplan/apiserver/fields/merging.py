@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from bayplan.apiserver.fields.compare import deduced, element_of
@@ -22,12 +23,15 @@ def merge(kind: FieldType, live: object, config: object) -> object:
         DuplicateItemError: a keyed list or set of the configuration repeats an item.
     """
     kind = deduced(kind, config if config is not None else live)
+    if kind.merge is Merge.LEAF:
+        return config
     if kind.merge in (Merge.STRUCT, Merge.MAP) and (live or config):
         ours = live if isinstance(live, dict) else {}
         theirs = config if isinstance(config, dict) else {}
         out = dict(ours)
         for name, item in theirs.items():
-            out[name] = merge(kind.child(name), ours.get(name), item)
+            inner = kind.child(name)
+            out[name] = item if inner.merge is Merge.LEAF else merge(inner, ours.get(name), item)
         return out
     if kind.merge in (Merge.SET, Merge.KEYED_LIST) and (live or config):
         return _merge_items(kind, live if isinstance(live, list) else [], config if isinstance(config, list) else [])
@@ -39,9 +43,8 @@ def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> l
     right = [(element_of(kind, item), item) for item in config]
     ours, theirs = dict(left), dict(right)
     if len(theirs) != len(right):
-        raise DuplicateItemError(
-            "duplicate entries for key " + next(e for e, _ in right if [x for x, _ in right].count(e) > 1)
-        )
+        counts = Counter(element for element, _ in right)
+        raise DuplicateItemError("duplicate entries for key " + next(each for each, _ in right if counts[each] > 1))
     shared = [element for element, _ in right if element in ours]
     wanted = 0
     merged: set[str] = set()

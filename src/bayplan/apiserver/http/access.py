@@ -1,15 +1,22 @@
-"""Who may ask: whoever shows the token; without one whoever asks this machine from it, but no web page of another host."""
+"""Access to the server: tokens, the names it is asked for by, and web pages of other origins."""
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from bayplan.apiserver.rest.errors import ApiError
+from bayplan.base.web_origin import FORM_TYPES, SAFE_METHODS, foreign_origin, form_type
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
+"""Paths that can be read without a token: those that upstream's ClusterRole `system:public-info-viewer` lets anybody get."""
+
+WEBSOCKET = "WEBSOCKET"
+"""The method of WebSockets: browsers let any page open one and read from it, so its origin counts as that of a write."""
 
 
 class Access:
@@ -17,36 +24,76 @@ class Access:
 
     Args:
         token: what clients must show; empty lets everybody on this machine in.
+        allowed_origins: of web pages that may write, in addition to those of the server itself.
     """
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, *, allowed_origins: Collection[str] = ()) -> None:
         self._token = token.encode()
+        self.allowed_origins = frozenset(allowed_origins)
 
-    def check(self, headers: Mapping[str, str], *, shown: str = "") -> None:
+    def check(
+        self, headers: Mapping[str, str], *, method: str, path: str = "", shown: str = "", forms: bool = False
+    ) -> None:
         """Refuse a request that may not be made.
 
         Args:
             headers: of the request, names in lower case.
+            method: of the request, or `WEBSOCKET`.
+            path: of the request, for those that need no token.
             shown: a token that was shown in another way than in the header ``Authorization``.
+            forms: whether content types that a form can send are left to the caller.
 
         Raises:
-            ApiError: the token is missing or wrong; or there is none, and the request is for another host's name, or comes
-                from a page of another host.
+            ApiError: the token is missing or wrong; without a token, the request is for another host's name; or it is a
+                write that a web page of another origin may have sent.
         """
-        if not self._token:
-            _check_is_local(headers)
-            return
+        if self._token:
+            self._check_token(headers, method, path, shown)
+        else:
+            self._check_is_local(headers)
+        if method not in SAFE_METHODS:
+            self._check_write(headers, forms=forms)
+
+    def allows_origin(self, origin: str) -> bool:
+        """Return whether the user allowed pages of an origin to write and to read answers."""
+        return origin in self.allowed_origins
+
+    def _check_token(self, headers: Mapping[str, str], method: str, path: str, shown: str) -> None:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else shown
+        if method == "GET" and path in PUBLIC_PATHS and not scheme and not shown:
+            return
         if not hmac.compare_digest(token.encode(), self._token):
             raise ApiError(401, "Unauthorized")
 
+    def _check_is_local(self, headers: Mapping[str, str]) -> None:
+        """Refuse what a web page could send through its reader's browser, as requests from this machine need no token."""
+        host, origin = headers.get("host"), headers.get("origin")
+        foreign = origin is not None and not _is_local(origin) and origin not in self.allowed_origins
+        if (host and not _is_local(f"//{host}")) or foreign:
+            raise ApiError(403, "without a token, requests must be made to this machine, from it", reason="Forbidden")
 
-def _check_is_local(headers: Mapping[str, str]) -> None:
-    """Refuse what a web page could send through its reader's browser: nobody needs a token on this machine."""
-    host, origin = headers.get("host"), headers.get("origin")
-    if (host and not _is_local(f"//{host}")) or (origin is not None and not _is_local(origin)):
-        raise ApiError(403, "without a token, requests must be made to this machine, from it", reason="Forbidden")
+    def _check_write(self, headers: Mapping[str, str], *, forms: bool) -> None:
+        origin = foreign_origin(headers, self.allowed_origins)
+        if origin:
+            text = f"web pages of other origins can't write here: got a request from {origin}, expected the server's own origin"
+            hint = f"; to allow it, start the server with --allow-origin {origin}" if "://" in origin else ""
+            raise ApiError(403, text + hint, reason="Forbidden")
+        if not forms:
+            check_content_type(headers)
+
+
+def check_content_type(headers: Mapping[str, str]) -> None:
+    """Refuse a content type that an HTML form can send.
+
+    Raises:
+        ApiError: it is one, or a browser sent a body without any.
+    """
+    media_type = form_type(headers)
+    if media_type:
+        refused = ", ".join(sorted(FORM_TYPES))
+        text = f"content type of the request: expected the body's own type, such as application/json, got {media_type}"
+        raise ApiError(415, f"{text}; types that an HTML form can send are refused ({refused})")
 
 
 @lru_cache(maxsize=256)

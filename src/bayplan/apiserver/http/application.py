@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol, cast
 from urllib.parse import unquote
 
@@ -19,6 +19,7 @@ from bayplan.apiserver.rest.negotiation import PLAIN
 from bayplan.apiserver.rest.rendering import render_error
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.base.asgi import Receive, Scope, Send
+from bayplan.base.errors import InputError
 
 MOST_BODY = 3 * 1024 * 1024
 _LEAST_PACKED = 128 * 1024
@@ -44,6 +45,7 @@ class Application:
     Args:
         api: that answers.
         token: what clients must show; empty lets everybody in.
+        allowed_origins: see `Access`.
         recorder: makes writes durable; None for a store in memory.
         rate_limit: of each client's requests; None for none.
 
@@ -57,11 +59,12 @@ class Application:
         api: Api,
         *,
         token: str = "",
+        allowed_origins: Collection[str] = (),
         recorder: DurableRecorder | None = None,
         rate_limit: RateLimit | None = None,
     ) -> None:
         self._api = api
-        self._access = Access(token)
+        self._access = Access(token, allowed_origins=allowed_origins)
         self._recorder = recorder
         self._rate_limit = rate_limit
         self.mounts: list[Mount] = []
@@ -83,8 +86,21 @@ class Application:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         else:
-            # Nobody speaks WebSocket here: exec and attach are refused as plain requests.
+            await self._refuse_upgrade(scope, send)
+
+    async def _refuse_upgrade(self, scope: Scope, send: Send) -> None:
+        """Answer a request for a WebSocket (exec, attach, port-forward) as a plain one: with what is wrong."""
+        if "websocket.http.response" not in scope.get("extensions", {}):
             await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        answer = await self._answer({**scope, "method": "GET"}, headers, b"")
+        status, body = (answer.status, answer.body) if isinstance(answer, Response) else (400, b"")
+        # A status of success would say that the connection is upgraded.
+        fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        start = {"type": "websocket.http.response.start", "status": max(status, 400), "headers": fields}
+        await send(start)
+        await send({"type": "websocket.http.response.body", "body": body})
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -98,8 +114,19 @@ class Application:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            self._access.check(headers)
-            body = await _read_body(headers, receive)
+            answer = await self._answer(scope, headers, receive)
+        except _ClientGone:
+            return
+        if isinstance(answer, Stream):
+            await self._stream(answer, scope, receive, send)
+        else:
+            await self._respond(answer, scope["method"], headers, send)
+
+    async def _answer(self, scope: Scope, headers: dict[str, str], body: Receive | bytes) -> Response | Stream:
+        """Return the answer to a request, with its body or with what reads it."""
+        try:
+            # Content types that forms send are refused with the others that the API does not read.
+            self._access.check(headers, method=scope["method"], path=scope["path"], forms=True)
             request = Request(
                 scope["method"],
                 unquote(scope["raw_path"].decode("latin-1").partition("?")[0])
@@ -107,24 +134,26 @@ class Application:
                 else scope["path"],
                 parse_query(scope["query_string"].decode("latin-1")),
                 headers,
-                body,
+                body if isinstance(body, bytes) else await _read_body(headers, body),
             )
-            answer = await self._api.handle(request)
+            return await self._api.handle(request)
         except ApiError as problem:
-            answer = Response(problem.code, render_error(problem, PLAIN), headers=list(problem.headers.items()))
+            return Response(problem.code, render_error(problem, PLAIN), headers=list(problem.headers.items()))
+        except _ClientGone:
+            raise
         except Exception:
             _log.exception("%s %s", scope["method"], scope["path"])
-            answer = Response(500, render_error(ApiError(500, "Internal error occurred", details={}), PLAIN))
-        if isinstance(answer, Stream):
-            await self._stream(answer, scope, receive, send)
-        else:
-            await self._respond(answer, scope["method"], headers, send)
+            return Response(500, render_error(ApiError(500, "Internal error occurred", details={}), PLAIN))
 
     async def _respond(self, answer: Response, method: str, headers: dict[str, str], send: Send) -> None:
         if self._recorder is not None:
             waiting = self._recorder.settled(answer.revision)
             if waiting is not None:
-                await waiting
+                try:
+                    await waiting
+                except InputError as problem:
+                    refused = ApiError(500, f"the write was not stored: {problem}", details={})
+                    answer = Response(500, render_error(refused, PLAIN))
         body = answer.body
         fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
         if len(body) >= _LEAST_PACKED and "gzip" in headers.get("accept-encoding", ""):
@@ -203,6 +232,10 @@ async def _refuse_for_now(scope: Scope, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+class _ClientGone(Exception):
+    """The client went away before all of its body was here: a part of a body means nothing."""
+
+
 def _nothing() -> None:
     """Do nothing: a server other than ours gives no way to close a connection at once."""
 
@@ -219,16 +252,21 @@ async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
 
     Raises:
         ApiError: it is too big, or its packing is broken.
+        _ClientGone: the client does not send the rest.
     """
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > MOST_BODY:
         raise _too_big()
     message = await receive()
+    if message["type"] == "http.disconnect":
+        raise _ClientGone
     body = cast("bytes", message.get("body", b""))
     if message.get("more_body"):
         pieces, size = [body], len(body)
         while message.get("more_body"):
             message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _ClientGone
             piece = cast("bytes", message.get("body", b""))
             size += len(piece)
             if size > MOST_BODY:

@@ -1,17 +1,31 @@
-"""Uvicorn's HTTP protocol, with the writes of one turn of the loop sent as one.
+"""Uvicorn's HTTP protocol with limits, and with the writes of one turn of the loop sent as one.
 
 Uvicorn writes the head and the body of an answer one after the other, and uvloop passes each to the kernel at once; a call
-of the kernel costs as much as a tenth of a create. Nothing else of the protocol is changed.
+of the kernel costs as much as a tenth of a create. Uvicorn has no limits of its own for headers, slow clients and trailers.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
+from urllib.parse import unquote
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-_MOST_WAITING = 64 * 1024
+from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
+
+_MAX_WAITING = 64 * 1024
+_SLOP = 4096
+"""As many bytes more than the limit does Go read of a header."""
+
+_MAX_PARSED_URL = 60_000
+_CHUNK_OVERHEAD = 16
+_REFUSAL_SECONDS = 0.5
+_TOO_LARGE = b"431 Request Header Fields Too Large"
+_REFUSAL_HEADER = b"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+_NONE, _HEADER, _BODY = 0, 1, 2  # The part of a request that is being received.
 ABORT = "bayplan.abort"
 """The key of a request's scope under which stands what closes its connection at once."""
 
@@ -37,7 +51,7 @@ class GatheringTransport(asyncio.Transport):
             self._loop.call_soon(self._flush)
         self._waiting.append(data)
         self._size += len(data)
-        if self._size > _MOST_WAITING:
+        if self._size > _MAX_WAITING:
             self._flush()
 
     def _flush(self) -> None:
@@ -77,20 +91,210 @@ class GatheringTransport(asyncio.Transport):
         return self._transport
 
 
-class GatheringProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol over such a transport."""
+class LimitedProtocol(HttpToolsProtocol):
+    """Uvicorn's protocol over a gathering transport, with limits that hold before a request is authenticated.
+
+    Args:
+        table: the server's connections and its limits. The other arguments are uvicorn's.
+    """
+
+    def __init__(self, *args: Any, table: ConnectionTable, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._table = table
+        self._limits = table.limits
+        self._part = _NONE
+        self._received = 0
+        self._body_received = 0
+        self._chunks = 0
+        self._unfinished = 0
+        self._began = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._known = False
+        self._refused = False
+
+    # --- connections --------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin a connection."""
+        """Begin a connection, if there is room for it."""
         super().connection_made(GatheringTransport(transport, self.loop))
+        self._known = self._table.add(self)
+        if not self._known:
+            self._refuse(b"503 Service Unavailable")
+            return
+        self._began = self.loop.time()
+        self._timer = self.loop.call_later(self._limits.header_seconds, self._check_time)
 
-    def on_headers_complete(self) -> None:
-        """Begin a request, which may close the connection at once."""
-        cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
-        super().on_headers_complete()
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End a connection."""
+        self._forget()
+        super().connection_lost(exc)
+
+    def _forget(self) -> None:
+        self._stop_timer()
+        self._set_unfinished(0)
+        if self._known:
+            self._known = False
+            self._table.discard(self)
+
+    def close_idle(self) -> None:
+        """Close the connection to make room for another."""
+        self.transport.close()
+
+    def shutdown(self) -> None:
+        """Close the connection, at once if its request has not come in full; a request that is answered may end."""
+        if self._part != _NONE:
+            self.transport.abort()
+        else:
+            super().shutdown()
 
     def handle_websocket_upgrade(self) -> None:
         """Leave the connection to the protocol of WebSockets, as it came."""
         assert isinstance(self.transport, GatheringTransport)
+        self._forget()
         self.transport = self.transport.release()
         super().handle_websocket_upgrade()
+
+    # --- what comes ---------------------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Take in a piece of a request, and check the limits if the request is not complete with it."""
+        if self._refused:
+            return
+        before = self._part
+        self._received += len(data)
+        super().data_received(data)
+        if self._part == _NONE:
+            if self._timer is None and before == _NONE and self._answering():
+                return
+            if before != _NONE:
+                self._set_unfinished(0)
+            if self._answering():
+                self._stop_timer()
+            elif self._timer is None and self.timeout_keep_alive_task is None:
+                # Only line breaks came, which may stand before a request.
+                self._start_timer()
+            return
+        if self._timer is None or before == _NONE:
+            self._start_timer()
+        if self.transport.is_closing() or self._refused:
+            return
+        if self._part == _HEADER:
+            self._set_unfinished(self._received)
+            over = self._received > self._limits.header_bytes + _SLOP
+            if over or self._table.unfinished_bytes > self._limits.unfinished_bytes:
+                self._refuse(_TOO_LARGE if over else b"503 Service Unavailable")
+        elif self._received - self._body_received - _CHUNK_OVERHEAD * self._chunks > 2 * self._limits.header_bytes:
+            # Trailers, or extensions of chunks, without end.
+            self._refuse(b"400 Bad Request")
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self._part = _HEADER
+        self._body_received = self._chunks = 0
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer a request, or refuse it for its header; the answer may close the connection at once."""
+        cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
+        self._part = _BODY
+        self._table.work(self)
+        if self._received > self._limits.header_bytes and self._header_size() > self._limits.header_bytes + _SLOP:
+            application, self.app = self.app, _too_large
+            super().on_headers_complete()
+            self.app = application
+        elif len(self.url) > _MAX_PARSED_URL:
+            self._with_long_url(super().on_headers_complete)
+        else:
+            super().on_headers_complete()
+
+    def _with_long_url(self, complete: Callable[[], None]) -> None:
+        # The parser's positions have 16 bits, while Go's URLs may fill the header.
+        url, self.url = self.url, b"/"
+        target = url if url.startswith(b"/") else b"/" + url.partition(b"://")[2].partition(b"/")[2]
+        raw_path, _, query = target.partition(b"#")[0].partition(b"?")
+        path = unquote(raw_path.decode("ascii"))
+        complete()
+        self.url = url
+        self.scope["path"], self.scope["raw_path"], self.scope["query_string"] = path, raw_path, query
+
+    def _header_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def on_chunk_header(self) -> None:
+        """Count a chunk; trailers after the last one are passed over."""
+        if not self._chunks:
+            # The request has the list of before, and what comes now goes to another.
+            self.headers = []
+        self._chunks += 1
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body."""
+        self._body_received += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request; its answer may still be under way."""
+        self._part = _NONE
+        self._received = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        if self._known and not self._answering():
+            self._table.wait(self)
+
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    # --- limits -------------------------------------------------------------------------------------------------------
+
+    def _set_unfinished(self, size: int) -> None:
+        self._table.unfinished_bytes += size - self._unfinished
+        self._unfinished = size
+
+    def _start_timer(self) -> None:
+        self._stop_timer()
+        self._began = self.loop.time()
+        self._timer = self.loop.call_later(self._limits.header_seconds, self._check_time)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check_time(self) -> None:
+        """Close a connection whose client takes too long; a body gets more time for each byte, and while reading is paused."""
+        self._timer = None
+        if self.transport.is_closing():
+            return
+        if self._part == _BODY:
+            limits = self._limits
+            allowed = limits.body_seconds + self._body_received / limits.body_bytes_per_second
+            left = allowed - (self.loop.time() - self._began)
+            if left > 0 or self.flow.read_paused:
+                self._timer = self.loop.call_later(max(left, 1.0), self._check_time)
+                return
+        self.transport.abort()
+
+    def _refuse(self, status: bytes) -> None:
+        """Answer in Go's words, read no more, and close the connection when the client has had time to read the answer."""
+        self._refused = True
+        self._forget()
+        if self._answering():
+            self.transport.abort()
+            return
+        self.transport.write(b"HTTP/1.1 %b%b%b" % (status, _REFUSAL_HEADER, status))
+        self.loop.call_later(_REFUSAL_SECONDS, self.transport.close)
+
+
+def limited_protocol(limits: HttpLimits) -> type[asyncio.Protocol]:
+    """Return a protocol with limits, for the configuration of one server."""
+    return cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=ConnectionTable(limits)))
+
+
+async def _too_large(scope: Any, receive: Any, send: Any) -> None:
+    fields = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    fields.append((b"content-length", b"%d" % len(_TOO_LARGE)))
+    await send({"type": "http.response.start", "status": 431, "headers": fields})
+    await send({"type": "http.response.body", "body": _TOO_LARGE})

@@ -1,35 +1,37 @@
-"""The server: a store (in memory or durable), the API over it, and uvicorn in front; and the kubeconfig to reach it."""
+"""The server: a store (in memory or durable), the API over it, and uvicorn in front."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import gc
-import os
 import secrets
 import socket
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import uvicorn
-import yaml
 
 from bayplan.apiserver.http.access import LOOPBACK
 from bayplan.apiserver.http.application import Application, Mount
-from bayplan.apiserver.http.protocol import GatheringProtocol
+from bayplan.apiserver.http.graceful import GracefulServer
+from bayplan.apiserver.http.kubeconfig import kubeconfig_entry
+from bayplan.apiserver.http.limits import HttpLimits, raise_descriptor_limit
+from bayplan.apiserver.http.protocol import limited_protocol
 from bayplan.apiserver.http.rate_limit import RateLimit
 from bayplan.apiserver.rest.api import Api
+from bayplan.apiserver.rest.api_endpoints import advertised_address
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
 from bayplan.base.errors import InputError
 from bayplan.base.ports import check_port
-
-_CONTEXT = "bayplan"
+from bayplan.base.web_origin import check_origins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class ServerOptions:
         certificate, key: of TLS, as files in PEM; both or none.
         store: file of a durable store; None keeps everything in memory.
         rate_limit: how many requests a second each client may send; 0 for any number.
+        allowed_origins: of web pages that may write, in addition to our own.
+        limits: of what clients may send before they are authenticated.
     """
 
     listen: str = "127.0.0.1"
@@ -52,6 +56,8 @@ class ServerOptions:
     key: Path | None = None
     store: Path | None = None
     rate_limit: float = 0.0
+    allowed_origins: tuple[str, ...] = ()
+    limits: HttpLimits = field(default_factory=HttpLimits)
 
 
 def check_options(options: ServerOptions) -> None:
@@ -61,6 +67,7 @@ def check_options(options: ServerOptions) -> None:
         InputError: they do.
     """
     check_port(options.port)
+    check_origins(options.allowed_origins, "--allow-origin")
     if options.rate_limit < 0:
         raise InputError("--rate-limit", got=f"{options.rate_limit:g}", wanted="requests a second, or 0 for any number")
     if options.listen not in LOOPBACK and not options.token:
@@ -99,12 +106,19 @@ class ApiServer:
         if options.store is not None:
             self._recorder = DurableRecorder(options.store, store, on_failure=self._disk_failed)
         self.backend = Backend(store, clock=clock)
+        self.backend.advertised = (advertised_address(options.listen), self._socket.getsockname()[1])
         bootstrap(self.backend)
         self.url = self._url()
         self.api = Api(self.backend, address=self.url.partition("//")[2])
         limit = RateLimit(options.rate_limit) if options.rate_limit else None
-        self._application = Application(self.api, token=options.token, recorder=self._recorder, rate_limit=limit)
-        self._server: _Server | None = None
+        self._application = Application(
+            self.api,
+            token=options.token,
+            allowed_origins=options.allowed_origins,
+            recorder=self._recorder,
+            rate_limit=limit,
+        )
+        self._server: GracefulServer | None = None
         self._failure: Exception | None = None
 
     def mount(self, application: Mount, *, on_end: Callable[[], None] | None = None) -> None:
@@ -144,20 +158,22 @@ class ApiServer:
         if self._recorder is not None:
             self._recorder.flush()
         certificate, key = self.options.certificate, self.options.key
+        raise_descriptor_limit()
         config = uvicorn.Config(
             self._application,
             log_level="warning",
             access_log=False,
-            http=GatheringProtocol,
+            http=limited_protocol(self.options.limits),
             ws="websockets-sansio",
             proxy_headers=False,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=5,
+            timeout_keep_alive=90,
             server_header=False,
             ssl_certfile=None if certificate is None else str(certificate),
             ssl_keyfile=None if key is None else str(key),
         )
-        self._server = _Server(config, self._application, on_ready)
+        self._server = GracefulServer(
+            config, on_ready=on_ready, on_end=self._application.end_streams, on_closed=self._close_store
+        )
         # What is loaded lives as long as the server; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -170,10 +186,10 @@ class ApiServer:
             gc.set_threshold(*thresholds)
             gc.unfreeze()
             self.close()
+        if isinstance(self._failure, InputError):
+            raise self._failure
         if self._failure is not None:
-            raise InputError(
-                f"--store: {self._failure}", where=str(self.options.store), wanted="a disk that can be written"
-            )
+            raise InputError(f"--store: {self._failure}", where=str(self.options.store), wanted="a disk that works")
 
     def stop(self) -> None:
         """Tell a running server to end; from any thread."""
@@ -183,34 +199,18 @@ class ApiServer:
     def close(self) -> None:
         """Close socket and store."""
         self._socket.close()
+        self._close_store()
+
+    def _close_store(self) -> None:
         if self._recorder is not None:
             self._recorder.close()
             self._recorder = None
 
-    def kubeconfig(self) -> str:
+    def kubeconfig(self) -> dict[str, Any]:
         """Return a kubeconfig that reaches the server."""
-        cluster: dict[str, object] = {"server": self.url}
-        if self.options.certificate is not None:
-            cluster["certificate-authority"] = str(self.options.certificate.resolve())
-        user: dict[str, object] = {"token": self.options.token} if self.options.token else {}
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": _CONTEXT, "cluster": cluster}],
-            "users": [{"name": _CONTEXT, "user": user}],
-            "contexts": [{"name": _CONTEXT, "context": {"cluster": _CONTEXT, "user": _CONTEXT}}],
-            "current-context": _CONTEXT,
-        }
-        text: str = yaml.safe_dump(document, sort_keys=False)
-        return text
-
-
-def write_kubeconfig(path: Path, text: str) -> None:
-    """Write a kubeconfig that only its owner may read, in one step."""
-    partial = path.with_name(f".{path.name}.partial")
-    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(partial, path)
+        certificate = self.options.certificate
+        authority = "" if certificate is None else str(certificate.resolve())
+        return kubeconfig_entry(self.url, token=self.options.token, certificate_authority=authority)
 
 
 def _bind(options: ServerOptions) -> socket.socket:
@@ -220,22 +220,3 @@ def _bind(options: ServerOptions) -> socket.socket:
     except OSError as problem:
         got = f"{options.listen} port {options.port}: {(problem.strerror or str(problem)).lower()}"
         raise InputError("--listen and --port", got=got, wanted="an address to listen on", hint="--port 0") from None
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn, told when it is ready, and ending watches before it waits for connections to close."""
-
-    def __init__(self, config: uvicorn.Config, application: Application, on_ready: Callable[[], None] | None) -> None:
-        super().__init__(config)
-        self._application = application
-        self._on_ready = on_ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self._on_ready is not None:
-            self._on_ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._application.end_streams()
-        await asyncio.sleep(0)
-        await super().shutdown(sockets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
 from bayplan.apiserver.kinds.strategy import part, parts, texts
+from bayplan.apiserver.rest.errors import too_large
 from bayplan.apiserver.rest.resources import Resource, ResourceRegistry
 from bayplan.apiserver.schema.facts import ResourceFacts
 from bayplan.base.plain_data import Document
@@ -105,12 +106,42 @@ def prune(resource: Resource | None, value: Document) -> tuple[Document, list[st
         return dict(value), []
     dropped: list[str] = []
     body = {name: item for name, item in value.items() if name not in _META_FIELDS}
-    pruned = _prune(schema, body, "", dropped)
+    pruned = _prune(schema, body, "", dropped, _Defaults())
     assert isinstance(pruned, dict)
     return {name: value[name] for name in _META_FIELDS if name in value} | pruned, dropped
 
 
-def _prune(schema: Document, value: object, path: str, dropped: list[str]) -> object:
+MAX_DEFAULTS = 500_000
+"""Defaults that one object may get. A schema of 1 MB could give each of 100,000 items 10,000 of them."""
+
+
+class _Defaults:
+    """The properties with a default, looked for once in a schema however many values it has."""
+
+    __slots__ = ("_known", "_left")
+
+    def __init__(self) -> None:
+        self._known: dict[int, list[tuple[str, Document]]] = {}
+        self._left = MAX_DEFAULTS
+
+    def of(self, schema: Document) -> list[tuple[str, Document]]:
+        """Return the properties of a schema that have a default.
+
+        Raises:
+            ApiError: the object has got too many.
+        """
+        found = self._known.get(id(schema))
+        if found is None:
+            properties = part(schema, "properties").items()
+            found = [(name, each) for name, each in properties if isinstance(each, dict) and "default" in each]
+            self._known[id(schema)] = found
+        self._left -= len(found)
+        if self._left < 0:
+            raise too_large(f"the schema adds more than {MAX_DEFAULTS} defaults to the object")
+        return found
+
+
+def _prune(schema: Document, value: object, path: str, dropped: list[str], known: _Defaults) -> object:
     if isinstance(value, dict):
         properties, more = part(schema, "properties"), schema.get("additionalProperties")
         out: Document = {}
@@ -119,16 +150,16 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str]) -> ob
             inner = properties.get(name, more)
             if isinstance(inner, dict):
                 if item is not None or inner.get("nullable") or not inner.get("type"):
-                    out[name] = _prune(inner, item, here, dropped)
+                    out[name] = _prune(inner, item, here, dropped, known)
             elif inner is True or schema.get(_PRESERVE) or not schema:
                 out[name] = item
             else:
                 dropped.append(here)
-        for name, inner in properties.items():
-            if isinstance(inner, dict) and name not in out and "default" in inner:
-                out[name] = _prune(inner, inner["default"], f"{path}.{name}", dropped)
+        for name, inner in known.of(schema):
+            if name not in out:
+                out[name] = _prune(inner, inner["default"], f"{path}.{name}", dropped, known)
         return out
     if isinstance(value, list):
         items = part(schema, "items")
-        return [_prune(items, item, f"{path}[{index}]", dropped) for index, item in enumerate(value)]
+        return [_prune(items, item, f"{path}[{index}]", dropped, known) for index, item in enumerate(value)]
     return value

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from functools import lru_cache
 
 from bayplan.apiserver.kinds.strategy import part, parts, texts
 from bayplan.apiserver.kinds.value_formats import fits_format
-from bayplan.apiserver.rest.errors import Cause, duplicate, not_supported, required, too_long
+from bayplan.apiserver.rest.errors import Cause, duplicate, forbidden_value, not_supported, required, too_long
+from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -29,25 +28,54 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
         value: the object without kind, apiVersion and metadata.
         old: as it was, where it is changed.
     """
-    return _check(schema, value, _ABSENT if old is None else old, "")
+    try:
+        return _check(schema, value, _ABSENT if old is None else old, "", _Work())
+    except WorkBudgetExceeded:
+        return [forbidden_value("<nil>", "checking the object against its schema takes more work than a request may")]
 
 
-def _check(schema: Document, value: object, old: object, path: str) -> list[Cause]:
+class _Work(WorkBudget):
+    """The work of one check. The first visit of a value is free; patterns, enums and alternatives count.
+
+    Attributes:
+        visit_steps: steps for each visit of a value.
+    """
+
+    __slots__ = ("visit_steps",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.visit_steps = 0
+
+
+_COMPARISON_STEPS = 5
+"""Steps for comparing with a value of an enum, or looking for a required name: 0.1 us."""
+_CAUSE_STEPS = 1_500
+"""Steps for each cause: 30 us for its text, here and in the answer."""
+_VISIT_STEPS = 250
+"""Steps for each visit of a value by an alternative: 5 us."""
+
+
+def _check(schema: Document, value: object, old: object, path: str, work: _Work) -> list[Cause]:
+    if work.visit_steps:
+        work.spend(work.visit_steps)
     if not schema or (old is not _ABSENT and type(old) is type(value) and old == value):
         return []
     wrong_type = _check_type(schema, value, path)
     if wrong_type or value is None:
+        work.spend(len(wrong_type) * _CAUSE_STEPS)
         return wrong_type
-    causes = _check_enum(schema, value, path)
-    if isinstance(value, dict):
-        causes += _check_object(schema, value, old, path)
-    elif isinstance(value, list):
-        causes += _check_list(schema, value, old, path)
-    elif isinstance(value, str):
-        causes += _check_text(schema, value, path)
+    causes = _check_enum(schema, value, path, work)
+    if isinstance(value, str):
+        causes += _check_text(schema, value, path, work)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         causes += _check_number(schema, value, path)
-    return causes + _check_alternatives(schema, value, path)
+    work.spend(len(causes) * _CAUSE_STEPS)
+    if isinstance(value, dict):
+        causes += _check_object(schema, value, old, path, work)
+    elif isinstance(value, list):
+        causes += _check_list(schema, value, old, path, work)
+    return causes + _check_alternatives(schema, value, path, work)
 
 
 def _invalid(path: str, value: object, what: str, *, reason: str = "FieldValueInvalid") -> list[Cause]:
@@ -96,9 +124,12 @@ def _check_type(schema: Document, value: object, path: str) -> list[Cause]:
     return _invalid(path, found, what, reason="FieldValueTypeInvalid")
 
 
-def _check_enum(schema: Document, value: object, path: str) -> list[Cause]:
+def _check_enum(schema: Document, value: object, path: str, work: _Work) -> list[Cause]:
     allowed = schema.get("enum")
-    if not isinstance(allowed, list) or not allowed or any(_same(each, value) for each in allowed):
+    if not isinstance(allowed, list) or not allowed:
+        return []
+    work.spend(len(allowed) * _COMPARISON_STEPS)
+    if any(_same(each, value) for each in allowed):
         return []
     names = [each if isinstance(each, str) else _shown(each) for each in allowed]
     return [not_supported(path, _shown(value), names)]
@@ -108,7 +139,7 @@ def _same(left: object, right: object) -> bool:
     return left == right and isinstance(left, bool) == isinstance(right, bool)
 
 
-def _check_object(schema: Document, value: Document, old: object, path: str) -> list[Cause]:
+def _check_object(schema: Document, value: Document, old: object, path: str, work: _Work) -> list[Cause]:
     causes: list[Cause] = []
     least, most, size = schema.get("minProperties"), schema.get("maxProperties"), len(value)
     if isinstance(least, int) and size < least:
@@ -120,9 +151,12 @@ def _check_object(schema: Document, value: Document, old: object, path: str) -> 
     for name, item in value.items():
         inner = properties.get(name, more)
         if isinstance(inner, dict):
-            causes += _check(inner, item, before.get(name, _ABSENT), f"{path}.{name}" if path else name)
-    for name in texts(schema, "required"):
+            causes += _check(inner, item, before.get(name, _ABSENT), f"{path}.{name}" if path else name, work)
+    names = texts(schema, "required")
+    work.spend(len(names) * _COMPARISON_STEPS)
+    for name in names:
         if name not in value:
+            work.spend(_CAUSE_STEPS)
             causes.append(required(f"{path}.{name}" if path else name))
     return causes
 
@@ -132,11 +166,11 @@ def _too_many(path: str, size: int, most: int) -> Cause:
     return Cause("FieldValueTooMany", f"Too many: {size}: must have at most {most} {items}", path)
 
 
-def _check_list(schema: Document, value: list[object], old: object, path: str) -> list[Cause]:
+def _check_list(schema: Document, value: list[object], old: object, path: str, work: _Work) -> list[Cause]:
     causes: list[Cause] = []
     inner = part(schema, "items")
     for index, (item, before) in enumerate(zip(value, _items_before(schema, value, old), strict=True)):
-        causes += _check(inner, item, before, f"{path}[{index}]")
+        causes += _check(inner, item, before, f"{path}[{index}]", work)
     least, most = schema.get("minItems"), schema.get("maxItems")
     if isinstance(least, int) and len(value) < least:
         causes += _invalid(path, len(value), f"should have at least {least} items")
@@ -176,33 +210,22 @@ def _check_identities(schema: Document, value: list[object], path: str) -> list[
     return causes
 
 
-def _check_text(schema: Document, value: str, path: str) -> list[Cause]:
+def _check_text(schema: Document, value: str, path: str, work: _Work) -> list[Cause]:
     most, least, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if isinstance(most, int) and len(value) > most:
         return [too_long(path, most)]
     if isinstance(least, int) and len(value) < least:
         return _invalid(path, value, f"should be at least {least} chars long")
-    if isinstance(pattern, str) and pattern and not _matches(pattern, value):
-        return _invalid(path, value, f"should match '{pattern}'")
+    if isinstance(pattern, str) and pattern:
+        try:
+            if not work.matches(pattern, value):
+                return _invalid(path, value, f"should match '{pattern}'")
+        except RegexpError as problem:
+            return _invalid(path, value, f"should match '{pattern}, but pattern is invalid: {problem}'")
     kind = schema.get("format")
     if isinstance(kind, str) and not schema.get(_INT_OR_STRING) and not fits_format(kind, value):
         return _invalid(path, value, f"must be of type {kind}: {quote(value)}", reason="FieldValueTypeInvalid")
     return []
-
-
-def _matches(pattern: str, text: str) -> bool:
-    compiled = _compiled(pattern)
-    return compiled is None or compiled.search(text) is not None
-
-
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """Return an expression, None for one that means something in Go only."""
-    try:
-        # In Go the end of the text is its very end.
-        return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern))
-    except re.error:
-        return None
 
 
 def _check_number(schema: Document, value: float, path: str) -> list[Cause]:
@@ -240,7 +263,7 @@ def _plain(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(value)
 
 
-def _check_alternatives(schema: Document, value: object, path: str) -> list[Cause]:
+def _check_alternatives(schema: Document, value: object, path: str, work: _Work) -> list[Cause]:
     """Check what is said with anyOf, oneOf, allOf and not."""
     if schema.get(_INT_OR_STRING):
         return []
@@ -249,7 +272,7 @@ def _check_alternatives(schema: Document, value: object, path: str) -> list[Caus
         return _without_path(f'"{path}" {text}')
 
     def checked(name: str) -> list[list[Cause]]:
-        return [_check(each, value, _ABSENT, path) for each in parts(schema, name)]
+        return [_check_again(each, value, path, work) for each in parts(schema, name)]
 
     causes: list[Cause] = []
     some, one, every = checked("anyOf"), checked("oneOf"), checked("allOf")
@@ -264,6 +287,15 @@ def _check_alternatives(schema: Document, value: object, path: str) -> list[Caus
         causes += [cause for found in every for cause in found]
         causes.append(problem(f"must validate all the schemas (allOf){'. None validated' if all(every) else ''}"))
     refused = schema.get("not")
-    if isinstance(refused, dict) and not _check(refused, value, _ABSENT, path):
+    if isinstance(refused, dict) and not _check_again(refused, value, path, work):
         causes.append(problem("must not validate the schema (not)"))
     return causes
+
+
+def _check_again(schema: Document, value: object, path: str, work: _Work) -> list[Cause]:
+    before = work.visit_steps
+    work.visit_steps = _VISIT_STEPS
+    try:
+        return _check(schema, value, _ABSENT, path, work)
+    finally:
+        work.visit_steps = before

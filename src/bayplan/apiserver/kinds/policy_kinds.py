@@ -8,6 +8,7 @@ from bayplan.apiserver.kinds.affinity_validation import check_label_selector
 from bayplan.apiserver.kinds.strategy import Context, Strategy, part
 from bayplan.apiserver.rest.errors import Cause, forbidden, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.rest.object_meta import shown
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -54,7 +55,7 @@ def _check_amount(value: object, field: str) -> list[Cause]:
             text = "a valid percent string must be a numeric string followed by an ending '%' "
             text += "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
             return [invalid_value(field, quote(value), text)]
-        if int(value[:-1]) > 100:
+        if whole_number(value[:-1]) > 100:
             return [invalid_value(field, quote(value), "must not be greater than 100%")]
     return []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bayplan.apiserver.kinds import core_kinds, event_kinds, policy_kinds, workload_kinds
 from bayplan.apiserver.kinds.custom_kinds import CustomStrategy
 from bayplan.apiserver.kinds.definition_kinds import DefinitionStrategy
+from bayplan.apiserver.kinds.device_kinds import DeviceStrategy
 from bayplan.apiserver.kinds.pods import PodStrategy
 from bayplan.apiserver.kinds.strategy import Strategy
 
@@ -76,10 +77,10 @@ _STRATEGIES: dict[str, Strategy] = {
     "networking.k8s.io/ingressclasses": _COUNTED,
     "networking.k8s.io/networkpolicies": _COUNTED,
     "discovery.k8s.io/endpointslices": _Plain(counts_generations=True, generation_fields=("endpoints", "ports")),
-    "resource.k8s.io/resourceclaims": _RETURNED,
-    "resource.k8s.io/resourceclaimtemplates": _RETURNED,
+    "resource.k8s.io/resourceclaims": DeviceStrategy(),
+    "resource.k8s.io/resourceclaimtemplates": DeviceStrategy(),
     "resource.k8s.io/resourceslices": _Plain(counts_generations=True, returns_deleted=True),
-    "resource.k8s.io/deviceclasses": _Plain(counts_generations=True, returns_deleted=True),
+    "resource.k8s.io/deviceclasses": DeviceStrategy(counts_generations=True),
     "flowcontrol.apiserver.k8s.io/flowschemas": _COUNTED,
     "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": _COUNTED,
     "apiextensions.k8s.io/customresourcedefinitions": DefinitionStrategy(),

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import msgspec
+
+_INDEX = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+MAX_OPERATIONS = 10_000
+"""Operations of a patch, as kube-apiserver limits them."""
+MAX_COPIED_BYTES = 3 * 1024 * 1024
+"""JSON that the copies of a patch may add, as kube-apiserver limits it."""
+MAX_MOVED_ITEMS = 400_000_000
+"""Items of lists that insertions and removals may move, half a second of them. Upstream copies the whole list each time."""
 
 
 class JsonPatchError(ValueError):
@@ -28,50 +39,77 @@ def json_patch(document: object, operations: list[dict[str, object]]) -> object:
     """Return a document with operations applied in order.
 
     Raises:
-        JsonPatchError: one of them can't be carried out; the document is as it was.
+        JsonPatchError: one of them can't be carried out, or they copy or move too much; the document is as it was.
     """
+    work = _Work()
     document = msgspec.json.decode(msgspec.json.encode(document))
     for operation in operations:
         carry_out = _OPERATIONS.get(str(operation.get("op")))
         if carry_out is None or not isinstance(operation.get("path"), str):
             raise JsonPatchError(f"unexpected operation {operation.get('op')!r}")
-        document = carry_out(document, operation)
-    return document
+        document = carry_out(document, operation, work)
+    return msgspec.json.decode(msgspec.json.encode(document)) if work.copied_bytes else document
 
 
-def _add(document: object, operation: dict[str, object]) -> object:
-    return _put(document, _tokens(operation["path"]), operation.get("value"), insert=True)
+class _Work:
+    """Bytes copied and items moved by the operations of a patch."""
+
+    __slots__ = ("copied_bytes", "moved_items")
+
+    def __init__(self) -> None:
+        self.copied_bytes = 0
+        self.moved_items = 0
+
+    def copy(self, size: int) -> None:
+        """Count bytes of JSON that are copied; too many are refused with JsonPatchError."""
+        self.copied_bytes += size
+        if self.copied_bytes > MAX_COPIED_BYTES:
+            raise JsonPatchError(f"copies of {self.copied_bytes} bytes, which is more than {MAX_COPIED_BYTES}")
+
+    def move(self, count: int) -> None:
+        """Count items that an insertion or a removal moves; too many are refused with JsonPatchError."""
+        self.moved_items += count
+        if self.moved_items > MAX_MOVED_ITEMS:
+            raise JsonPatchError(f"insertions and removals that move more than {MAX_MOVED_ITEMS} items of lists")
 
 
-def _remove(document: object, operation: dict[str, object]) -> object:
-    return _take(document, _tokens(operation["path"]))[0]
+def _add(document: object, operation: dict[str, object], work: _Work) -> object:
+    return _put(document, _tokens(operation["path"]), operation.get("value"), work)
 
 
-def _replace(document: object, operation: dict[str, object]) -> object:
+def _remove(document: object, operation: dict[str, object], work: _Work) -> object:
+    return _take(document, _tokens(operation["path"]), work)[0]
+
+
+def _replace(document: object, operation: dict[str, object], work: _Work) -> object:
     tokens = _tokens(operation["path"])
     _find(document, tokens)
-    return _put(document, tokens, operation.get("value"), insert=False)
+    return _put(document, tokens, operation.get("value"), None)
 
 
-def _move(document: object, operation: dict[str, object]) -> object:
-    document, value = _take(document, _tokens(operation.get("from")))
-    return _put(document, _tokens(operation["path"]), value, insert=True)
+def _move(document: object, operation: dict[str, object], work: _Work) -> object:
+    document, value = _take(document, _tokens(operation.get("from")), work)
+    return _put(document, _tokens(operation["path"]), value, work)
 
 
-def _copy(document: object, operation: dict[str, object]) -> object:
-    value = msgspec.json.decode(msgspec.json.encode(_find(document, _tokens(operation.get("from")))))
-    return _put(document, _tokens(operation["path"]), value, insert=True)
+def _copy(document: object, operation: dict[str, object], work: _Work) -> object:
+    tokens = _tokens(operation.get("from"))
+    source = _find(document, tokens)
+    text = msgspec.json.encode(source)
+    work.copy(len(text))
+    # It stays text until an operation looks into it: copies of copies that are refused in the end never become objects.
+    return _put(document, _tokens(operation["path"]), msgspec.Raw(text), work)
 
 
-def _test(document: object, operation: dict[str, object]) -> object:
+def _test(document: object, operation: dict[str, object], work: _Work) -> object:
     wanted = operation.get("value")
     found = _find(document, _tokens(operation["path"]))
-    if found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
+    if not _same(found, wanted):
         raise JsonPatchError(f"testing value {operation['path']} failed")
     return document
 
 
-_OPERATIONS: dict[str, Callable[[object, dict[str, object]], object]] = {
+_OPERATIONS: dict[str, Callable[[object, dict[str, object], _Work], object]] = {
     "add": _add,
     "remove": _remove,
     "replace": _replace,
@@ -90,10 +128,9 @@ def _tokens(pointer: object) -> list[str]:
 def _index(items: list[object], token: str, *, insert: bool) -> int:
     if token == "-" and insert:
         return len(items)
-    try:
-        index = int(token)
-    except ValueError:
-        raise JsonPatchError(f"not an index: {token!r}") from None
+    if not _INDEX.fullmatch(token):
+        raise JsonPatchError(f"not an index: {token[:100]!r}")
+    index = int(token)
     if index < 0:
         index += len(items)
     if not 0 <= index < len(items) + insert:
@@ -102,25 +139,51 @@ def _index(items: list[object], token: str, *, insert: bool) -> int:
 
 
 def _find(document: object, tokens: list[str]) -> object:
+    """Return what a path leads to; copies on the way become objects."""
     for token in tokens:
         if isinstance(document, dict) and token in document:
-            document = document[token]
+            document = _member(document, token)
         elif isinstance(document, list):
-            document = document[_index(document, token, insert=False)]
+            document = _item(document, _index(document, token, insert=False))
         else:
             raise JsonPatchError(f"nothing at {token!r}")
     return document
 
 
-def _put(document: object, tokens: list[str], value: object, *, insert: bool) -> object:
+def _member(parent: dict[str, object], name: str) -> object:
+    found = parent[name]
+    if isinstance(found, msgspec.Raw):
+        found = parent[name] = msgspec.json.decode(found)
+    return found
+
+
+def _item(parent: list[object], index: int) -> object:
+    found = parent[index]
+    if isinstance(found, msgspec.Raw):
+        found = parent[index] = msgspec.json.decode(found)
+    return found
+
+
+def _same(found: object, wanted: object) -> bool:
+    """Return whether two values are the same JSON: true is not 1."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(_same(_member(found, name), item) for name, item in wanted.items())
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(_same(_item(found, index), item) for index, item in enumerate(wanted))
+    return found == wanted and isinstance(found, bool) == isinstance(wanted, bool)
+
+
+def _put(document: object, tokens: list[str], value: object, inserts: _Work | None) -> object:
+    """Set a member or an item; with a count of work insert an item."""
     if not tokens:
         return value
     parent = _find(document, tokens[:-1])
     if isinstance(parent, dict):
         parent[tokens[-1]] = value
     elif isinstance(parent, list):
-        index = _index(parent, tokens[-1], insert=insert)
-        if insert:
+        index = _index(parent, tokens[-1], insert=inserts is not None)
+        if inserts is not None:
+            inserts.move(len(parent) - index)
             parent.insert(index, value)
         else:
             parent[index] = value
@@ -129,7 +192,7 @@ def _put(document: object, tokens: list[str], value: object, *, insert: bool) ->
     return document
 
 
-def _take(document: object, tokens: list[str]) -> tuple[object, object]:
+def _take(document: object, tokens: list[str], work: _Work) -> tuple[object, object]:
     if not tokens:
         raise JsonPatchError("the whole document can't be removed")
     value = _find(document, tokens)
@@ -137,5 +200,7 @@ def _take(document: object, tokens: list[str]) -> tuple[object, object]:
     if isinstance(parent, dict):
         del parent[tokens[-1]]
     elif isinstance(parent, list):
-        del parent[_index(parent, tokens[-1], insert=False)]
+        index = _index(parent, tokens[-1], insert=False)
+        work.move(len(parent) - index)
+        del parent[index]
     return document, value

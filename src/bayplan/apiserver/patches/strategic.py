@@ -7,7 +7,7 @@ Source: https://github.com/kubernetes/community/blob/master/contributors/devel/s
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TypeAlias, cast
 
 from bayplan.base.plain_data import Document
 from bayplan.formats.schema import FieldFacts, TypeFacts, schema
@@ -38,6 +38,8 @@ def strategic_merge(type_name: str, document: Document, patch: Document) -> Docu
 
 
 def _merge_map(facts: TypeFacts, original: Document, patch: Document) -> Document:
+    if not any(name.startswith("$") for name in patch):
+        return _merge_fields(facts, dict(original), patch)
     directive = patch.get(_PATCH)
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != _PATCH}
@@ -55,12 +57,29 @@ def _merge_map(facts: TypeFacts, original: Document, patch: Document) -> Documen
         if name.startswith(_DELETE):
             key = name.removeprefix(_DELETE)
             if isinstance(out.get(key), list) and isinstance(value, list):
-                out[key] = [item for item in cast("list[object]", out[key]) if item not in value]
+                out[key] = _without(cast("list[object]", out[key]), value)
         elif value is None:
             out.pop(name, None)
         else:
             out[name] = _merge_value(facts.fields.get(name), out.get(name), value)
     return out
+
+
+def _merge_fields(facts: TypeFacts, out: Document, patch: Document) -> Document:
+    """Merge fields into a copy of the original; there are no directives."""
+    for name, value in patch.items():
+        if value is None:
+            out.pop(name, None)
+        elif isinstance(value, dict | list):
+            out[name] = _merge_value(facts.fields.get(name), out.get(name), value)
+        else:
+            out[name] = value
+    return out
+
+
+def _without(items: list[object], gone: list[object]) -> list[object]:
+    keys = set(map(_key, gone))
+    return [item for item in items if _key(item) not in keys]
 
 
 def _retained(original: Document, patch: Document) -> Document:
@@ -110,10 +129,10 @@ def _item_without_directives(item: object) -> object:
 
 def _merge_list(facts: FieldFacts, original: list[object], patch: list[object]) -> list[object]:
     if not facts.merge_key:
-        return list(dict.fromkeys([*original, *patch]))
+        return list({_key(item): item for item in reversed([*original, *patch])}.values())[::-1]
     key, inner = facts.merge_key, _inner(facts)
-    out: list[object] = list(original)
     plain: list[Document] = []
+    deleted: set[Key] = set()
     replace = False
     for item in patch:
         if not isinstance(item, dict):
@@ -124,65 +143,62 @@ def _merge_list(facts: FieldFacts, original: list[object], patch: list[object]) 
         elif directive == "delete":
             if key not in item:
                 raise StrategicPatchError(f"delete patch type with no merge key defined: {key}")
-            out = [each for each in out if not (isinstance(each, dict) and each.get(key) == item[key])]
+            deleted.add(_key(item[key]))
         else:
             plain.append(item)
     if replace:
         return list(plain)
+    out = [each for each in original if not (isinstance(each, dict) and key in each and _key(each[key]) in deleted)]
+    places: dict[Key, int] = {}
+    for place, each in enumerate(out):
+        if isinstance(each, dict):
+            places.setdefault(_key(each.get(key)), place)
     for item in plain:
         if key not in item:
             raise StrategicPatchError(f"map: {item} does not contain declared merge key: {key}")
-        at = next((i for i, each in enumerate(out) if isinstance(each, dict) and each.get(key) == item[key]), None)
+        identity = _key(item[key])
+        at = places.get(identity)
         if at is None:
+            places[identity] = len(out)
             out.append(_merge_map(inner, {}, item))
         else:
             out[at] = _merge_map(inner, cast("Document", out[at]), item)
     return out
 
 
-def _identity(facts: FieldFacts, item: object) -> object:
-    return item.get(facts.merge_key) if isinstance(item, dict) and facts.merge_key else item
+Key: TypeAlias = "tuple[str, str]"
+
+
+def _key(value: object) -> Key:
+    """Return what values that are the same have in common, for dictionaries; values themselves may be lists."""
+    return type(value).__name__, str(value)
+
+
+def _identity(facts: FieldFacts, item: object) -> Key:
+    return _key(item.get(facts.merge_key) if isinstance(item, dict) and facts.merge_key else item)
 
 
 def _in_order(facts: FieldFacts, merged: list[object], order: list[object], server: list[object]) -> list[object]:
     """Put items in the order of a patch, with those that only the server has where they stood among them."""
-    wanted = [_identity(facts, item) for item in order]
-    known = [_identity(facts, item) for item in server]
-    items = {_key(_identity(facts, item)): item for item in merged}
-    right = [items[_key(each)] for each in dict.fromkeys(map(_key_of, wanted)) if _key(each) in items]
-    left = [item for item in merged if _identity(facts, item) not in wanted]
-    left.sort(key=lambda item: _position(known, _identity(facts, item)))
+    wanted = dict.fromkeys(_identity(facts, item) for item in order)
+    known: dict[Key, int] = {}
+    for place, item in enumerate(server):
+        known.setdefault(_identity(facts, item), place)
+    items = {_identity(facts, item): item for item in merged}
+    last = len(server)
+    right = [(known.get(each, last), items[each]) for each in wanted if each in items]
+    left = [(known.get(each, last), item) for item in merged if (each := _identity(facts, item)) not in wanted]
+    left.sort(key=lambda entry: entry[0])
     out: list[object] = []
     at = to = 0
-    while at < len(left) or to < len(right):
-        if at == len(left):
-            out.append(right[to])
-            to += 1
-        elif to == len(right):
-            out.append(left[at])
+    while at < len(left) and to < len(right):
+        if left[at][0] < right[to][0] < last:
+            out.append(left[at][1])
             at += 1
         else:
-            first = _position(known, _identity(facts, left[at]))
-            second = _position(known, _identity(facts, right[to]))
-            if first < second < len(known):
-                out.append(left[at])
-                at += 1
-            else:
-                out.append(right[to])
-                to += 1
-    return out
-
-
-def _key_of(value: object) -> object:
-    return value
-
-
-def _key(value: object) -> object:
-    return (type(value).__name__, str(value))
-
-
-def _position(known: list[object], identity: object) -> int:
-    return known.index(identity) if identity in known else len(known)
+            out.append(right[to][1])
+            to += 1
+    return out + [item for _, item in left[at:]] + [item for _, item in right[to:]]
 
 
 def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) -> None:
@@ -198,7 +214,7 @@ def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) 
         return
     gone = patch.get(_DELETE + name)
     if isinstance(gone, list):
-        server = [item for item in server if item not in gone]
+        server = _without(server, gone)
     merged = _merge_list(field, server, changes) if isinstance(changes, list) else server
     if merged or isinstance(original, list):
         out[name] = _in_order(field, merged, order, server)

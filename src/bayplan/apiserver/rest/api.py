@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 
 from bayplan.apiserver.kinds.strategy import part
-from bayplan.apiserver.rest import deleting, listing, patching, rendering, subresources, updates, writing
+from bayplan.apiserver.rest import deleting, listing, patching, rendering, running_pods, subresources, updates, writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import decode_request, target_of
-from bayplan.apiserver.rest.errors import ApiError, not_found, object_details
+from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_of
+from bayplan.apiserver.rest.errors import ApiError, bad_request, not_found, object_details
 from bayplan.apiserver.rest.messages import Request, Response, Stream
 from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
 from bayplan.apiserver.rest.negotiation import JSON, PLAIN, YAML, Form, negotiate, wants_yaml
@@ -62,6 +62,9 @@ class Api:
             return await self._dispatch(info, request)
         except ApiError as problem:
             return self._refusal(request, problem)
+        except RecursionError:
+            # Nothing is stored by then. Deeper objects than upstream's own limit, of 10,000 levels, are refused when they are read.
+            return self._refusal(request, bad_request("the object is nested too deeply"))
 
     async def _dispatch(self, info: RequestInfo, request: Request) -> Response | Stream:
         is_collection = info.verb in ("list", "watch", "deletecollection") or (info.verb == "create" and not info.name)
@@ -73,8 +76,9 @@ class Api:
         )
         if info.verb in ("list", "watch", "get") and not info.subresource:
             return await self._read(info, request, form)
-        if info.subresource in subresources.OF_RUNNING_PODS:
-            raise subresources.not_running(self.backend, info)
+        if info.subresource in running_pods.OF_RUNNING_PODS:
+            return running_pods.answer(self.backend, info, request)
+        await read_ahead(request)
         if info.verb == "create":
             return self._create(info, request, form)
         if info.subresource == "scale":

@@ -36,6 +36,10 @@ class Backend:
         store: of documents.
         clock: returns seconds since 1970.
         entropy: returns random bytes, for uids and names.
+
+    Attributes:
+        runs_pods: whether the nodes' kubelet is ours, so that nobody else can answer for a container.
+        advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
 
     def __init__(
@@ -47,7 +51,9 @@ class Backend:
     ) -> None:
         self.store = store
         self.registry = ResourceRegistry()
+        self.runs_pods = False
         self.clock = clock
+        self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
         self._second = -1
         self._now = ""

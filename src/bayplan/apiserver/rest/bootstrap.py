@@ -1,9 +1,10 @@
-"""What every cluster begins with: its namespaces and the priority classes of the system."""
+"""Objects of a new cluster: namespaces, the priority classes of the system, the Service of its API."""
 
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.defaults import apply_defaults
 from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.api_endpoints import publish_api_server
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.options import WriteOptions
 from bayplan.apiserver.rest.request_info import RequestInfo
@@ -31,6 +32,7 @@ def bootstrap(backend: Backend) -> None:
     for name, value, description in _CLASSES:
         document: Document = {"metadata": {"name": name}, "value": value, "description": description}
         _store(backend, "scheduling.k8s.io", "priorityclasses", document)
+    publish_api_server(backend)
 
 
 def _store(backend: Backend, group: str, resource_name: str, document: Document) -> None:

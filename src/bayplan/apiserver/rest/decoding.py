@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 from typing import NamedTuple, cast
 
-from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml, summarize
+from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.kinds.custom_resources import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
 from bayplan.apiserver.kinds.spec_memory import SpecMemory
+from bayplan.apiserver.kinds.strategy import part
 from bayplan.apiserver.rest.errors import ApiError, bad_request
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
@@ -18,8 +21,11 @@ from bayplan.apiserver.rest.resources import Resource
 from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document
 
+LONG_YAML = 128 * 1024
+"""Bytes of YAML that are read in 50 ms without the extra `fast`, and in 10 with it."""
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_SECRET = "io.k8s.api.core.v1.Secret"
 _POD = "io.k8s.api.core.v1.Pod"
 _SPECS = SpecMemory()
 _NO_KIND = "couldn't get version/kind; json parse error: "
@@ -50,6 +56,29 @@ class Target(NamedTuple):
     def version(self) -> str:
         """The version without group."""
         return self.api_version.rpartition("/")[2]
+
+
+def yaml_of(request: Request) -> Parsed:
+    """Return the value in a YAML body.
+
+    Raises:
+        BodyError: it is not YAML.
+    """
+    parsed = request.parsed
+    if isinstance(parsed, BodyError):
+        raise parsed
+    return parsed if isinstance(parsed, Parsed) else parse_yaml(request.body)
+
+
+async def read_ahead(request: Request) -> None:
+    """Parse a long YAML body in another thread, so that the server keeps answering: 3 MB take a second."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if len(request.body) < LONG_YAML or media_type not in (YAML, "application/apply-patch+yaml"):
+        return
+    try:
+        request.parsed = await asyncio.to_thread(parse_yaml, request.body)
+    except BodyError as problem:
+        request.parsed = problem
 
 
 def target_of(resource: Resource, subresource: str = "") -> Target:
@@ -85,7 +114,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         duplicates: list[str] = []
     else:
         try:
-            value, duplicates = parse_yaml(body) if media_type == YAML else parse_json(body)
+            value, duplicates = yaml_of(request) if media_type == YAML else parse_json(body)
         except BodyError as problem:
             raise _unrecognized(target, _NO_KIND + str(problem), body) from problem
         if not isinstance(value, dict):
@@ -154,7 +183,17 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     if validation != "Ignore" and not shape.knows_all(value):
         problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
     apply_defaults(target.type_name, document)
+    if target.type_name == _SECRET:
+        fold_string_data(document)
     return document, problems
+
+
+def fold_string_data(secret: Document) -> None:
+    """Merge ``stringData``, which is only written, into ``data``."""
+    texts = secret.pop("stringData", None)
+    if isinstance(texts, dict) and texts:
+        encoded = {name: base64.b64encode(str(text).encode()).decode() for name, text in texts.items()}
+        secret["data"] = dict(sorted((part(secret, "data") | encoded).items()))
 
 
 def _remembered_pod(value: Document) -> Document | None:

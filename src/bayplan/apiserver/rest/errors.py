@@ -88,6 +88,11 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, message)
 
 
+def too_large(message: str) -> ApiError:
+    """413: what was sent is more than is read."""
+    return ApiError(413, f"Request entity too large: {message}")
+
+
 def not_found(resource: str, group: str, name: str) -> ApiError:
     """404: no such object."""
     return ApiError(

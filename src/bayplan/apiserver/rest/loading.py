@@ -1,11 +1,13 @@
 """Load documents of files into the store: manifests as if they were created, dumps of clusters as they were.
 
 A document with a uid comes from a cluster and keeps what that said of it; one without is admitted and prepared like a
-new object, but keeps a status that it brings, and a node is not tainted: no kubelet would ever take that off.
+new object, but keeps a status that it brings, and a node is not tainted: no kubelet would ever take that off. How long pods of
+another cluster run is not known here: those that would end by themselves get the annotation `bayplan.io/run-time: forever`.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,12 +26,15 @@ from bayplan.apiserver.rest.resources import Resource
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.plain_data import Document
+from bayplan.cluster.run_time import run_forever
+from bayplan.formats.suggestions import suggest_field, suggest_kind
 
 _MANAGER = "bayplan-load"
 _FIRST = (
     "apiextensions.k8s.io/customresourcedefinitions", "namespaces", "scheduling.k8s.io/priorityclasses",
     "node.k8s.io/runtimeclasses", "storage.k8s.io/storageclasses", "nodes",
 )  # fmt: skip
+_UNKNOWN_FIELD = re.compile(r'unknown field "(.*)"')
 _NOT_ADMITTED = frozenset(("nodes",))
 
 
@@ -103,9 +108,9 @@ def _resource(backend: Backend, source: Source, *, required: bool = True) -> Res
     version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
     found = backend.registry.by_kind(version, kind)
     if found is None and required:
-        raise InputError(
-            "kind", where=source.where, got=f"{version or 'no apiVersion'} {kind}", wanted="one that is served"
-        )
+        hint = suggest_kind(version, kind) if kind else ""
+        got = f"{version or 'no apiVersion'} {kind or 'without kind'}"
+        raise InputError("kind", where=source.where, got=got, wanted="a kind that this API serves", hint=hint)
     return found
 
 
@@ -135,7 +140,16 @@ def _load(backend: Backend, source: Source, loaded: Loaded) -> None:
     loaded.counts[resource.kind] = loaded.counts.get(resource.kind, 0) + 1
     loaded.replaced += replaced
     if problems:
-        loaded.unknown[f"{source.where} {resource.kind}/{metadata.get('name')}"] = problems
+        loaded.unknown[f"{source.where} {resource.kind}/{metadata.get('name')}"] = [
+            _with_suggestion(problem, cast("Document", source.value)) for problem in problems
+        ]
+
+
+def _with_suggestion(problem: str, document: Document) -> str:
+    """Return a remark of strict decoding with the field that was meant, if it is about an unknown one and one is near."""
+    match = _UNKNOWN_FIELD.fullmatch(problem)
+    hint = suggest_field(document, f"$.{match[1]}") if match is not None else ""
+    return f"{problem}; try {hint}" if hint else problem
 
 
 def _store(backend: Backend, resource: Resource, namespace: str, document: Document) -> bool:
@@ -146,6 +160,8 @@ def _store(backend: Backend, resource: Resource, namespace: str, document: Docum
         for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             metadata.pop(name, None)
         metadata.setdefault("creationTimestamp", backend.now())
+        if resource.table == "pods":
+            run_forever(document)
         item_before = backend.store.get(resource.table, (namespace, str(metadata.get("name"))))
         backend.put(resource, document)
         return item_before is not None

@@ -19,6 +19,7 @@ class Request(msgspec.Struct):
         headers: names in lower case.
         body: whole.
         user: who asks.
+        parsed: the value in a long YAML body, if it is already parsed.
     """
 
     method: str
@@ -27,6 +28,7 @@ class Request(msgspec.Struct):
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: bytes = b""
     user: str = "admin"
+    parsed: object = None
 
 
 class Response(msgspec.Struct):

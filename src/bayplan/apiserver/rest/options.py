@@ -14,6 +14,7 @@ from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.rest.errors import Cause, bad_request, forbidden_value, internal, invalid, not_supported
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
@@ -115,7 +116,7 @@ def read_revision(text: str) -> int | None:
     if not text.isascii() or not text.isdigit():
         problem = f"Invalid value: {quote(text)}: strconv.ParseUint: parsing {quote(text)}: invalid syntax"
         raise internal(f"resourceVersion: {problem}")
-    return int(text)
+    return whole_number(text)
 
 
 def _list_causes(query: Mapping[str, str]) -> list[Cause]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from bayplan.apiserver.codec.bodies import BodyError, parse_json, parse_yaml
+from bayplan.apiserver.codec.bodies import BodyError, parse_json
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_set import paths
 from bayplan.apiserver.fields.merging import DuplicateItemError
 from bayplan.apiserver.kinds.strategy import part
-from bayplan.apiserver.patches.json_patch import JsonPatchError, json_patch, merge_patch
+from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
 from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import Target, read_value, target_of
-from bayplan.apiserver.rest.errors import ApiError, Cause, bad_request, internal, invalid, not_found
+from bayplan.apiserver.rest.decoding import Target, read_value, target_of, yaml_of
+from bayplan.apiserver.rest.errors import ApiError, Cause, bad_request, internal, invalid, not_found, too_large
 from bayplan.apiserver.rest.field_declarations import undeclared_field
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.object_meta import shown
@@ -85,15 +85,15 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         ApiError: the patch can't be read or applied, or what it makes does not fit the type.
     """
     whole = {"apiVersion": target.api_version, "kind": target.kind, **old}
+    changes: Document | None = None
     if media_type == JSON_PATCH:
-        value, told = _json_patched(whole, body)
+        value = _json_patched(whole, body)
     elif media_type == MERGE_PATCH:
-        changes = _changes(body)
-        value, told = merge_patch(whole, changes), ""
+        value = merge_patch(whole, _changes(body))
     else:
         changes = _changes(body)
         try:
-            value, told = strategic_merge(target.type_name, whole, changes), _go_map(changes)
+            value = strategic_merge(target.type_name, whole, changes)
         except StrategicPatchError as problem:
             raise ApiError(400, str(problem)) from problem
     if not isinstance(value, dict):
@@ -101,9 +101,11 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
     try:
         new, problems = read_value(target, value, [], validation)
     except DecodeError as problem:
-        raise _unfit(told or shown(value), str(problem)) from problem
+        raise _unfit(shown(value) if changes is None else _go_map(changes), str(problem)) from problem
     if problems and validation == "Strict":
-        raise _unfit(told or shown(value), f"strict decoding error: {', '.join(problems)}")
+        raise _unfit(
+            shown(value) if changes is None else _go_map(changes), f"strict decoding error: {', '.join(problems)}"
+        )
     return new, problems
 
 
@@ -127,13 +129,15 @@ def _changes(body: bytes) -> Document:
     return value
 
 
-def _json_patched(whole: Document, body: bytes) -> tuple[object, str]:
+def _json_patched(whole: Document, body: bytes) -> object:
     operations = _read(body)
     if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
         text = "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
         raise bad_request(f"error decoding patch: {text}")
+    if len(operations) > MAX_OPERATIONS:
+        raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
     try:
-        return json_patch(whole, operations), ""
+        return json_patch(whole, operations)
     except JsonPatchError as problem:
         raise ApiError(422, _REJECTED, details={}) from problem
 
@@ -160,7 +164,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         raise not_found(resource.name, resource.group, info.name)
     zero = writing.zero_document(resource)
     old = zero if item is None else backend.document(resource, item)
-    config = _configuration(request.body)
+    config = _configuration(request)
     _check_configuration(info, config)
     sent = part(config, "metadata").get("resourceVersion")
     request_facts = writing.ownership(backend, info, options)
@@ -232,9 +236,9 @@ def _is_own(request: managed.Request, before: str, problem: managed.ApplyConflic
     return all(path in known for _, path in problem.conflicts)
 
 
-def _configuration(body: bytes) -> Document:
+def _configuration(request: Request) -> Document:
     try:
-        value = parse_yaml(body).value
+        value = yaml_of(request).value
     except BodyError as problem:
         raise bad_request(f"error decoding YAML: {problem}") from problem
     if not isinstance(value, dict):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from bayplan.apiserver.codec.shape import Shape, shape_of
 from bayplan.apiserver.fields.field_type import FieldType, field_type
 from bayplan.apiserver.schema.facts import ResourceFacts, api_facts
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.formats.schema import schema
 
 # Kinds that Go's scheme has under the same type in another group; one table holds both.
@@ -166,4 +167,4 @@ def _version_rank(version: str) -> tuple[int, int, str]:
     body = version.removeprefix("v")
     digits = body[: len(body) - len(body.lstrip("0123456789"))]
     stage = 0 if body == digits else 1 if "beta" in body else 2
-    return (stage, -int(digits or 0), version)
+    return (stage, -whole_number(digits or "0"), version)

@@ -144,25 +144,6 @@ def set_condition(backend: Backend, status: Document, condition: Document) -> No
     status["conditions"] = conditions
 
 
-# --- what only a kubelet can answer --------------------------------------------------------------------------------------
-
-OF_RUNNING_PODS = frozenset(("log", "exec", "attach", "portforward", "proxy"))
-"""Subresources behind which there is a running container, or a node: nothing runs here."""
-
-
-def not_running(backend: Backend, info: RequestInfo) -> ApiError:
-    """Return the refusal of a request to a running container: upstream's, for a node that nobody can reach."""
-    resource = info.resource
-    item = backend.store.get(resource.table, (info.namespace, info.name))
-    if item is None:
-        return not_found(resource.name, resource.group, info.name)
-    if resource.table == "pods" and not item.fields.get("spec.nodeName"):
-        return bad_request(f"pod {info.name} does not have a host assigned")
-    if resource.table == "services":
-        return ApiError(503, f"no endpoints available for service {quote(info.name)}")
-    return internal("no preferred addresses found; known addresses: []")
-
-
 # --- eviction ---------------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.rest.negotiation import parse_accept
 from bayplan.apiserver.schema.facts import ResourceFacts
+from bayplan.apiserver.schema.openapi_protobuf import encode_openapi
 from bayplan.base.plain_data import Document
 from bayplan.formats.schema import FieldFacts, TypeFacts, schema
 
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 
 
 _JSON = "application/json"
+_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_FORMS_OF_2 = {
+    "json": _JSON,
+    "com.github.proto-openapi.spec.v2@v1.0+protobuf": _PROTOBUF,
+    "com.github.proto-openapi.spec.v2.v1.0+protobuf": _PROTOBUF,
+    "*": _JSON,
+}
 _METHODS = {
     "get": "get", "list": "get", "create": "post", "update": "put", "patch": "patch", "delete": "delete",
     "deletecollection": "delete",
@@ -45,8 +54,12 @@ class OpenApi:
 
     def handle(self, request: Request, segments: list[str]) -> Response | None:
         """Answer a request below ``/openapi``, None where there is nothing."""
+        media_type = _JSON
         if segments == ["v2"]:
-            body, tag = self._document(("v2",))
+            media_type = _media_type_of_2(request.headers.get("accept") or "*/*")
+            if not media_type:
+                return Response(406, b"", "", [("vary", "Accept")])
+            body, tag = self._document(("v2",) if media_type == _JSON else (_PROTOBUF,))
         elif segments == ["v3"]:
             body, tag = self._index()
         elif segments[:1] == ["v3"]:
@@ -59,7 +72,7 @@ class OpenApi:
         headers = [("etag", f'"{tag}"'), ("cache-control", "no-cache, private"), ("vary", "Accept")]
         if request.headers.get("if-none-match") == f'"{tag}"':
             return Response(304, b"", "", headers)
-        return Response(200, body, _JSON, headers)
+        return Response(200, body, media_type, headers)
 
     def _version(self, segments: list[str]) -> tuple[str, str] | None:
         if segments == ["api", "v1"]:
@@ -80,14 +93,24 @@ class OpenApi:
     def _document(self, what: tuple[str, ...]) -> tuple[bytes, str]:
         # Custom resources come and go; the entries of a version are part of what tells a document.
         version = what[1:]
+        two = what[0] in ("v2", _PROTOBUF)
         entries = self._registry.versions.get((version[0], version[1])) if version else None
         key = (*what, len(entries or ()), len(self._registry.versions))
         made = self._made.get(key)
         if made is None:
-            document = _version_2(self._registry) if what[0] == "v2" else _version_3(self._registry, *version)
-            body = msgspec.json.encode(document)
+            document = _version_2(self._registry) if two else _version_3(self._registry, *version)
+            body = encode_openapi(document) if what[0] == _PROTOBUF else msgspec.json.encode(document)
             made = self._made[key] = (body, _hash(body))
         return made
+
+
+def _media_type_of_2(accept: str) -> str:
+    """Return the form in which a client gets version 2, empty for one that accepts none."""
+    for clause in parse_accept(accept):
+        main, _, form = clause.media_type.partition("/")
+        if main in ("application", "*") and form in _FORMS_OF_2:
+            return _FORMS_OF_2[form]
+    return ""
 
 
 def _hash(body: bytes) -> str:

@@ -16,24 +16,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
-
 from bayplan.apiserver.store.item import DELETED, Item, Write
+from bayplan.apiserver.store.rows import PUT, ROW, Row, counter_checksum, is_intact, item_of, row_of
 from bayplan.apiserver.store.store import Store
+from bayplan.apiserver.store.store_file import damaged_rows, open_store, store_problem
 from bayplan.apiserver.store.table import Table
 from bayplan.base.errors import InputError
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS documents (
-    resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, revision INTEGER NOT NULL, uid TEXT NOT NULL,
-    facts BLOB NOT NULL, raw BLOB NOT NULL, PRIMARY KEY (resource, namespace, name)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS counter (id INTEGER PRIMARY KEY CHECK (id = 0), revision INTEGER NOT NULL);
-INSERT OR IGNORE INTO counter VALUES (0, 0);
-"""
-Row = tuple[str, str, str, int, str, bytes, bytes]
-
 _ROWS_AT_ONCE = 100
-_APPLICATION_ID = 0x42617970  # "Bayp", so that another program's database is not taken for a store.
 
 
 class DurableRecorder:
@@ -45,7 +35,7 @@ class DurableRecorder:
         on_failure: is called, in the loop, when the disk refuses: nothing can be acknowledged any more.
 
     Raises:
-        InputError: the file is not a store, or another process has it.
+        InputError: the file can't be used; see `open_store`. Or a document in it is damaged.
     """
 
     def __init__(self, path: Path, store: Store, *, on_failure: Callable[[Exception], None]) -> None:
@@ -56,14 +46,22 @@ class DurableRecorder:
         self._failed: Exception | None = None
         self._in_flight: tuple[list[Write], Future[None]] | None = None
         self._scheduled = False
-        self._connection = _open(path)
+        self._closed = False
+        self._path = path
+        self._connection = open_store(path)
+        try:
+            items, revision = _read_all(self._connection, path)
+        except InputError:
+            self._connection.close()
+            raise
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store")
-        items, revision = _read_all(self._connection)
         store.load(items, revision)
         store.recorder = self
 
     def record(self, write: Write) -> None:
-        """Take a write into the next batch. Without a running loop nothing is written before `flush`."""
+        """Take a write into the next batch. Without a running loop nothing is written before `flush`, and after `close` never."""
+        if self._closed:
+            return
         self._pending.append(write)
         if self._in_flight is None and not self._scheduled:
             try:
@@ -105,6 +103,7 @@ class DurableRecorder:
         """Write what is pending, and close the file."""
         if self._failed is None:
             self.flush()
+        self._closed = True
         self._writer.shutdown()
         self._connection.close()
 
@@ -123,7 +122,9 @@ class DurableRecorder:
         self._in_flight = None
         problem = writing.exception()
         if problem is not None:
-            self._fail(problem if isinstance(problem, Exception) else RuntimeError(str(problem)))
+            self._fail(
+                store_problem(problem, self._path) if isinstance(problem, Exception) else RuntimeError(str(problem))
+            )
             return
         self._publish(batch)
         self._hand_over(loop)
@@ -151,7 +152,7 @@ class DurableRecorder:
         for write in batch:
             last[(write.table, write.new.namespace, write.new.name)] = write
         gone = [key for key, write in last.items() if write.type == DELETED]
-        kept = [_row(write.table, write.new) for write in last.values() if write.type != DELETED]
+        kept = [row_of(write.table, write.new) for write in last.values() if write.type != DELETED]
         if not gone and len(kept) <= _ROWS_AT_ONCE:
             # One statement is a transaction of its own. The last revision is that of a row, so the counter need not know it.
             self._put(kept)
@@ -161,7 +162,12 @@ class DurableRecorder:
                 "DELETE FROM documents WHERE resource = ? AND namespace = ? AND name = ?", gone
             )
             self._put(kept)
-            self._connection.execute("UPDATE counter SET revision = ?", (batch[-1].revision,))
+            self._set_counter(batch[-1].revision)
+
+    def _set_counter(self, revision: int) -> None:
+        self._connection.execute(
+            "UPDATE counter SET revision = ?, checksum = ?", (revision, counter_checksum(revision))
+        )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -173,51 +179,48 @@ class DurableRecorder:
         # Many rows a statement: between two statements the loop's thread takes Python's lock, and gives it back late.
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[start : start + _ROWS_AT_ONCE]
-            self._connection.execute(_PUT + ", ".join([_ROW] * len(some)), [value for row in some for value in row])
+            self._connection.execute(PUT + ", ".join([ROW] * len(some)), [value for row in some for value in row])
 
     def _rewrite(self, tables: Mapping[str, Table], revision: int) -> None:
         with self._transaction():
             self._connection.execute("DELETE FROM documents")
             for name, table in tables.items():
-                self._put([_row(name, item) for item in table.items()])
-            self._connection.execute("UPDATE counter SET revision = ?", (revision,))
+                self._put([row_of(name, item) for item in table.items()])
+            self._set_counter(revision)
 
 
-_PUT = "INSERT OR REPLACE INTO documents VALUES "
-_ROW = "(?, ?, ?, ?, ?, ?, ?)"
+def _read_all(connection: sqlite3.Connection, path: Path) -> tuple[dict[str, list[Item]], int]:
+    """Return all documents and the last revision.
 
-
-def _row(table: str, item: Item) -> Row:
-    facts = msgspec.msgpack.encode((item.labels, item.fields))
-    return (table, item.namespace, item.name, item.revision, item.uid, facts, item.raw)
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    try:
-        connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        found = connection.execute("PRAGMA application_id").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and found != _APPLICATION_ID:
-            raise InputError("file of --store", where=str(path), got="another program's database", wanted="a store")
-        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(_SCHEMA)
-        connection.commit()
-    except sqlite3.Error as problem:
-        raise InputError(
-            f"file of --store ({problem})", where=str(path), wanted="a store that no other process uses"
-        ) from problem
-    return connection
-
-
-def _read_all(connection: sqlite3.Connection) -> tuple[dict[str, list[Item]], int]:
+    Raises:
+        InputError: a checksum does not fit.
+    """
     items: dict[str, list[Item]] = {}
-    last = int(connection.execute("SELECT revision FROM counter").fetchone()[0])
-    decode = msgspec.msgpack.Decoder(tuple[dict[str, str], dict[str, str]]).decode
-    for resource, namespace, name, revision, uid, facts, raw in connection.execute("SELECT * FROM documents"):
-        labels, fields = decode(facts)
-        last = max(last, revision)
-        items.setdefault(resource, []).append(Item(raw, revision, namespace, name, uid, labels, fields))
+    damaged: list[str] = []
+    last = 0
+    try:
+        counters = connection.execute("SELECT revision, checksum FROM counter").fetchall()
+        if len(counters) != 1 or counter_checksum(counters[0][0]) != counters[0][1]:
+            damaged.append("the counter of revisions")
+        else:
+            last = counters[0][0]
+        connection.text_factory = _text
+        for row in connection.execute("SELECT * FROM documents"):
+            if not is_intact(row):
+                damaged.append(f"{row[0]} {row[1]}/{row[2]}" if row[1] else f"{row[0]} {row[2]}")
+                continue
+            item = item_of(row)
+            last = max(last, item.revision)
+            items.setdefault(row[0], []).append(item)
+    except sqlite3.Error as problem:
+        raise store_problem(problem, path) from problem
+    finally:
+        connection.text_factory = str
+    if damaged:
+        raise damaged_rows(path, damaged)
     return items, last
+
+
+def _text(value: bytes) -> str:
+    # A damaged name must not be an exception: its checksum does not fit.
+    return value.decode("utf-8", "replace")

@@ -15,6 +15,7 @@ from operator import is_
 
 from msgspec.structs import replace
 
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.rollout_arithmetic import (
     DESIRED_REPLICAS_ANNOTATION,
@@ -383,7 +384,7 @@ def _is_complete(deployment: Deployment) -> bool:
 
 def _revision(item: ReplicaSet) -> int:
     text = item.metadata.annotations.get(REVISION_ANNOTATION, "")
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return whole_number(text) if text.isascii() and text.isdecimal() else 0
 
 
 def _copied_annotations(deployment: Deployment) -> dict[str, str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.cluster.controllers.controller import Controller, ControllerTools
 from bayplan.cluster.controllers.job_indexes import INDEX_ANNOTATION, PendingIndexes, completion_index
 from bayplan.cluster.controllers.job_status import (
@@ -230,7 +231,7 @@ class _Run:
         for pod in failed:
             index = completion_index(pod)
             text = pod.metadata.annotations.get(INDEX_FAILURES_ANNOTATION, "0")
-            before = int(text) if text.isascii() and text.isdecimal() else 0
+            before = whole_number(text) if text.isascii() and text.isdecimal() else 0
             if before >= limit:
                 self._memory.indexes.failed.add(index)
             known = self._memory.index_failures.get(index, (0, 0))

@@ -8,10 +8,11 @@ Source: KEP-2214 and KEP-3850.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from heapq import heappop, heappush
 
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.objects.pod import Pod
 
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
@@ -20,7 +21,7 @@ INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 def completion_index(pod: Pod) -> int:
     """Return the completion index of a pod; -1 where it has none."""
     text = pod.metadata.annotations.get(INDEX_ANNOTATION, "")
-    return int(text) if text.isascii() and text.isdecimal() else -1
+    return whole_number(text) if text.isascii() and text.isdecimal() else -1
 
 
 class IndexSet:
@@ -32,8 +33,7 @@ class IndexSet:
         self._size = 0
         for part in filter(None, text.split(",")):
             first, _, last = part.partition("-")
-            for index in range(int(first), int(last or first) + 1):
-                self.add(index)
+            self.add(whole_number(first), whole_number(last or first))
 
     def __len__(self) -> int:
         return self._size
@@ -42,24 +42,25 @@ class IndexSet:
         position = bisect_right(self._firsts, index) - 1
         return position >= 0 and index <= self._lasts[position]
 
-    def add(self, index: int) -> None:
-        """Add an index; adding it again does nothing."""
-        position = bisect_right(self._firsts, index) - 1
-        if position >= 0 and index <= self._lasts[position]:
+    def add(self, first: int, last: int | None = None) -> None:
+        """Add an index, or all from the first to the last one; adding one again does nothing."""
+        last = first if last is None else last
+        if last < first:
             return
-        self._size += 1
-        joins_left = position >= 0 and self._lasts[position] == index - 1
-        joins_right = position + 1 < len(self._firsts) and self._firsts[position + 1] == index + 1
-        if joins_left and joins_right:
-            self._lasts[position] = self._lasts.pop(position + 1)
-            del self._firsts[position + 1]
-        elif joins_left:
-            self._lasts[position] = index
-        elif joins_right:
-            self._firsts[position + 1] = index
-        else:
-            self._firsts.insert(position + 1, index)
-            self._lasts.insert(position + 1, index)
+        # The intervals that the new one touches become one with it.
+        begin = bisect_left(self._lasts, first - 1)
+        end = bisect_right(self._firsts, last + 1)
+        if begin < end:
+            first, last = min(first, self._firsts[begin]), max(last, self._lasts[end - 1])
+        held = sum(b - a + 1 for a, b in zip(self._firsts[begin:end], self._lasts[begin:end], strict=True))
+        self._size += last - first + 1 - held
+        self._firsts[begin:end] = [first]
+        self._lasts[begin:end] = [last]
+
+    def next_free(self, index: int) -> int:
+        """Return the smallest index, at least `index`, that is not in the set."""
+        position = bisect_right(self._firsts, index) - 1
+        return self._lasts[position] + 1 if position >= 0 and index <= self._lasts[position] else index
 
     def __str__(self) -> str:
         """Write the intervals as the API does: ``0,1`` for two neighbours, ``0-2`` for more."""
@@ -112,6 +113,10 @@ class PendingIndexes:
             if self._is_pending(index) and (not taken or taken[-1] != index):
                 taken.append(index)
         while len(taken) < count and self._next < completions:
+            free = self.done.next_free(self._next)
+            if free > self._next:
+                self._next = free
+                continue
             if self._is_pending(self._next):
                 taken.append(self._next)
             self._next += 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import whole_number
 from bayplan.objects.meta import IntOrString
 from bayplan.objects.workloads import Deployment, ReplicaSet
 
@@ -35,7 +36,7 @@ def scaled_value(value: IntOrString | None, total: int, *, round_up: bool) -> in
     match = _PERCENT.fullmatch(value)
     if match is None:
         raise InputError("number or percentage", wanted="a number, or a percentage", got=repr(value), hint="'25%'")
-    hundredfold = int(match[1]) * total
+    hundredfold = whole_number(match[1]) * total
     return -(-hundredfold // 100) if round_up else hundredfold // 100
 
 

@@ -122,7 +122,7 @@ def find_nodes_that_fit(plan: Plan, crowd: Crowd, result: ClassicResult, setting
     state, common = plan.state, result.common
     common.check_all = settings.always_check_all_predicates
     result.failing = _verdicts_that_count(plan, check_all=common.check_all)
-    if len(crowd):
+    if crowd:
         _with_nominated_pods(plan, crowd, result, check_all=common.check_all)
     feasible: Bools = state.nodes.alive & ~result.failing.any(axis=0)
     order = state.nodes.tree.order(state.nodes.row_of)

@@ -15,7 +15,7 @@ from bayplan.framework.extender import Extender, ExtenderFailure
 from bayplan.framework.extender import Victims as ExtenderVictims
 from bayplan.framework.preemption.evaluator import NEVER
 from bayplan.framework.preemption.extenders import pods_on
-from bayplan.framework.preemption.importance import importance, start_time_ns
+from bayplan.framework.preemption.importance import importance
 from bayplan.framework.preemption.shortlist import PRIORITY_OFFSET
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
@@ -212,4 +212,4 @@ def _count(victims: Victims) -> int:
 
 def _earliest_start(victims: Victims) -> int:
     highest = max(info.priority for info in victims.pods)
-    return -min(start_time_ns(info.pod) for info in victims.pods if info.priority == highest)
+    return -min(info.start_ns for info in victims.pods if info.priority == highest)

@@ -295,6 +295,11 @@ class ClassicQueue(SchedulingQueue):
     def __len__(self) -> int:
         return len(self._active_q) + len(self._backoff_q) + len(self._unschedulable_q)
 
+    @property
+    def has_next(self) -> bool:
+        """Return whether there is something to pop."""
+        return bool(len(self._active_q))
+
     def get(self, key: str) -> QueuedPod | None:
         """Return the record of a waiting pod ``namespace/name``."""
         return self._active_q.get(key) or self._backoff_q.get(key) or self._unschedulable_q.get(key)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.nominator import Nominator
 from bayplan.engine.plan import Plan
-from bayplan.engine.preemption.search import search_candidates
+from bayplan.engine.preemption.dry_run import DryRun
 from bayplan.engine.select_host import Pick
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -86,8 +86,9 @@ class DryRunner:
         plan = state.read(PLAN, Plan)
         if plan is None or self._nominated is None:
             raise TypeError("preemption outside of a cycle of this scheduler")
-        priority = pod.spec.priority or 0
         crowd = self._nominated(pod)
         info = PodInfo(pod.key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
         self._nominated.expect(pod, info)
-        return search_candidates(plan, rows, priority, crowd, budgets, wanted)
+        if not isinstance(plan.dry_run, DryRun):
+            plan.dry_run = DryRun(plan, self._nominated.log)
+        return plan.dry_run.search(rows, wanted, crowd, budgets)

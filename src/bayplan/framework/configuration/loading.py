@@ -4,7 +4,7 @@
 value. The steps are upstream's: decode (with defaults), validate, build.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -22,7 +22,11 @@ from bayplan.framework.configuration.document import (
 )
 from bayplan.framework.configuration.encode import API_VERSION, encode_struct
 from bayplan.framework.configuration.extenders import CheckTls, apply_ignored_resources, build_extenders, with_timeout
-from bayplan.framework.configuration.extension_points import ExtensionPointsOf, in_tree_extension_points
+from bayplan.framework.configuration.extension_points import (
+    IN_TREE_EXTENSION_POINTS,
+    ExtensionPointsOf,
+    in_tree_extension_points,
+)
 from bayplan.framework.configuration.json_tree import JsonValue, tree_of
 from bayplan.framework.configuration.profiles import (
     BuildError,
@@ -133,6 +137,7 @@ def load_configuration(
     feature_gates: FeatureGates | None = None,
     extension_points_of: ExtensionPointsOf = in_tree_extension_points,
     check_tls: CheckTls | None = None,
+    plugin_names: Collection[str] = (),
 ) -> SchedulerConfiguration:
     """Load a configuration file.
 
@@ -143,13 +148,25 @@ def load_configuration(
         extension_points_of: tells which plugins there are and what they implement; the in-tree ones if not given. For custom
             ones beside them see `with_custom_plugins`.
         check_tls: looks at the certificates of extenders; they stay unread if not given.
+        plugin_names: names of custom plugins, for suggestions.
 
     Raises:
-        ConfigurationError: upstream would refuse it; the message is upstream's, several stand in one error.
+        ConfigurationError: upstream would refuse it. With `where` the error lists all problems with their lines and columns;
+            without, it is upstream's message.
     """
-    found = examine_configuration(
-        text, feature_gates=feature_gates, extension_points_of=extension_points_of, check_tls=check_tls
-    )
+
+    def examine(source: str | bytes) -> Examination:
+        return examine_configuration(
+            source, feature_gates=feature_gates, extension_points_of=extension_points_of, check_tls=check_tls
+        )
+
+    found = examine(text)
+    if found.configuration is None and where:
+        # Only a refused file needs the places of its fields.
+        from bayplan.framework.configuration.refusal import refusal
+
+        written = text if isinstance(text, str) else text.decode("utf-8", "replace")
+        raise refusal(written, where, found, examine, [*IN_TREE_EXTENSION_POINTS, *plugin_names])
     return _accepted(found, where)
 
 

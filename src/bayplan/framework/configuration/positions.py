@@ -45,6 +45,7 @@ class TextPositions:
 
     def __init__(self, text: str) -> None:
         self._root = _parse(text)
+        self._removed: dict[int, list[int]] = {}
 
     def place(self, steps: Sequence[Step], *, of_key: bool = False) -> Place:
         """Return where a field stands, or what it would be part of where it is missing.
@@ -53,18 +54,18 @@ class TextPositions:
         """
         if self._root is None:
             return Place(0, 0, path_of(steps))
-        node, key, done = self._root, None, list[Step]()
+        node, key, written = self._root, None, list[Step]()
         for step in steps:
             found = _child(node, step)
             if found is None:
                 break
-            name, key, node = found
-            done.append(name)
+            written.append(self._written_index(node, step) if isinstance(step, int) else step)
+            _, key, node = found
         else:
             shown = node if key is None or (isinstance(node, yaml.ScalarNode) and not of_key) else key
-            return _place(shown, path_of(steps))
+            return _place(shown, path_of(written))
         # What is missing would stand there.
-        return _place(key if key is not None else node, path_of(steps))
+        return _place(key if key is not None else node, path_of((*written, *steps[len(written) :])))
 
     def on_line(self, line: int) -> Place:
         """Return the first field whose key stands on a line; without one the line alone."""
@@ -80,6 +81,64 @@ class TextPositions:
     def first(self, wanted: Callable[[tuple[Step, ...], yaml.Node], bool]) -> tuple[Step, ...] | None:
         """Return the path of the first field that is wanted, told by its path and value."""
         return next((steps for steps, _, value in self.fields() if wanted(steps, value)), None)
+
+    def value_at(self, steps: Sequence[Step]) -> str:
+        """Return the spelling of the scalar at a path, or "" if there is none."""
+        node = self._root
+        for step in steps:
+            found = _child(node, step) if node is not None else None
+            node = found[2] if found is not None else None
+        return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
+
+    # Corrections: the text that is examined changes, places stay those of the text as it was written.
+
+    def rename(self, line: int, column: int, name: str) -> bool:
+        """Change the key or value at a place to `name`; return False if there is no scalar."""
+        for parent, index in self._parts():
+            for node in parent.value[index] if isinstance(parent, yaml.MappingNode) else (parent.value[index],):
+                if isinstance(node, yaml.ScalarNode) and _starts_at(node, line, column):
+                    node.value = name
+                    return True
+        return False
+
+    def remove(self, line: int, column: int) -> bool:
+        """Remove the field or element whose key or value begins at a place; return False if there is none.
+
+        Of an element that has a wrong `name` nothing is left: it would be another problem.
+        """
+        elements: dict[int, tuple[yaml.CollectionNode, int]] = {}
+        for parent, index in self._parts():
+            part = parent.value[index]
+            if isinstance(parent, yaml.SequenceNode):
+                elements[id(part)] = parent, index
+            if any(_starts_at(node, line, column) for node in (part if isinstance(part, tuple) else (part,))):
+                if isinstance(part, tuple) and part[0].value == "name":
+                    parent, index = elements.get(id(parent), (parent, index))
+                if isinstance(parent, yaml.SequenceNode):
+                    self._removed.setdefault(id(parent), []).append(self._written_index(parent, index))
+                del parent.value[index]
+                return True
+        return False
+
+    def text(self) -> str:
+        """Return the text with its corrections, as YAML."""
+        return "" if self._root is None else str(yaml.serialize(self._root, Dumper=yaml.SafeDumper))
+
+    def _parts(self) -> Iterator[tuple[yaml.CollectionNode, int]]:
+        """Yield the fields and elements of the text, the outer ones first, as their parents and numbers."""
+        nodes = [self._root] if isinstance(self._root, yaml.CollectionNode) else []
+        for parent in nodes:
+            for index, part in enumerate(parent.value):
+                yield parent, index
+                inner = part[1] if isinstance(part, tuple) else part
+                if isinstance(inner, yaml.CollectionNode):
+                    nodes.append(inner)
+
+    def _written_index(self, parent: yaml.Node, index: int) -> int:
+        """Return the number that an element has in the text as it was written."""
+        for removed in sorted(self._removed.get(id(parent), ())):
+            index += removed <= index
+        return index
 
 
 def _parse(text: str) -> yaml.Node | None:
@@ -114,6 +173,10 @@ def _fields(node: yaml.Node, steps: tuple[Step, ...]) -> Iterator[tuple[tuple[St
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
             yield from _fields(value, (*steps, number))
+
+
+def _starts_at(node: yaml.Node, line: int, column: int) -> bool:
+    return (node.start_mark.line + 1, node.start_mark.column + 1) == (line, column)
 
 
 def _place(node: yaml.Node, path: str) -> Place:

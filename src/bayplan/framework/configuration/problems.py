@@ -1,18 +1,22 @@
-"""What is wrong with a configuration, one thing at a time, and where: upstream's messages with line, column and path.
+"""The problems of a configuration: upstream's messages with line, column, path and a suggestion.
 
-Upstream tells most problems as one text, with paths in several forms or none. Here each is taken apart and looked up in the text.
+Upstream reports most problems as one text, with paths in several forms or none. Here each is taken apart and looked up in the text.
+kube-scheduler stops at the first stage that fails, and building stops at the first problem; `list_problems` goes on after
+correcting what it has found.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from bayplan.framework.configuration.loading import Examination
 from bayplan.framework.configuration.positions import Place, Step, TextPositions, steps_of
+from bayplan.framework.configuration.suggestions import suggestion
 
 _DURATIONS = frozenset(
     ("leaseDuration", "renewDeadline", "retryPeriod", "httpTimeout", "filterTimeout", "bindingTimeout")
@@ -43,24 +47,77 @@ class ConfigurationProblem(msgspec.Struct, frozen=True):
     """One thing that is wrong.
 
     Attributes:
-        message: upstream's, without the path where it begins with one.
+        message: upstream's, without the path if it begins with one.
         place: where in the text.
+        hint: the name that a misspelt one was meant to be; or "".
     """
 
     message: str
     place: Place
+    hint: str = ""
+
+    def position(self, where: str) -> str:
+        """Return file, line and column; the file alone if the line is not known."""
+        return f"{where}:{self.place.line}:{self.place.column}" if self.place.line else where
+
+    @property
+    def quoted_hint(self) -> str:
+        """Return the suggestion in quotes, or ""."""
+        return f"'{self.hint}'" if self.hint else ""
 
     def told(self, where: str) -> str:
-        """Return file, line, column, path and message as one line."""
-        position = f":{self.place.line}:{self.place.column}" if self.place.line else ""
-        return f"{where}{position} {self.place.path}: {self.message}"
+        """Return file, line, column, path, message and suggestion as one line."""
+        text = f"{self.position(where)} {self.place.path}: {self.message}"
+        return f"{text}; try {self.quoted_hint}" if self.hint else text
+
+
+MAX_PROBLEMS = 50
+"""Problems that `list_problems` looks for at most: each may take one more examination of the whole text."""
+
+
+def list_problems(
+    text: str, found: Examination, examine: Callable[[str], Examination], plugins: Collection[str]
+) -> list[ConfigurationProblem]:
+    """Return all problems of a refused configuration, in the order of the text.
+
+    After each stage the misspelt names are corrected and other refused fields removed, in a copy, and the copy is examined
+    again. A problem at the place of an earlier one is a consequence of its correction and is left out.
+
+    Args:
+        text: the configuration.
+        found: its examination.
+        examine: examines a text, with the same feature gates and plugins.
+        plugins: names of all plugins, for suggestions.
+    """
+    positions = TextPositions(text)
+    problems: list[ConfigurationProblem] = []
+    places: set[tuple[int, int]] = set()
+    while found.stage is not None and len(problems) < MAX_PROBLEMS:
+        corrected = False
+        for problem in _examined_problems(found, positions, is_written=not problems):
+            line, column, path = problem.place
+            if (line, column) in places:
+                continue
+            hint = suggestion(problem.message, path, positions.value_at, plugins)
+            problems.append(replace(problem, hint=hint))
+            if path in ("$", "$.apiVersion", "$.kind") or not line:
+                continue
+            places.add((line, column))
+            is_name = bool(hint) and positions.rename(line, column, hint)
+            corrected = is_name or positions.remove(line, column) or corrected
+        if not corrected:
+            break
+        found = examine(positions.text())
+    return sorted(problems, key=lambda problem: problem.place[:2])
 
 
 def problems_of(found: Examination, text: str) -> list[ConfigurationProblem]:
-    """Return what is wrong with a configuration text, in upstream's order; nothing where all is well."""
-    if found.stage is None:
-        return []
-    finder = _Finder(TextPositions(text))
+    """Return the problems of the stage that refused a configuration, in upstream's order; none if it is good."""
+    return _examined_problems(found, TextPositions(text), is_written=True) if found.stage is not None else []
+
+
+def _examined_problems(found: Examination, positions: TextPositions, *, is_written: bool) -> list[ConfigurationProblem]:
+    finder = _Finder(positions, is_written=is_written)
     if found.stage == "validation":
         return [finder.of_field(message) for message in found.messages]
     error = found.error or ""
@@ -68,10 +125,19 @@ def problems_of(found: Examination, text: str) -> list[ConfigurationProblem]:
 
 
 class _Finder:
-    """Looks up the places of messages."""
+    """Looks up the places of messages.
 
-    def __init__(self, positions: TextPositions) -> None:
+    Args:
+        positions: of the text.
+        is_written: whether the text was examined as it was written; line numbers in messages of a corrected one mean nothing.
+    """
+
+    def __init__(self, positions: TextPositions, *, is_written: bool) -> None:
         self._positions = positions
+        self._is_written = is_written
+
+    def _on_line(self, line: str) -> Place:
+        return self._positions.on_line(int(line) if self._is_written else 0)
 
     def _at(self, message: str, steps: tuple[Step, ...], *, of_key: bool = False) -> ConfigurationProblem:
         return ConfigurationProblem(message, self._positions.place(steps, of_key=of_key))
@@ -100,7 +166,7 @@ class _Finder:
             for line in error.splitlines()[1:]:
                 match = _LINE.search(line)
                 if match is not None:
-                    yield ConfigurationProblem(line[match.end() :], self._positions.on_line(int(match[1])))
+                    yield ConfigurationProblem(line[match.end() :], self._on_line(match[1]))
         else:
             yield self._of_remark(error, base)
 
@@ -111,7 +177,7 @@ class _Finder:
         if mismatch := _TYPE.search(error):
             return self._at(error, self._mismatched(mismatch, base))
         if match := _LINE.search(error):
-            return ConfigurationProblem(error[match.end() :], self._positions.on_line(int(match[1])))
+            return ConfigurationProblem(error[match.end() :], self._on_line(match[1]))
         if error.startswith("no kind ") or "'apiVersion' is missing" in error:
             return self._at(error, (*base, "apiVersion"))
         if "'Kind' is missing" in error:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from bayplan.framework.preemption.importance import start_time_ns
 from bayplan.framework.preemption.shortlist import PRIORITY_OFFSET, Shortlist
 from bayplan.framework.status import Status
 from bayplan.state.arrays import Index
@@ -141,7 +140,7 @@ def lost_by(shortlist: Shortlist) -> list[str]:
 
 
 def _candidate(shortlist: Shortlist, place: int, names: Sequence[str | None], lost: str) -> CandidateAccount:
-    victims = tuple(Victim(info.key, info.priority, start_time_ns(info.pod)) for info in shortlist.victims_at(place))
+    victims = tuple(Victim(info.key, info.priority, info.start_ns) for info in shortlist.victims_at(place))
     return CandidateAccount(
         names[int(shortlist.rows[place])] or "",
         victims,

@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Struct
 
 from bayplan.framework.diagnosis import Candidate
-from bayplan.framework.preemption.importance import start_time_ns
 from bayplan.framework.status import Status
 from bayplan.state.arrays import Index, Ints
 from bayplan.state.pod_info import PodInfo
@@ -110,7 +109,7 @@ def shortlist_of(
         column([victims[0].priority for _, victims, _ in found]),
         column([sum(info.priority + PRIORITY_OFFSET for info in victims) for _, victims, _ in found]),
         column([len(victims) for _, victims, _ in found]),
-        column([start_time_ns(victims[0].pod) for _, victims, _ in found]),
+        column([victims[0].start_ns for _, victims, _ in found]),
         lambda place: found[place][1],
         refusals,
         refused_rows,

@@ -280,7 +280,7 @@ export class Cells {
     this.tip.textContent = this.tell(name);
     const box = this.element.getBoundingClientRect();
     const left = event.clientX - box.left;
-    this.tip.style.left = `${Math.max(0, Math.min(left + 12, box.width - 260))}px`;
+    this.tip.style.left = `${Math.max(0, Math.min(left + 12, box.width - this.tip.offsetWidth))}px`;
     this.tip.style.top = `${event.clientY - box.top + 16}px`;
   }
 

@@ -47,10 +47,10 @@
   if (place === "/pods") {
     var wanted = new URLSearchParams();
     ["q", "status", "reason", "namespace", "node", "priority", "workload", "sort"].forEach(function (name) {
-      var value = asked.get(name);
+      var value = asked.get(name) || (name === "sort" ? "status" : "");
       if (value) wanted.set(name, value);
     });
-    addresses.push("/pods?" + wanted + (String(wanted) && "&") + "offset=0&limit=100&facets=1");
+    addresses.push("/pods?" + wanted + "&offset=0&limit=100&facets=1");
   }
   var pod = /^\/pods\/[^/]+\/[^/]+$/.test(place);
   if (pod && !asked.get("run")) addresses.push(place);

@@ -92,6 +92,18 @@ export function cut(name, most = 40) {
   return `${name.slice(0, most - tail - 1)}…${name.slice(-tail)}`;
 }
 
+/** A phrase of the service as a sentence. @param {string} text */
+export function sentence(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+}
+
+/** A name of a plugin or a status, with places where a line may break: after each word. @param {string} name */
+export function breakable(name) {
+  return name
+    .split(/(?<=[a-z])(?=[A-Z])/)
+    .flatMap((word, at) => (at ? [document.createElement("wbr"), word] : [word]));
+}
+
 /** A signed figure: the minus is a minus. @param {number | null | undefined} value */
 export function signed(value) {
   if (value === null || value === undefined) return UNKNOWN;

@@ -4,21 +4,31 @@
 
 import { beforePaint, draw, h, stamp } from "./dom.js";
 import { bounded } from "./format.js";
+import { NARROW, lettersIn } from "./names.js";
 import { bind } from "./keyboard.js";
 import { go } from "./address.js";
 import { failure } from "./states.js";
 
 /**
- * @typedef {{ key: string, title: string, width: string, right?: boolean, sort?: string, hint?: string, render: (row: any, index: number) => any }} Column
- * `width` is a track of a CSS grid; `sort` the key by which the server sorts.
+ * @typedef {{ key: string, title: string, width: string, right?: boolean, sort?: string, hint?: string, minor?: boolean,
+ *   render: (row: any, index: number, letters: number) => any }} Column
+ * `width` is a track of a CSS grid; `sort` the key by which the server sorts; `minor` columns are left out on a phone; `letters` is
+ * how many letters of a name fit into the column.
  */
 /** @typedef {{ items: any[], total: number, total_is_exact?: boolean }} Window */
 
 const WINDOW = 100;
 const OVERSCAN = 6;
 const KEPT_WINDOWS = 12;
+/** What a cell has around its text, in pixels. */
+const PADDING = 21;
 /** Browsers draw nothing beyond some 16 million pixels. */
 const TALLEST = 15_000_000;
+
+/** The sum of the least widths of columns, in pixels. @param {Column[]} columns */
+function leastWidth(columns) {
+  return columns.reduce((sum, { width }) => sum + Number(/([\d.]+)px/.exec(width)?.[1] ?? 0), 0);
+}
 
 export class Grid {
   /**
@@ -31,6 +41,9 @@ export class Grid {
    */
   constructor(how) {
     this.how = how;
+    this.columns = innerWidth < NARROW ? how.columns.filter((column) => !column.minor) : how.columns;
+    /** How many letters of a name fit, by column. @type {number[]} */
+    this.letters = this.columns.map(() => 0);
     this.total = -1;
     this.cursor = -1;
     this.held = false;
@@ -60,8 +73,12 @@ export class Grid {
         tabindex: 0,
         "aria-label": how.label,
         "data-test": how.test ?? "grid",
-        "aria-colcount": how.columns.length,
-        style: { "--columns": how.columns.map((column) => column.width).join(" "), "--row": `${this.rowHeight}px` },
+        "aria-colcount": this.columns.length,
+        style: {
+          "--columns": this.columns.map((column) => column.width).join(" "),
+          "--least": `${leastWidth(this.columns)}px`,
+          "--row": `${this.rowHeight}px`,
+        },
         onpointerenter: () => {
           this.held = true;
         },
@@ -81,12 +98,22 @@ export class Grid {
       this.chip,
     );
     this.paint = this.paint.bind(this);
-    const resized = new ResizeObserver(() => this.schedule());
+    const resized = new ResizeObserver(() => this.resized());
     resized.observe(this.view);
     how.signal.addEventListener("abort", () => resized.disconnect());
     this.drawHead();
     this.bindKeys();
     this.want(0);
+    this.schedule();
+  }
+
+  /** Widths are measured here, never while rows are painted. */
+  resized() {
+    const letters = [...this.head.children].map((cell) => lettersIn(cell.clientWidth - PADDING));
+    if (letters.join() !== this.letters.join()) {
+      this.letters = letters;
+      for (const row of this.pool) /** @type {any} */ (row).shown = null;
+    }
     this.schedule();
   }
 
@@ -144,7 +171,8 @@ export class Grid {
   }
 
   drawHead() {
-    const { columns, onSort } = this.how;
+    const { columns } = this;
+    const { onSort } = this.how;
     const sort = this.how.sort ?? "";
     draw(
       this.head,
@@ -232,6 +260,15 @@ export class Grid {
     return index < 0 ? undefined : this.windows.get(Math.floor(index / WINDOW))?.[index % WINDOW];
   }
 
+  /** The row of a key, if it is loaded. @param {string} key */
+  find(key) {
+    for (const rows of this.windows.values()) {
+      const row = rows.find((each) => this.how.keyOf(each) === key);
+      if (row) return row;
+    }
+    return undefined;
+  }
+
   /** @param {number} at */
   want(at) {
     if (this.stale || !this.windows.has(at)) this.ask(at);
@@ -314,7 +351,7 @@ export class Grid {
       const row = h(
         "div",
         { class: "grid-row", role: "row" },
-        this.how.columns.map((column, at) =>
+        this.columns.map((column, at) =>
           h("div", { class: `cell${column.right ? " right" : ""}`, role: "gridcell", "aria-colindex": at + 1 }),
         ),
       );
@@ -350,9 +387,9 @@ export class Grid {
     if (/** @type {any} */ (row).shown === data && !chosen && !(/** @type {any} */ (row).wasChosen)) return;
     /** @type {any} */ (row).shown = data;
     /** @type {any} */ (row).wasChosen = chosen;
-    for (const [at, column] of this.how.columns.entries()) {
+    for (const [at, column] of this.columns.entries()) {
       const cell = row.children[at];
-      const content = data ? column.render(data, index) : "";
+      const content = data ? column.render(data, index, this.letters[at]) : "";
       if (typeof content === "string" && cell.childElementCount === 0) {
         if (cell.textContent !== content) cell.textContent = content;
       } else draw(cell, content);

@@ -17,7 +17,7 @@ export const KEYS = /** @type {[string, string, string][]} */ ([
   ["Everywhere", "t", "theme: system, light, dark"],
   ["Everywhere", "c", "create objects"],
   ["Everywhere", "?", "this list"],
-  ["Clock", "Space", "pause and go on"],
+  ["Clock", "Space", "pause and resume"],
   ["Clock", ".", "step: one decision"],
   ["Clock", "< >", "slower, faster"],
   ["Tables", "j k ↓ ↑", "next and previous row"],
@@ -28,7 +28,7 @@ export const KEYS = /** @type {[string, string, string][]} */ ([
   ["A pod", "v", "raw, normalised, weighted"],
   ["An object", "e", "edit"],
   ["An object", "d", "delete (asks first)"],
-  ["Timeline", "w s", "closer, farther"],
+  ["Timeline", "w s", "zoom in and out"],
   ["Timeline", "a d", "earlier, later"],
   ["Timeline", "Enter", "open the decision"],
 ]);

@@ -130,7 +130,7 @@ palette.offer([
   })),
   { text: "Create objects", kind: "action", act: () => go(to("new")) },
   { text: "Waiting pods", kind: "action", act: () => go(to("pods", { status: "waiting" })) },
-  { text: "Pause or go on", kind: "action", act: () => shell.pause() },
+  { text: "Pause or resume", kind: "action", act: () => shell.pause() },
   { text: "Step one decision", kind: "action", act: () => shell.step("decision") },
   { text: "Reload plugin files", kind: "action", act: async () => (await reloadPlugins()) || go(to("plugins")) },
   { text: "Next theme", kind: "action", act: () => shell.nextTheme() },

@@ -1,16 +1,17 @@
 // Node by plugin: every score and every verdict of one attempt. All rows are here, only those in sight are in the page.
 
 import { beforePaint, h, stamp } from "./dom.js";
-import { count, cut, signed } from "./format.js";
+import { count, signed } from "./format.js";
+import { putName } from "./names.js";
 import { nodeAddress } from "./address.js";
 import { bind } from "./keyboard.js";
 import { drawHead } from "./matrix_head.js";
-import { ALONE, BESIDE, layOut } from "./matrix_layout.js";
+import { ALONE, BESIDE, EMPTY, NARROW, layOut } from "./matrix_layout.js";
 
 /**
  * @typedef {{ node: string[], total: (number | null)[], tie: boolean[], plugin: string[], gap: string[], pre_filters: number[][], filters: (number | null)[][],
  *   raw: number[][], normalized: number[][], weighted: number[][] }} Columns
- * @typedef {{ number: number, kept: boolean, why?: string, nodes: number, counts: { fit: number, failed: number }, scorers: { name: string, weight: number, scale?: string }[],
+ * @typedef {{ number: number, kept: boolean, why?: string, nodes: number, counts: { fit: number, failed: number }, scorers: { name: string, weight: number | null, scale?: string }[],
  *   pre_filters: string[], filters: string[], statuses: { code: string, plugin: string, reasons: string[] }[], skipped: string[], winner: string, runner_up: string, margin: number | null,
  *   tie_set: string[], rows: Columns, points?: Record<string, any> }} MatrixData
  * @typedef {"raw" | "normalized" | "weighted"} Values
@@ -22,6 +23,8 @@ import { ALONE, BESIDE, layOut } from "./matrix_layout.js";
 const ROW = 26;
 const OVERSCAN = 5;
 const NEAREST = 20;
+/** Below this a matrix has the sizes of a phone, in pixels. */
+const PHONE = 520;
 
 /** How high a bar for scrolling to the side is; 0 where bars lie over what they scroll. */
 function barHeight() {
@@ -51,7 +54,7 @@ export class Matrix {
     /** Scores that are left out. @type {Set<string>} */
     this.hidden = new Set();
     /** @type {import("./matrix_layout.js").Layout} */
-    this.layout = { columns: [], sizes: ALONE, scores: 0, pre: 0, filters: 0, scoreEnd: 0, width: 0, folded: 0 };
+    this.layout = EMPTY;
     this.head = h("div", { class: "matrix-head", role: "rowgroup" });
     this.body = h("div", { class: "matrix-body", role: "rowgroup" });
     this.scroller = h(
@@ -143,7 +146,7 @@ export class Matrix {
       shown: this.how.shown ?? new Set(),
       hidden: this.hidden,
       room: this.scroller.clientWidth,
-      sizes: this.how.beside ? BESIDE : ALONE,
+      sizes: this.scroller.clientWidth < PHONE ? NARROW : this.how.beside ? BESIDE : ALONE,
     });
     this.pool = [];
     this.body.replaceChildren();
@@ -208,7 +211,7 @@ export class Matrix {
       h(
         "div",
         {
-          class: "mcell stuck right edge",
+          class: `mcell right edge${sizes.isTotalStuck ? " stuck" : " loose"}`,
           role: "gridcell",
           style: { left: `${sizes.node}px`, width: `${sizes.total}px` },
         },
@@ -252,7 +255,7 @@ export class Matrix {
     row.className = `mrow${node === data.winner ? " winner" : ""}${node === data.runner_up ? " runner" : ""}${scored ? "" : " failed"}`;
     row.title = scored ? this.difference(at) : "";
     const link = /** @type {HTMLAnchorElement} */ (row.children[0].firstElementChild);
-    link.textContent = cut(node, this.how.beside ? 16 : 26);
+    putName(link, node, this.layout.letters, this.layout.domain);
     link.title = node;
     link.href = nodeAddress(node);
     const [behind, figure] = row.children[1].children;

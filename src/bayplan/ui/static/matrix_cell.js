@@ -1,10 +1,16 @@
 // One cell of the matrix in full: code, reasons, raw, normalised, weight, product, and what it made of the total.
 
+import { weightText } from "./annotated.js";
 import { h } from "./dom.js";
-import { count, signed } from "./format.js";
+import { breakable, count, signed } from "./format.js";
 import { nodeAddress, to } from "./address.js";
 
 /** @typedef {import("./matrix.js").MatrixData} MatrixData */
+
+/** A failure. @param {string} code */
+function coded(code) {
+  return h("span", null, "✕ ", breakable(code));
+}
 
 /**
  * What one plugin said about one node, in full.
@@ -29,7 +35,7 @@ export function cellPanel(data, cell, close) {
   const facts = [];
   if (left !== undefined) {
     const { code, reasons } = data.statuses[left];
-    facts.push(...fact("PreFilter", left ? `✕ ${code}` : "✓ leaves the node in"));
+    facts.push(...fact("PreFilter", left ? coded(code) : "✓ passes"));
     for (const reason of left ? reasons : []) facts.push(...fact("Reason", reason));
   }
   if (filter >= 0) {
@@ -37,7 +43,7 @@ export function cellPanel(data, cell, close) {
     facts.push(
       ...fact(
         "Filter",
-        !status ? "· not run: an earlier filter had failed" : verdict === 0 ? "✓ passes" : `✕ ${status.code}`,
+        !status ? "· not run: an earlier filter rejected the node" : verdict === 0 ? "✓ passes" : coded(status.code),
       ),
     );
     for (const reason of verdict ? (status?.reasons ?? []) : []) facts.push(...fact("Reason", reason));
@@ -46,17 +52,29 @@ export function cellPanel(data, cell, close) {
     const weighted = data.rows.weighted[at]?.[scorer] ?? 0;
     facts.push(
       ...fact("Raw score", count(data.rows.raw[at]?.[scorer])),
-      ...fact("Normalised", count(data.rows.normalized[at]?.[scorer])),
-      ...fact("Weight", `× ${data.scorers[scorer].weight}`),
+      ...(data.scorers[scorer].weight === null
+        ? []
+        : fact("Normalised", count(data.rows.normalized[at]?.[scorer]))),
+      ...fact("Weight", weightText(data.scorers[scorer].weight)),
       ...fact("Product", count(weighted)),
       ...fact(
-        "Of the total",
+        "Share of total",
         `${count(weighted)} of ${count(total)}${total ? ` (${Math.round((weighted / total) * 100)} %)` : ""}`,
       ),
     );
     const best = data.rows.node.indexOf(data.winner);
     if (best >= 0 && best !== at)
-      facts.push(...fact(`Against ${data.winner}`, signed(weighted - (data.rows.weighted[best]?.[scorer] ?? 0))));
+      facts.push(
+        ...fact(
+          "Difference",
+          h(
+            "span",
+            null,
+            `${signed(weighted - (data.rows.weighted[best]?.[scorer] ?? 0))} to `,
+            h("a", { class: "name", href: nodeAddress(data.winner) }, data.winner),
+          ),
+        ),
+      );
   }
   return h(
     "aside",
@@ -64,16 +82,16 @@ export function cellPanel(data, cell, close) {
     h(
       "div",
       { class: "row" },
-      h("h2", { class: "grow" }, plugin),
+      h("h2", { class: "grow" }, breakable(plugin)),
       h("button", { type: "button", class: "button quiet icon", "aria-label": "Close", onclick: close }, "✕"),
     ),
-    h("p", null, "about ", h("a", { class: "name", href: nodeAddress(node) }, node)),
+    h("p", null, h("a", { class: "name", href: nodeAddress(node) }, node)),
     h("dl", { class: "facts" }, facts),
     h(
       "div",
       { class: "row" },
-      h("a", { class: "button", href: nodeAddress(node) }, "Open the node"),
-      h("a", { class: "button quiet", href: to("config", "effective", { plugin }) }, "Where it is configured"),
+      h("a", { class: "button", href: nodeAddress(node) }, "Open node"),
+      h("a", { class: "button quiet", href: to("config", "effective", { plugin }) }, "Show config"),
     ),
   );
 }

@@ -1,7 +1,7 @@
 // The head of a matrix: groups of columns, and a title for each plugin with its weight, what is the same for all nodes, and failures.
 
 import { draw, h } from "./dom.js";
-import { count } from "./format.js";
+import { breakable, count } from "./format.js";
 import { to } from "./address.js";
 
 /** @typedef {import("./matrix.js").MatrixData} MatrixData */
@@ -12,19 +12,14 @@ import { to } from "./address.js";
  *   rows: how many are shown; failures: of plugins, by name; onSort: null where rows have one order only
  */
 
-/** A long name of a plugin, with places where it may break. @param {string} name */
-function breakable(name) {
-  return name.replace(/([a-z])([A-Z])/g, "$1\u200b$2");
-}
-
 /** @param {HTMLElement} head @param {MatrixData} data @param {Layout} layout @param {How} how */
 export function drawHead(head, data, layout, how) {
   const { sizes, columns } = layout;
   const stuck = sizes.node + sizes.total;
   const middle = layout.scores
     ? `Scores, ${how.view.values === "normalized" ? "normalised to 0–100" : how.view.values}`
-    : "What it lacks";
-  const isTall = columns.some((column) => breakable(column.name).split("\u200b").length > 3);
+    : "Missing";
+  const isTall = columns.some((column) => breakable(column.name).length > 5);
   draw(
     head,
     h(
@@ -32,7 +27,11 @@ export function drawHead(head, data, layout, how) {
       { class: "matrix-groups", role: "row", style: { width: `${layout.width}px` } },
       h(
         "div",
-        { class: "matrix-group stuck", role: "columnheader", style: { left: "0", width: `${stuck}px` } },
+        {
+          class: "matrix-group stuck",
+          role: "columnheader",
+          style: { left: "0", width: `${sizes.isTotalStuck ? stuck : sizes.node}px` },
+        },
         `${count(how.rows)} of ${count(data.rows.node.length)} nodes`,
       ),
       group(middle, stuck, layout.scoreEnd - stuck),
@@ -48,17 +47,18 @@ export function drawHead(head, data, layout, how) {
         "div",
         { class: "mcell title stuck", role: "columnheader", style: { left: "0", width: `${sizes.node}px` } },
         sorter("node", "Node", "Sort by name", how),
+        layout.domain ? h("span", { class: "domain", title: layout.domain }, layout.domain) : null,
       ),
       h(
         "div",
         {
-          class: "mcell title stuck right edge",
+          class: `mcell title right edge${sizes.isTotalStuck ? " stuck" : " loose"}`,
           role: "columnheader",
           style: { left: `${sizes.node}px`, width: `${sizes.total}px` },
         },
         layout.scores
           ? sorter("total", "Total", data.winner ? `Points behind ${data.winner}` : "Sort by total", how)
-          : "First to reject",
+          : "Rejected by",
       ),
       columns.map((column) => title(column, data, how)),
     ),

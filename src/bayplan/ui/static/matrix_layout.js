@@ -1,18 +1,53 @@
 // Which columns a matrix has and where they stand: scores, then what PreFilter plugins said, then filters.
 
+import { hostOf, letterWidth, lettersIn, lettersOf } from "./names.js";
+
 /** @typedef {import("./matrix.js").MatrixData} MatrixData */
-/** @typedef {{ node: number, total: number, score: number, verdict: number, gap: number, spare: number }} Sizes widths, in pixels */
+/**
+ * @typedef {{ node: number, total: number, score: number, verdict: number, gap: number, spare: number, isTotalStuck: boolean }} Sizes
+ *   widths, in pixels: `node` is that of the narrowest column of names; isTotalStuck: whether totals stay when scrolled to the side
+ */
 /** @typedef {{ kind: "score" | "pre" | "filter", at: number, name: string, left: number, width: number, constant: string }} Column */
 /**
- * @typedef {{ columns: Column[], sizes: Sizes, scores: number, pre: number, filters: number, scoreEnd: number, width: number, folded: number }} Layout
- *   how many columns there are of each kind; where scores, or the words in their place, end; the width of all; how many filters are folded
+ * @typedef {{ columns: Column[], sizes: Sizes, scores: number, pre: number, filters: number, scoreEnd: number, width: number, folded: number,
+ *   letters: number, domain: string }} Layout
+ *   how many columns there are of each kind; where scores, or the words in their place, end; the width of all; how many filters are folded;
+ *   how many letters of a node's name fit; the domain that all nodes have and that is not shown, or ""
  */
 
 /** Of a matrix that has the page for itself. @type {Sizes} */
-export const ALONE = { node: 196, total: 160, score: 92, verdict: 92, gap: 420, spare: 48 };
+export const ALONE = { node: 196, total: 158, score: 92, verdict: 92, gap: 420, spare: 48, isTotalStuck: true };
 
 /** Of two that share it. @type {Sizes} */
-export const BESIDE = { node: 132, total: 104, score: 78, verdict: 78, gap: 300, spare: 30 };
+export const BESIDE = { node: 132, total: 104, score: 80, verdict: 92, gap: 260, spare: 30, isTotalStuck: true };
+
+/** On a phone. @type {Sizes} */
+export const NARROW = { node: 132, total: 128, score: 76, verdict: 84, gap: 300, spare: 30, isTotalStuck: false };
+
+/** Before there is data. @type {Layout} */
+export const EMPTY = {
+  columns: [],
+  sizes: ALONE,
+  scores: 0,
+  pre: 0,
+  filters: 0,
+  scoreEnd: 0,
+  width: 0,
+  folded: 0,
+  letters: 0,
+  domain: "",
+};
+
+/** Of the names of plugins that stand in the place of totals if there are no scores. */
+const REJECTED_BY = 144;
+/** Of totals alone, on a phone. */
+const NARROW_TOTAL = 84;
+/** What a cell has around its text. */
+const PADDING = 21;
+/** How much of the room the names of nodes may take before the other columns have theirs. */
+const NAMES_PART = 0.22;
+/** Room for the head of that column. */
+const LEAST_NAMES = 96;
 
 /**
  * @param {MatrixData} data
@@ -21,14 +56,19 @@ export const BESIDE = { node: 132, total: 104, score: 78, verdict: 78, gap: 300,
  * @returns {Layout}
  */
 export function layOut(data, how) {
-  const { sizes } = how;
+  const sizes = { ...how.sizes };
   const scores = scoreColumns(data).filter(({ name }) => !how.hidden.has(name));
   const pre = verdictColumns("pre", data.pre_filters, data.rows.pre_filters, how);
   const filters = verdictColumns("filter", data.filters, data.rows.filters, how);
   const verdicts = [...pre, ...filters];
   // Where nothing fits there are no scores, and their room is for what each node lacks.
   const middle = scores.length ? scores.length * sizes.score : sizes.gap;
-  const room = Math.max(0, how.room - sizes.node - sizes.total - middle - verdicts.length * sizes.verdict);
+  if (!scores.length) sizes.total = Math.max(sizes.total, REJECTED_BY);
+  else if (!sizes.isTotalStuck) sizes.total = NARROW_TOTAL;
+  const rest = sizes.total + middle + verdicts.length * sizes.verdict;
+  const { names, domain } = nameWidths(data.rows.node, how.room, how.room - rest);
+  sizes.node = Math.max(LEAST_NAMES, Math.min(sizes.node, names.short), names.width);
+  const room = Math.max(0, how.room - sizes.node - rest);
   const width = sizes.score + (scores.length ? Math.min(sizes.spare, Math.floor(room / scores.length)) : 0);
   let left = sizes.node + sizes.total;
   for (const column of scores) {
@@ -52,7 +92,30 @@ export function layOut(data, how) {
     scoreEnd,
     width: Math.max(left, how.room),
     folded: data.pre_filters.length + data.filters.length - verdicts.length,
+    letters: lettersIn(sizes.node - PADDING),
+    domain,
   };
+}
+
+/**
+ * How wide the column of names is: whole names if there is room that no other column needs, else hosts without their domain.
+ * @param {string[]} nodes @param {number} room of the matrix @param {number} spare what other columns leave
+ */
+function nameWidths(nodes, room, spare) {
+  let [whole, short] = [0, 0];
+  const domains = new Set();
+  for (const node of nodes) {
+    whole = Math.max(whole, node.length);
+    short = Math.max(short, lettersOf(node));
+    domains.add(node.slice(hostOf(node).length));
+  }
+  const pixels = (/** @type {number} */ letters) => Math.ceil(letters * letterWidth()) + PADDING;
+  const names = { short: pixels(short), width: pixels(whole) };
+  if (names.width <= spare) return { names, domain: "" };
+  const domain = domains.size === 1 ? String([...domains][0]) : "";
+  // A domain that all have stands once, in the head; the room for it is better used by scores.
+  names.width = Math.min(domain ? names.short : names.width, Math.max(spare, room * NAMES_PART));
+  return { names, domain };
 }
 
 /** @param {MatrixData} data @returns {Column[]} */

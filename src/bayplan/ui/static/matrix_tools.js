@@ -1,7 +1,9 @@
 // The tools over a matrix: which nodes, which values, filters that are folded; and what was said outside of filters and scores.
 
+import { valueChoices } from "./annotated.js";
 import { draw, h } from "./dom.js";
-import { count, counted, cut } from "./format.js";
+import { count, counted, cut, sentence } from "./format.js";
+import { shortened } from "./names.js";
 import { change } from "./address.js";
 import { choice } from "./parts.js";
 import { pointsPart } from "./pod_tabs.js";
@@ -9,9 +11,9 @@ import { refusalNote, refusalSentence, reloadButton } from "./plugin_reload.js";
 
 /**
  * @param {HTMLElement} tools @param {any} data @param {import("./matrix.js").View} view
- * @param {{ usable: boolean, folded: number, reason: string, each: boolean, custom: boolean, typed: (text: string) => void, retry: () => void }} how
+ * @param {{ usable: boolean, folded: number, reason: string, each: boolean, custom: boolean, typed: (text: string) => void, next: Node | null }} how
  *   usable: whether there are rows; folded: how many filters are; reason: that chooses rows; each: filters are run alone;
- *   custom: there are plugins from files
+ *   custom: there are plugins from files; next: what shows a matrix if there is none
  */
 export function drawMatrixTools(tools, data, view, how) {
   const { usable } = how;
@@ -22,10 +24,8 @@ export function drawMatrixTools(tools, data, view, how) {
       h(
         "div",
         { class: "note wait" },
-        h("p", null, data.why || "Nothing was recorded about nodes in this attempt."),
-        data.kept === false
-          ? h("button", { type: "button", class: "button", onclick: () => how.retry() }, "Schedule again to see it")
-          : null,
+        h("p", null, data.why ? sentence(data.why) : "Nothing was recorded about nodes in this attempt."),
+        how.next ? h("div", { class: "row" }, how.next) : null,
       ),
       points,
     );
@@ -51,11 +51,7 @@ export function drawMatrixTools(tools, data, view, how) {
       data.scorers.length && fit
         ? choice(
             "Values",
-            [
-              { value: "normalized", text: "normalised" },
-              { value: "weighted", text: "weighted" },
-              { value: "raw", text: "raw" },
-            ],
+            valueChoices(data),
             view.values,
             (values) => change({ values: values === "normalized" ? "" : values }),
           )
@@ -91,7 +87,7 @@ export function drawMatrixTools(tools, data, view, how) {
         ? h(
             "button",
             { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) },
-            view.folded ? `${counted(how.folded, "filter")} rejected no node` : "Fold filters that rejected no node",
+            view.folded ? `Show ${counted(how.folded, "passing filter")}` : "Hide passing filters",
           )
         : null,
       h(
@@ -106,7 +102,7 @@ export function drawMatrixTools(tools, data, view, how) {
           onchange: (/** @type {Event} */ event) =>
             change({ each: /** @type {HTMLInputElement} */ (event.target).checked ? "1" : "" }),
         }),
-        "each filter alone",
+        "run all filters",
       ),
       h("span", { class: "grow" }),
       how.custom ? reloadButton() : null,
@@ -114,13 +110,14 @@ export function drawMatrixTools(tools, data, view, how) {
         ? h(
             "span",
             { class: "faint", title: data.tie_set.join("\n") },
-            `★ ${count(data.tie_set.length)} tie; the seed chose`,
+            `★ ${counted(data.tie_set.length, "node")} tie`,
           )
         : data.runner_up
           ? h(
               "span",
-              { class: "faint", "data-test": "margin" },
-              `${count(data.margin)} ahead of ${cut(data.runner_up, 24)}`,
+              { class: "faint", "data-test": "margin", title: data.runner_up },
+              `${count(data.margin)} ahead of `,
+              h("span", { class: "name" }, shortened(data.runner_up, 28)),
             )
           : null,
     ),

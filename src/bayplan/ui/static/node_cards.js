@@ -1,7 +1,8 @@
 // A small cluster as it is: each node a card with its bars and its pods as blocks. One sees a pod fall into a node.
 
 import { draw, h } from "./dom.js";
-import { amount, count, counted, cut, percent, resource } from "./format.js";
+import { amount, count, counted, percent, resource } from "./format.js";
+import { lettersIn, roomy, shortened } from "./names.js";
 import { go, nodeAddress, podAddress, to } from "./address.js";
 import { get, single } from "./service.js";
 import { subscribe } from "./stream.js";
@@ -11,6 +12,8 @@ import { meter } from "./parts.js";
 const SHOWN_FIRST = ["cpu", "memory"];
 const LEFT_OUT = new Set(["pods", "ephemeral-storage", "attachable-volumes"]);
 const MOST_WAITING = 24;
+/** The least width of a card, the gap between two, and what a card has around its text, in pixels. */
+const CARD = { wide: 250, small: 210, gap: 10, padding: 24 };
 
 /**
  * Draw the nodes that a query finds as cards, and keep them true.
@@ -21,6 +24,25 @@ export function nodeCards(root, how) {
   draw(root, loading(5));
   const known = new Set();
   let first = true;
+  /** @type {any} */
+  let shown = null;
+  const render = () => {
+    const { nodes, waiting } = shown;
+    const letters = lettersIn(cardWidth(root.clientWidth, how.small) - CARD.padding);
+    draw(
+      root,
+      waiting?.items.length ? waitingRow(waiting) : null,
+      h(
+        "div",
+        { class: `cards${how.small ? " small-cards" : ""}`, "data-test": "cards" },
+        nodes.items.map((/** @type {any} */ node) => card(node, known, first, letters)),
+      ),
+    );
+    first = false;
+  };
+  const resized = new ResizeObserver(() => shown && render());
+  resized.observe(root);
+  how.signal.addEventListener("abort", () => resized.disconnect());
   const again = single(async () => {
     try {
       const [nodes, waiting] = await Promise.all([
@@ -29,19 +51,9 @@ export function nodeCards(root, how) {
       ]);
       if (how.signal.aborted) return;
       how.onCount?.(nodes.total);
-      if (!nodes.items.length)
-        draw(root, empty("No node matches.", h("a", { class: "button", href: to("nodes") }, "Clear the filter")));
-      else
-        draw(
-          root,
-          waiting?.items.length ? waitingRow(waiting) : null,
-          h(
-            "div",
-            { class: `cards${how.small ? " small-cards" : ""}`, "data-test": "cards" },
-            nodes.items.map((/** @type {any} */ node) => card(node, known, first)),
-          ),
-        );
-      first = false;
+      shown = nodes.items.length ? { nodes, waiting } : null;
+      if (shown) render();
+      else draw(root, empty("No node matches.", h("a", { class: "button", href: to("nodes") }, "Clear the filter")));
     } catch (problem) {
       if (!how.signal.aborted) draw(root, failure(problem, again));
     }
@@ -49,6 +61,12 @@ export function nodeCards(root, how) {
   void again();
   subscribe("pods", () => void again(), how.signal);
   return again;
+}
+
+/** How wide the style sheet makes a card. @param {number} width of all @param {boolean} small */
+function cardWidth(width, small) {
+  const across = Math.max(1, Math.floor((width + CARD.gap) / ((small ? CARD.small : CARD.wide) + CARD.gap)));
+  return (width - CARD.gap * (across - 1)) / across;
 }
 
 /** @param {any} waiting */
@@ -67,15 +85,18 @@ function waitingRow(waiting) {
           href: podAddress(pod),
           title: `${pod.namespace}/${pod.name}: ${pod.why}`,
         },
-        cut(pod.name, 22),
+        shortened(pod.name, Math.min(40, roomy())),
       ),
     ),
     rest > 0 ? h("a", { href: to("pods", { status: "waiting" }) }, `${count(rest)} more`) : null,
   );
 }
 
-/** @param {any} node @param {Set<string>} known pods that were there before: a new one is shown as such @param {boolean} first */
-function card(node, known, first) {
+/**
+ * @param {any} node @param {Set<string>} known pods of earlier drawings: a new one is shown as such @param {boolean} first
+ * @param {number} letters that fit in a line
+ */
+function card(node, known, first, letters) {
   const resources = Object.keys(node.allocatable)
     .filter((name) => node.allocatable[name] && !LEFT_OUT.has(name) && !name.startsWith("hugepages-"))
     .sort((a, b) => place(a) - place(b))
@@ -103,9 +124,7 @@ function card(node, known, first) {
     h(
       "div",
       { class: "card-head" },
-      h("a", { class: "name strong", href: nodeAddress(node.name), title: node.name }, cut(node.name, 24)),
-      h("span", { class: "faint small grow" }, node.zone ?? ""),
-      ...marks,
+      h("a", { class: "name strong", href: nodeAddress(node.name), title: node.name }, shortened(node.name, letters)),
     ),
     resources.map((name) => {
       const asked = node.requested[name] ?? 0;
@@ -142,7 +161,8 @@ function card(node, known, first) {
     h(
       "div",
       { class: "card-foot faint small", key: "foot" },
-      node.pods ? `${counted(node.pods, "pod")}, by ${resource(by)}` : "no pods",
+      ...marks,
+      h("span", null, [node.zone, node.pods ? counted(node.pods, "pod") : "no pods"].filter(Boolean).join(" · ")),
       taints.length ? h("span", { title: taints.join("\n") }, ` · taint ${taints.join(", ")}`) : null,
     ),
   );

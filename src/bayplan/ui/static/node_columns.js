@@ -1,7 +1,8 @@
 // The columns of the table of nodes, and what the colours of the map mean.
 
 import { h } from "./dom.js";
-import { age, amount, count, cut, percent } from "./format.js";
+import { age, amount, count, percent } from "./format.js";
+import { shortened } from "./names.js";
 import { nodeAddress } from "./address.js";
 import { now } from "./stream.js";
 import { meter } from "./parts.js";
@@ -21,9 +22,10 @@ export function nodeColumns() {
     {
       key: "name",
       title: "Name",
-      width: "minmax(150px, 1.4fr)",
+      width: "minmax(150px, 2.4fr)",
       sort: "name",
-      render: (row) => h("a", { class: "name", href: nodeAddress(row.name), title: row.name }, cut(row.name, 34)),
+      render: (row, _, letters) =>
+        h("a", { class: "name", href: nodeAddress(row.name), title: row.name }, shortened(row.name, letters)),
     },
     {
       key: "state",
@@ -39,19 +41,21 @@ export function nodeColumns() {
     {
       key: "zone",
       title: "Zone",
-      width: "minmax(80px, .7fr)",
+      width: "minmax(80px, .8fr)",
       sort: "zone",
-      render: (row) => cut(row.zone ?? "", 18),
+      minor: true,
+      render: (row) => row.zone ?? "",
     },
     {
       key: "pool",
       title: "Pool",
       width: "minmax(80px, .7fr)",
       sort: "pool",
-      render: (row) => cut(row.pool ?? "", 18),
+      minor: true,
+      render: (row) => row.pool ?? "",
     },
-    { key: "cpu", title: "CPU requested", width: "150px", sort: "cpu", render: bar("cpu") },
-    { key: "memory", title: "Memory requested", width: "150px", sort: "memory", render: bar("memory") },
+    { key: "cpu", title: "CPU requested", width: "136px", sort: "cpu", render: bar("cpu") },
+    { key: "memory", title: "Memory requested", width: "136px", sort: "memory", render: bar("memory") },
     { key: "free", title: "Free CPU", width: "80px", right: true, render: (row) => amount("cpu", row.free?.cpu) },
     {
       key: "freemem",

@@ -2,6 +2,7 @@
 
 import { draw, h, later } from "./dom.js";
 import { go, nodeAddress, podAddress, to } from "./address.js";
+import { NARROW, shortened } from "./names.js";
 import { get } from "./service.js";
 
 /** @typedef {{ text: string, kind: string, act: () => unknown }} Entry */
@@ -31,6 +32,7 @@ export function open() {
   let entries = [];
   let chosen = 0;
   let asked = 0;
+  const letters = innerWidth < NARROW ? 30 : 60;
   const list = h("div", { class: "palette-list", role: "listbox", id: "palette-list", "aria-label": "Found" });
   const field = h("input", {
     class: "field palette-field",
@@ -65,7 +67,7 @@ export function open() {
                   }
                 },
               },
-              h("span", { class: "grow name" }, entry.text),
+              h("span", { class: "grow name" }, shortened(entry.text, letters)),
               h("span", { class: "faint small" }, entry.kind),
             ),
           )
@@ -93,6 +95,7 @@ export function open() {
     // What is known here is shown at once; what has to be asked for follows.
     entries = local(field.value.trim());
     chosen = 0;
+    asked += 1;
     show();
     find();
   });
@@ -102,13 +105,17 @@ export function open() {
       chosen = Math.max(0, Math.min(entries.length - 1, chosen + step));
       show();
     } else if (event.key === "Enter") take(chosen);
+    else if (event.key === "Escape") dialog.close();
     else return;
     event.preventDefault();
   });
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();
   });
-  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("close", () => {
+    asked += 1;
+    dialog.remove();
+  });
   document.body.append(dialog);
   dialog.showModal();
   field.focus();

@@ -2,6 +2,7 @@
 
 import { h, svg } from "./dom.js";
 import { amount, count, cut, percent } from "./format.js";
+import { roomy, shortened } from "./names.js";
 import { podAddress, nodeAddress } from "./address.js";
 import { factsOf } from "./states.js";
 import { announce } from "./notices.js";
@@ -15,6 +16,8 @@ const GLYPHS = /** @type {Record<string, [string, string]>} */ ({
   ready: ["✓", "ok"],
   live: ["✓", "ok"],
   following: ["✓", "ok"],
+  listing: ["…", "wait"],
+  stopped: ["■", "plain"],
   created: ["✓", "ok"],
   waiting: ["…", "wait"],
   waits: ["…", "wait"],
@@ -38,25 +41,22 @@ export function badge(status, words = status) {
   return h("span", { class: `badge ${tone}` }, h("span", { class: "glyph", "aria-hidden": "true" }, glyph), words);
 }
 
-/** A name in monospace, cut in the middle, whole on hover. @param {string} name @param {number} [most] */
-export function name(name, most = 44) {
-  return h("span", { class: "name", title: name.length > most ? name : null, dir: "ltr" }, cut(name, most));
+/** A name in monospace, shortened if it has more letters, whole on hover. @param {string} name @param {number} [letters] */
+export function name(name, letters = roomy()) {
+  return h("span", { class: "name", title: name.length > letters ? name : null, dir: "ltr" }, shortened(name, letters));
 }
 
-/** A link to a pod. @param {{ namespace: string, name: string }} pod @param {{ short?: boolean, most?: number }} [how] */
+/** A link to a pod. @param {{ namespace: string, name: string }} pod @param {{ short?: boolean, letters?: number }} [how] */
 export function podLink(pod, how = {}) {
   const text = how.short ? pod.name : `${pod.namespace}/${pod.name}`;
-  return h(
-    "a",
-    { href: podAddress(pod), class: "name", title: `${pod.namespace}/${pod.name}` },
-    cut(text, how.most ?? 44),
-  );
+  const address = { href: podAddress(pod), class: "name", title: `${pod.namespace}/${pod.name}` };
+  return h("a", address, shortened(text, how.letters ?? roomy()));
 }
 
-/** A link to a node, or a dash. @param {string | null | undefined} node @param {number} [most] */
-export function nodeLink(node, most = 32) {
+/** A link to a node, or a dash. @param {string | null | undefined} node @param {number} [letters] */
+export function nodeLink(node, letters = roomy()) {
   return node
-    ? h("a", { href: nodeAddress(node), class: "name", title: node }, cut(node, most))
+    ? h("a", { href: nodeAddress(node), class: "name", title: node }, shortened(node, letters))
     : h("span", { class: "faint" }, "–");
 }
 

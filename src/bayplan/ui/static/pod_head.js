@@ -1,7 +1,9 @@
 // The head of a pod's page: the verdict in one sentence first, then the facts, then what nodes were rejected for.
 
+import { annotationNote } from "./annotated.js";
 import { h } from "./dom.js";
-import { age, amount, count, cut, time } from "./format.js";
+import { age, amount, count, time } from "./format.js";
+import { shortened } from "./names.js";
 import { change, to } from "./address.js";
 import { now } from "./stream.js";
 import { badge, copyMenu, nodeLink } from "./parts.js";
@@ -24,14 +26,13 @@ export function podHead(data, of) {
       h("a", { href: to("pods") }, "Pods"),
       " / ",
       h("a", { href: to("pods", { namespace: of.namespace }) }, of.namespace),
-      " / ",
-      h("span", { class: "name", title: of.name }, cut(of.name, 80)),
+      h("span", { class: "crumb-end" }, " / ", h("span", { class: "name", title: of.name }, shortened(of.name, 80))),
     ),
     data.deleted
       ? h(
           "div",
           { class: "note wait", "data-test": "gone" },
-          "This pod is deleted. What was decided about it is kept as long as decisions are.",
+          "This pod is deleted. Its decisions are still recorded.",
         )
       : null,
     h(
@@ -39,9 +40,11 @@ export function podHead(data, of) {
       { class: "head" },
       h("h1", { class: `verdict${data.sentence.length > LONG ? " long" : ""}`, "data-test": "verdict" }, data.sentence),
       waits
-        ? h("a", { class: "button", href: to("nodes", { fit: `${of.namespace}/${of.name}` }) }, "Where on the map")
+        ? h("a", { class: "button", href: to("nodes", { fit: `${of.namespace}/${of.name}` }) }, "Show on map")
         : null,
-      waits ? h("button", { type: "button", class: "button", onclick: of.retry }, "Schedule again") : null,
+      waits && data.queue
+        ? h("button", { type: "button", class: "button", onclick: of.retry }, "Schedule again")
+        : null,
       data.deleted
         ? null
         : h("button", { type: "button", class: "button danger", "data-test": "delete", onclick: of.remove }, "Delete"),
@@ -61,15 +64,16 @@ export function podHead(data, of) {
       pod.scheduler_name && pod.scheduler_name !== "default-scheduler"
         ? h("span", null, `by ${pod.scheduler_name}`)
         : null,
-      pod.created_at ? h("span", { class: "faint" }, `made ${age(pod.created_at, now())} ago`) : null,
+      pod.created_at ? h("span", { class: "faint" }, `created ${age(pod.created_at, now())} ago`) : null,
       queueWords(data.queue),
     ),
+    annotationNote(data),
     rejectionLine(data.rejections ?? []),
     data.message
       ? h(
           "p",
           { class: "faint small clip-line", title: data.message, "data-test": "message" },
-          `kube-scheduler would say: ${data.message}`,
+          `Event message: ${data.message}`,
         )
       : null,
   ];
@@ -82,9 +86,9 @@ function workloadLink(workload, namespace) {
     ? h(
         "a",
         { class: "name", href: to("workloads", kind.toLowerCase(), namespace, owner) },
-        cut(`${kind}/${owner}`, 48),
+        shortened(`${kind}/${owner}`, 48),
       )
-    : h("span", { class: "name" }, cut(workload, 48));
+    : h("span", { class: "name" }, shortened(workload, 48));
 }
 
 /** @param {any} queue */
@@ -96,12 +100,12 @@ function queueWords(queue) {
     "in the ",
     h("a", { href: to("queue", { tier: queue.tier }) }, queue.tier),
     " queue",
-    queue.retry_at ? `, next try at ${time(queue.retry_at)}` : "",
+    queue.retry_at ? `, next attempt at ${time(queue.retry_at)}` : "",
     queue.wakes_on?.length
       ? h(
           "span",
           { class: "faint", title: queue.wakes_on.join(", ") },
-          `; woken by ${queue.wakes_on.slice(0, MOST_EVENTS).join(", ")}${queue.wakes_on.length > MOST_EVENTS ? ` and ${queue.wakes_on.length - MOST_EVENTS} more` : ""}`,
+          `; wakes on ${queue.wakes_on.slice(0, MOST_EVENTS).join(", ")}${queue.wakes_on.length > MOST_EVENTS ? ` and ${queue.wakes_on.length - MOST_EVENTS} more` : ""}`,
         )
       : null,
   );

@@ -1,18 +1,28 @@
 // The other tabs of a pod: attempts over time, what would help, preemption, YAML; and what was said outside of Filter and Score.
 
 import { draw, h } from "./dom.js";
-import { count, counted, pointName, time } from "./format.js";
+import { breakable, count, counted, pointName, time } from "./format.js";
 import { to } from "./address.js";
 import { get, put } from "./service.js";
 import { failure, loading } from "./states.js";
 import { badge, copy, nodeLink, perform, podLink, podOf } from "./parts.js";
 
 const FEW_NODES = 6;
+/** Of the table of attempts, with the class of each. @type {[string, string][]} */
+const ATTEMPT_COLUMNS = [
+  ["Attempt", ""],
+  ["Time", "minor"],
+  ["Queue", "minor"],
+  ["Woken by", "minor"],
+  ["Outcome", ""],
+  ["Feasible", "right minor"],
+  ["Result", ""],
+  ["Change", "minor"],
+];
 
 /** @param {any[]} attempts @param {(attempt: number) => void} open */
 export function attemptTable(attempts, open) {
-  if (!attempts.length) return h("p", { class: "calm" }, "No attempt yet: the pod was never taken from the queue.");
-  const heads = ["Attempt", "At", "From", "Woken by", "Outcome", "Nodes that fit", "What came of it", "Difference"];
+  if (!attempts.length) return h("p", { class: "calm" }, "No attempts.");
   return h(
     "table",
     { class: "list wide panel", "data-test": "attempts" },
@@ -22,7 +32,7 @@ export function attemptTable(attempts, open) {
       h(
         "tr",
         null,
-        heads.map((text) => h("th", { scope: "col", key: text, class: /^Nodes/.test(text) ? "right" : null }, text)),
+        ATTEMPT_COLUMNS.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)),
       ),
     ),
     h(
@@ -43,9 +53,9 @@ export function attemptTable(attempts, open) {
                 String(attempt.attempt),
               ),
             ),
-            h("td", { class: "figure" }, time(attempt.at, true)),
-            h("td", null, attempt.tier ?? "–"),
-            h("td", { class: "wrap" }, attempt.woken_by || "–"),
+            h("td", { class: "figure minor" }, time(attempt.at, true)),
+            h("td", { class: "minor" }, attempt.tier ?? "–"),
+            h("td", { class: "minor" }, breakable(attempt.woken_by || "–")),
             h(
               "td",
               null,
@@ -54,7 +64,11 @@ export function attemptTable(attempts, open) {
                 attempt.outcome,
               ),
             ),
-            h("td", { class: "right figure" }, `${count(attempt.feasible_nodes)} of ${count(attempt.evaluated_nodes)}`),
+            h(
+              "td",
+              { class: "right figure minor" },
+              `${count(attempt.feasible_nodes)} of ${count(attempt.evaluated_nodes)}`,
+            ),
             h(
               "td",
               { class: "wrap" },
@@ -64,7 +78,7 @@ export function attemptTable(attempts, open) {
               attempt.nominated_node ? h("span", null, " nominated to ", nodeLink(attempt.nominated_node)) : null,
               attempt.victims?.length ? ` by preempting ${counted(attempt.victims.length, "pod")}` : "",
             ),
-            h("td", { class: "wrap faint" }, attempt.difference ?? ""),
+            h("td", { class: "wrap faint minor" }, attempt.difference ?? ""),
           ),
         ),
     ),
@@ -93,7 +107,7 @@ export function remedyPart(root, address, signal, pod) {
               "p",
               { class: "calm" },
               data.why ||
-                "No single change that we can check would help: every node fails more than one filter, or the pod is placed.",
+                "No single change helps: every node fails more than one filter, or the pod is placed.",
             ),
       );
     } catch (problem) {
@@ -117,17 +131,17 @@ function remedyLine(remedy, pod) {
     h(
       "p",
       null,
-      remedy.verified ? badge("placed", "tried: it fits") : null,
+      remedy.verified ? badge("placed", "verified") : null,
       " ",
       remedy.nodes.length
         ? [
-            "opens ",
+            "fits on ",
             ...remedy.nodes
               .slice(0, FEW_NODES)
               .flatMap((/** @type {string} */ node, /** @type {number} */ at) => [at ? ", " : "", nodeLink(node)]),
             more > 0 ? ` and ${count(more)} more` : "",
           ]
-        : "needs a node that is not there",
+        : "needs another node",
       h("span", { class: "faint" }, ` · ${remedy.plugin}`),
     ),
     remedy.objects || remedy.config
@@ -161,7 +175,7 @@ export function preemptionPart(root, address, signal) {
         root,
         report && (report.candidates || report.candidate_count !== undefined)
           ? preemptionReport(report)
-          : h("p", { class: "calm" }, "Nobody looked for pods to preempt in this attempt."),
+          : h("p", { class: "calm" }, "Preemption did not run in this attempt."),
       );
     } catch (problem) {
       if (!signal.aborted)
@@ -184,10 +198,10 @@ function preemptionReport(report) {
       "p",
       { class: "strong" },
       chosen
-        ? `${counted(chosen.victims.length, "pod")} on ${chosen.node} ${chosen.victims.length === 1 ? "makes" : "make"} room; ${counted(report.candidate_count, "node")} could have.`
+        ? `${counted(chosen.victims.length, "pod")} on ${chosen.node} ${chosen.victims.length === 1 ? "makes" : "make"} room, out of ${counted(report.candidate_count, "candidate")}.`
         : report.candidate_count
-          ? `${counted(report.candidate_count, "node")} could have made room; none was taken.`
-          : "On no node would preemption make room.",
+          ? `${counted(report.candidate_count, "node")} could make room; none was chosen.`
+          : "Preemption would not help on any node.",
     ),
     report.candidates.length
       ? h(
@@ -203,9 +217,8 @@ function preemptionReport(report) {
               h(
                 "tr",
                 null,
-                ["Node", "Victims, the most important first", "Budgets violated", "Priorities", "Why it lost"].map(
-                  (text, at) =>
-                    h("th", { scope: "col", key: text, class: at === 2 || at === 3 ? "right" : null }, text),
+                ["Node", "Victims", "Budgets violated", "Sum of priorities", "Rejected because"].map((text, at) =>
+                  h("th", { scope: "col", key: text, class: at === 2 || at === 3 ? "right minor" : null }, text),
                 ),
               ),
             ),
@@ -227,21 +240,21 @@ function preemptionReport(report) {
                     each.victims
                       .map((/** @type {any} */ victim, /** @type {number} */ at) => [
                         at ? ", " : "",
-                        podLink(podOf(victim.pod), { most: 36 }),
+                        podLink(podOf(victim.pod), { letters: 36 }),
                         h("span", { class: "faint" }, ` (${count(victim.priority)})`),
                       ])
                       .flat(),
                   ),
                   h(
                     "td",
-                    { class: `right figure${each.pdb_violations ? " bad-text" : ""}` },
+                    { class: `right figure minor${each.pdb_violations ? " bad-text" : ""}` },
                     count(each.pdb_violations),
                   ),
-                  h("td", { class: "right figure" }, count(each.priority_sum)),
+                  h("td", { class: "right figure minor" }, count(each.priority_sum)),
                   h(
                     "td",
                     { class: "wrap" },
-                    each.chosen ? badge("placed", "chosen") : each.lost_by || "as good; the seed chose another",
+                    each.chosen ? badge("placed", "chosen") : each.lost_by || "equal; not chosen by the seed",
                   ),
                 ),
               ),
@@ -253,7 +266,7 @@ function preemptionReport(report) {
       ? h(
           "section",
           { class: "panel" },
-          h("h2", null, "Where it would not fit in any case"),
+          h("h2", null, "Infeasible nodes"),
           h(
             "table",
             { class: "list" },
@@ -277,9 +290,9 @@ function preemptionReport(report) {
       "p",
       { class: "faint" },
       [
-        report.not_helpful ? `${counted(report.not_helpful, "node")}: nobody's leaving would help.` : "",
-        report.untried ? `${counted(report.untried, "node")} were not looked at: enough candidates were found.` : "",
-        report.struck_out?.length ? `Extenders struck out ${report.struck_out.join(", ")}.` : "",
+        report.not_helpful && report.candidate_count ? `Preemption cannot help on ${counted(report.not_helpful, "node")}.` : "",
+        report.untried ? `${counted(report.untried, "node")} were not evaluated: there were enough candidates.` : "",
+        report.struck_out?.length ? `Rejected by extenders: ${report.struck_out.join(", ")}.` : "",
       ]
         .filter(Boolean)
         .join(" "),
@@ -306,11 +319,11 @@ export function yamlPart(root, data, namespace, podName) {
               { class: "button", href: to("objects", "core", "v1", "pods", namespace, podName, { tab: "edit" }) },
               "Edit",
             ),
-        h("a", { class: "button", href: to("new", { like: `${namespace}/${podName}` }) }, "Create one like this"),
+        h("a", { class: "button", href: to("new", { like: `${namespace}/${podName}` }) }, "Create copy"),
       ),
       text
         ? h("pre", { class: "code", tabindex: 0, "data-test": "yaml" }, text)
-        : h("p", { class: "calm" }, "The manifest was not kept."),
+        : h("p", { class: "calm" }, "The manifest is not recorded."),
     ),
   );
 }
@@ -342,9 +355,9 @@ export function pointsPart(data) {
     }
   }
   if (data.skipped?.length)
-    lines.push(["", `${counted(data.skipped.length, "plugin")} had nothing to say`, "", data.skipped.join("\n")]);
+    lines.push(["", `${counted(data.skipped.length, "plugin")} skipped`, "", data.skipped.join("\n")]);
   if (data.counts?.not_looked_at) {
-    lines.push(["", `${counted(data.counts.not_looked_at, "node")} not looked at: enough others fit`, ""]);
+    lines.push(["", `${counted(data.counts.not_looked_at, "node")} not evaluated: enough nodes fit`, ""]);
   }
   if (!lines.length) return null;
   return h(

@@ -58,6 +58,11 @@ async function readClock() {
 export function shown(name) {
   page = name;
   drawBar();
+  // On a phone the row of pages is wider than the screen.
+  const nav = document.querySelector(".nav");
+  const current = nav?.querySelector("[aria-current]");
+  if (nav && current instanceof HTMLElement && nav.scrollWidth > nav.clientWidth)
+    nav.scrollLeft = current.offsetLeft - (nav.clientWidth - current.offsetWidth) / 2;
 }
 
 function drawBar() {
@@ -136,8 +141,8 @@ function clockPart(offline) {
         type: "button",
         class: "button quiet icon",
         disabled: offline,
-        title: why ?? (paused ? "Go on (Space)" : "Pause (Space)"),
-        "aria-label": paused ? "Go on" : "Pause",
+        title: why ?? (paused ? "Resume (Space)" : "Pause (Space)"),
+        "aria-label": paused ? "Resume" : "Pause",
         "aria-pressed": String(paused),
         onclick: () => void pause(),
         "data-test": "pause",
@@ -233,7 +238,7 @@ export function speeds() {
 export function nextTheme() {
   const next = { light: "dark", dark: "" }[chosenTheme()] ?? "light";
   setTheme(next);
-  announce("ok", `Theme: ${next || "as the system has it"}.`);
+  announce("ok", `Theme: ${next || "system"}.`);
 }
 
 /** What was chosen: light, dark, or "" for the theme of the system. */

@@ -11,7 +11,7 @@ export function utilisationPanel(data) {
   return h(
     "section",
     { class: "panel", "aria-label": "Utilisation" },
-    h("h2", null, "Requested of allocatable"),
+    h("h2", null, "Utilisation"),
     whole.length
       ? h(
           "table",
@@ -33,7 +33,7 @@ export function utilisationPanel(data) {
                   class: "right",
                   title: "The largest free amount on one node: what is free in crumbs is not room",
                 },
-                "Most free on a node",
+                "Largest free",
               ),
             ),
           ),

@@ -128,6 +128,17 @@ def test_answers_and_failures(expression: str, want: object) -> None:
             id="a constant that is no number",
         ),
         pytest.param("'a'.matches('[')", "1:13: invalid matches argument", id="no regular expression"),
+        pytest.param("'a'.matches('a++')", "1:13: invalid matches argument", id="one of Python and not of Go"),
+        pytest.param(
+            "'a'.find('(') == ''",
+            "program instantiation failed: error parsing regexp: missing closing ): `(`",
+            id="a constant to find that is no regular expression",
+        ),
+        pytest.param("9" * 5000 + " == 1", "1:1: invalid int literal", id="a number of 5,000 digits"),
+        pytest.param(
+            "(" * 300 + "true" + ")" * 300, "1:201: expression recursion limit exceeded: 200", id="300 parentheses"
+        ),
+        pytest.param("1" + "+1" * 300 + " == 1", "1:400: expression recursion limit exceeded: 200", id="300 additions"),
     ],
 )  # fmt: skip
 def test_compile_problems(expression: str, want: str) -> None:
@@ -168,3 +179,46 @@ def test_costly_expressions_are_stopped() -> None:
     for depth in range(7):
         loop = f"[1,2,3,4,5,6,7,8,9,10].all(x{depth}, {loop})"
     assert told(loop) == "run: operation cancelled: actual cost limit exceeded"
+
+
+STOPPED = "run: operation cancelled: actual cost limit exceeded"
+
+
+def bound(first: str, step: str, times: int, last: str) -> str:
+    """Return an expression that binds a value made from the one before, again and again; @ stands for that."""
+    expression = last.replace("@", f"v{times}")
+    for number in range(times, 0, -1):
+        expression = f"cel.bind(v{number}, {step.replace('@', f'v{number - 1}')}, {expression})"
+    return f"cel.bind(v0, {first}, {expression})"
+
+
+@pytest.mark.parametrize(
+    ("expression", "want"),
+    [
+        pytest.param(f"'{'a' * 40}!'.matches('^(a+)+$')", False, id="nested repetitions match in linear time"),
+        pytest.param("'aé'.matches('^[[:alpha:]]\\\\W$')", True, id="classes are Go's"),
+        pytest.param("'baaac'.findAll('a*') == ['', 'aaa', '']", True, id="so are empty matches"),
+        pytest.param("'a'.matches($A.model + '(')", "run: error parsing regexp: missing closing ): `a100(`", id="errors"),
+        pytest.param("'a'.find($A.model + '(') == ''", "run: Illegal regex: error parsing regexp: missing closing ): `a100(`",
+                     id="errors of find"),
+        pytest.param(bound("'aaaaaaaa'", "@ + @", 12, "@.findAll('(a?){900}b').size() == 0"), STOPPED, id="a costly pattern"),
+        pytest.param(bound("'aaaaaaaa'", "@ + @", 15, "@.findAll('a.*b|a') == []"), STOPPED, id="a search for each letter"),
+        pytest.param("'aaa'.findAll('a', 2) == ['a', 'a'] && 'aaa'.findAll('a', 0) == []", True, id="as many as wanted"),
+        pytest.param(bound("[1, 1]", "@ + @", 40, "@ == @"), STOPPED, id="a list that doubles"),
+        pytest.param(bound("[1, 1]", "[@, @]", 60, "@ == @"), STOPPED, id="a list of lists of lists"),
+        pytest.param(bound("'aaaaaaaa'", "@.replace('', 'aaaaaaaa')", 12, "@ == ''"), STOPPED, id="a text that grows"),
+        pytest.param("lists.range(100000).distinct() == []", STOPPED, id="every element against every other"),
+        pytest.param("lists.range(1000000).all(x, x >= 0)", STOPPED, id="a long range"),
+        pytest.param("&&".join(["true"] * 2500), True, id="2,500 conditions"),
+        pytest.param("!" * 5001 + "true", False, id="5,001 negations"),
+        pytest.param(f"int($A.model.replace('a', '{'9' * 5000}')) == 1",
+                     "run: type conversion error from 'string' to 'int'", id="a text of 5,000 digits is no int"),
+    ],
+)  # fmt: skip
+def test_what_an_expression_may_take_is_bounded(expression: str, want: object) -> None:
+    assert told(expression) == want
+
+
+def test_macros_that_stop_early_cost_what_they_did() -> None:
+    some = "[1,2,3,4,5,6,7,8,9,10].exists(x, lists.range(1000).all(y, y >= 0))"
+    assert told(" && ".join([some] * 300)) == STOPPED

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from bayplan.base.go_regexp import RegexpError, compile_regexp
 from bayplan.plugins.dynamic_resources.cel.declarations import FUNCTIONS, TYPE_NAMES, Overload
 from bayplan.plugins.dynamic_resources.cel.source import Source
 from bayplan.plugins.dynamic_resources.cel.syntax import (
@@ -174,8 +174,8 @@ class Checker:
         """Refuse a constant that is no regular expression."""
         if isinstance(node, Literal) and isinstance(node.value, str):
             try:
-                re.compile(node.value)
-            except re.error:
+                compile_regexp(node.value)
+            except RegexpError:
                 self._refuse(node.at, "invalid matches argument")
 
     def _resolve(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.resource import Device, DeviceAttribute
@@ -17,6 +19,21 @@ from bayplan.plugins.dynamic_resources.cel.values import CelMap, Version, type_n
 
 DEVICE = CelType("object", "kubernetes.DRADevice")
 EMPTY = CelMap({})
+
+
+RECURSION_LIMIT = 20_000
+"""Calls of Python within calls. An expression nested as deeply as the parser allows needs 4,000; they take no room on C's stack."""
+
+
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Let calls nest as deeply as an expression may."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, RECURSION_LIMIT))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 class DeviceProgram:
@@ -34,7 +51,8 @@ class DeviceProgram:
         Raises:
             RunProblem: it fails on this device.
         """
-        result = run(self._code, {"device": self._value(driver, device)})
+        with deep_recursion():
+            result = run(self._code, {"device": self._value(driver, device)})
         if isinstance(result, bool):
             return result
         raise RunProblem(
@@ -85,6 +103,11 @@ def compile_device_expression(expression: str, *, list_attributes: bool = False)
     Raises:
         CompileProblem: it is none, or does not say yes or no.
     """
+    with deep_recursion():
+        return _compile(expression, list_attributes=list_attributes)
+
+
+def _compile(expression: str, *, list_attributes: bool) -> DeviceProgram:
     node = Parser(expression).parse()
     fields = dict(DEVICE_FIELDS)
     if list_attributes:

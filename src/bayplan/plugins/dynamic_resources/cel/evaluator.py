@@ -10,9 +10,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+from bayplan.base.go_regexp import RegexpError, compile_regexp
 from bayplan.plugins.dynamic_resources.cel import library
 from bayplan.plugins.dynamic_resources.cel.checker import qualified_name
 from bayplan.plugins.dynamic_resources.cel.declarations import TYPE_NAMES
+from bayplan.plugins.dynamic_resources.cel.meter import COST_LIMIT, METER, CostExceeded, Meter
 from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem, RunProblem
 from bayplan.plugins.dynamic_resources.cel.syntax import (
     Bind,
@@ -35,34 +37,32 @@ from bayplan.plugins.dynamic_resources.cel.values import (
     type_name,
 )
 
-COST_LIMIT = 1_000_000
 LIST_COST, MAP_COST = 10, 30
 TRAVERSAL = 0.1
 """What a character costs that is looked at."""
+REGEXP_TRAVERSAL = 0.25
+"""Cost of a character of a regular expression."""
 
 
 class Frame:
-    """The variables of one run, and what it has cost."""
+    """The variables of one run or of a macro in it, and the meter of the run."""
 
-    __slots__ = ("cost", "variables")
+    __slots__ = ("meter", "variables")
 
-    def __init__(self, variables: dict[str, object]) -> None:
+    def __init__(self, variables: dict[str, object], meter: Meter) -> None:
         self.variables = variables
-        self.cost = 0
+        self.meter = meter
 
     def spend(self, cost: int) -> None:
-        """Note what a step costs.
+        """Count what a step costs.
 
         Raises:
-            RunProblem: it is too much.
+            CostExceeded: it is too much.
         """
-        self.cost += cost
-        if self.cost > COST_LIMIT:
-            raise CostExceeded("operation cancelled: actual cost limit exceeded")
-
-
-class CostExceeded(RunProblem):
-    """The run cost too much; nothing swallows this."""
+        meter = self.meter
+        meter.cost += cost
+        if meter.cost > COST_LIMIT:
+            raise CostExceeded
 
 
 Code: TypeAlias = Callable[[Frame], object]
@@ -190,6 +190,8 @@ def _call(node: Call) -> Code:
     if name in ("or", "orValue"):
         return _alternative(args[0], args[1], wrapped=name == "or")
 
+    if name in ("find", "findAll") and len(node.args) and isinstance(node.args[0], Literal):
+        _check_pattern(node.args[0].value)
     if name in library.CONVERSIONS and all(isinstance(arg, Literal) for arg in node.args):
         try:
             constant = library.call(name, [arg.value for arg in node.args if isinstance(arg, Literal)])
@@ -197,28 +199,80 @@ def _call(node: Call) -> Code:
             raise CompileProblem(f"program instantiation failed: {problem}") from None
         return lambda frame: constant
 
+    cost = COSTS.get(name)
+
     def run(frame: Frame) -> object:
         values = [arg(frame) for arg in args]
-        result = library.call(name, values)
-        frame.spend(_cost(name, values, result))
-        return result
+        frame.spend(1 if cost is None else cost(values))
+        return library.call(name, values)
 
     return run
 
 
-def _cost(name: str, values: list[object], result: object) -> int:
-    """Return what a call costs."""
-    if name in ("startsWith", "endsWith", "lowerAscii", "upperAscii", "trim", "quantity", "isQuantity", "semver"):
-        return math.ceil(_extent(values[-1]) * TRAVERSAL)
-    if name in ("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"):
-        return math.ceil(min(_extent(values[0]), _extent(values[1])) * TRAVERSAL)
-    if name == "_+_" and isinstance(result, str | bytes):
-        return math.ceil(len(result) * TRAVERSAL)
-    if name in ("@in", "includes"):
-        return _extent(values[1] if name == "@in" else values[0]) if isinstance(values[-1], list) else 1
-    if name in ("matches", "contains"):
-        left = math.ceil((1 + _extent(values[0])) * TRAVERSAL)
-        return left * max(1, math.ceil(_extent(values[1]) * (0.25 if name == "matches" else TRAVERSAL)))
+def _check_pattern(pattern: object) -> None:
+    """Refuse a constant that is no regular expression, as cel-go does when it makes a program."""
+    try:
+        compile_regexp(str(pattern))
+    except RegexpError as problem:
+        raise CompileProblem(f"program instantiation failed: {problem}") from None
+
+
+def _first(values: list[object]) -> int:
+    return math.ceil(_extent(values[0]) * TRAVERSAL)
+
+
+def _smaller(values: list[object]) -> int:
+    return math.ceil(min(_extent(values[0]), _extent(values[1])) * TRAVERSAL)
+
+
+def _joined(values: list[object]) -> int:
+    if not isinstance(values[0], str | bytes):
+        return 1
+    return math.ceil((_extent(values[0]) + _extent(values[1])) * TRAVERSAL)
+
+
+def _searched(values: list[object]) -> int:
+    return math.ceil(_extent(values[0]) * TRAVERSAL) * math.ceil(_extent(values[1]) * TRAVERSAL)
+
+
+def _matched(values: list[object]) -> int:
+    return math.ceil((1 + _extent(values[0])) * TRAVERSAL) * math.ceil(_extent(values[1]) * REGEXP_TRAVERSAL)
+
+
+def _rebuilt(values: list[object]) -> int:
+    return math.ceil(_extent(values[0]) * 2 * TRAVERSAL)
+
+
+def _join(values: list[object]) -> int:
+    items = values[0]
+    if not isinstance(items, list):
+        return 1
+    between = _extent(values[1]) * max(0, len(items) - 1) if len(values) > 1 else 0
+    return math.ceil((sum(map(_extent, items)) + between) * 2 * TRAVERSAL)
+
+
+COSTS: Mapping[str, Callable[[list[object]], int]] = {
+    **dict.fromkeys(("startsWith", "endsWith", "bytes", "lowerAscii", "upperAscii", "substring", "trim"), _first),
+    **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _first),
+    **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _smaller),
+    **dict.fromkeys(("matches", "find", "findAll"), _matched),
+    **dict.fromkeys(("replace", "split"), _rebuilt),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda values: _traversal(values[0])),
+    "_+_": _joined,
+    "contains": _searched,
+    "join": _join,
+    "@in": lambda values: _extent(values[1]) if isinstance(values[1], list) else 1,
+    "includes": lambda values: _extent(values[0]) if isinstance(values[0], list) else 1,
+}
+"""Costs of calls, as in cel-go and Kubernetes' libraries; any other function costs 1."""
+
+
+def _traversal(value: object) -> int:
+    """Return what it costs to look at a value and at all that is in it."""
+    if isinstance(value, str | bytes):
+        return int((len(value.encode("utf-8", "replace")) if isinstance(value, str) else len(value)) * TRAVERSAL)
+    if isinstance(value, list):
+        return sum(map(_traversal, value))
     return 1
 
 
@@ -369,13 +423,11 @@ def _fold(node: Fold) -> Code:
 
 
 def _rounds(frame: Frame, over: object, names: tuple[str, ...]) -> Iterator[tuple[Frame, tuple[object, ...]]]:
-    inner = Frame(dict(frame.variables))
-    inner.cost = frame.cost
+    inner = Frame(dict(frame.variables), frame.meter)
     for values in _items(over, len(names) == 2):
         inner.variables.update(zip(names, values, strict=True))
         inner.spend(2)
         yield inner, values
-        frame.cost = inner.cost
 
 
 def _quantified(over: Code, names: tuple[str, ...], condition: Code, *, decisive: bool) -> Code:
@@ -411,10 +463,8 @@ def _bind(node: Bind) -> Code:
             if not found.present:
                 return NONE
             found = found.value
-        inner = Frame({**frame.variables, name: found})
-        inner.cost = frame.cost
+        inner = Frame({**frame.variables, name: found}, frame.meter)
         result = body(inner)
-        frame.cost = inner.cost
         return Optional(result, True) if kind == "optMap" else result
 
     return bind
@@ -426,4 +476,9 @@ def run(code: Code, variables: Mapping[str, object]) -> object:
     Raises:
         RunProblem: it fails.
     """
-    return code(Frame(dict(variables)))
+    meter = Meter()
+    token = METER.set(meter)
+    try:
+        return code(Frame(dict(variables), meter))
+    finally:
+        METER.reset(token)

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from bayplan.plugins.dynamic_resources.cel.source import Source
-from bayplan.plugins.dynamic_resources.cel.values import Uint
+from bayplan.plugins.dynamic_resources.cel.values import MAX_DIGITS, Uint
 
 
 class Token(NamedTuple):
@@ -71,13 +71,20 @@ def _number(source: Source, at: int, kind: str, written: str) -> object:
     if kind == "float":
         return float(written)
     if kind == "uint":
-        number = int(written[:-1], 0) if written.lower().startswith("0x") else int(written[:-1])
+        number = _whole(written[:-1])
         if number >= 2 * INT64:
             raise source.problem(at, "invalid uint literal")
         return Uint(number)
     if kind == "int":
-        return int(written, 16) if written.startswith("0x") else int(written)
+        return _whole(written)
     return None
+
+
+def _whole(written: str) -> int:
+    """Return an integer; one of more digits than any type has is merely too big."""
+    if len(written) > MAX_DIGITS:
+        return 1 << 128
+    return int(written, 16) if written.startswith("0x") else int(written)
 
 
 def _text_token(source: Source, at: int, opening: str) -> Token:

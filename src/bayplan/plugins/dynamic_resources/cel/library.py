@@ -10,10 +10,12 @@ from typing import TypeAlias
 from bayplan.base.errors import InputError
 from bayplan.objects.quantity import Quantity
 from bayplan.plugins.dynamic_resources.cel import library_text
+from bayplan.plugins.dynamic_resources.cel.meter import spend_copy
 from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 from bayplan.plugins.dynamic_resources.cel.values import (
     INT_MAX,
     INT_MIN,
+    MAX_DIGITS,
     NONE,
     UINT_MAX,
     CelMap,
@@ -54,6 +56,8 @@ def call(name: str, args: list[object]) -> object:
     """
     try:
         return FUNCTIONS[name](*args)
+    except InputError as problem:
+        raise RunProblem(str(problem)) from None
     except (NoOverload, TypeError):
         if name in STANDARD:
             raise RunProblem("no such overload: size" if name == "size" else "no such overload") from None
@@ -85,6 +89,7 @@ def _arithmetic(left: object, right: object, compute: Callable[[int, int], int],
 
 
 def _add(left: object, right: object) -> object:
+    spend_copy(left, right)
     if isinstance(left, str) and isinstance(right, str):
         return left + right
     if isinstance(left, bytes) and isinstance(right, bytes):
@@ -178,7 +183,7 @@ def size(value: object) -> int:
 def _to_int(value: object) -> object:
     _kind(value, int, float, str)
     if isinstance(value, str):
-        if re.fullmatch(r"[+-]?[0-9]+", value) and INT_MIN <= int(value) <= INT_MAX:
+        if len(value) <= MAX_DIGITS and re.fullmatch(r"[+-]?[0-9]+", value) and INT_MIN <= int(value) <= INT_MAX:
             return int(value)
         raise _no_conversion(value, "int")
     if isinstance(value, float):
@@ -191,7 +196,7 @@ def _to_int(value: object) -> object:
 def _to_uint(value: object) -> object:
     _kind(value, int, float, str)
     if isinstance(value, str):
-        if re.fullmatch(r"[0-9]+", value) and int(value) <= UINT_MAX:
+        if len(value) <= MAX_DIGITS and re.fullmatch(r"[0-9]+", value) and int(value) <= UINT_MAX:
             return Uint(int(value))
         raise _no_conversion(value, "uint")
     if isinstance(value, float) and not 0 <= value < 2.0**64:

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from itertools import pairwise
 
+from bayplan.base.go_regexp import COMPILE_STEPS, Regexp, RegexpError, compile_regexp
+from bayplan.plugins.dynamic_resources.cel.meter import LETTERS_PER_WORK, spend_copy, spend_work
 from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 from bayplan.plugins.dynamic_resources.cel.values import checked_int, equal, shown
 
 MAX_RANGE = 1_000_000
+SEARCHED_PER_WORK = 1_000
+"""Bytes that a search without a match reads in the time of one element."""
+_ILLEGAL = "Illegal regex: "
 
 
-@lru_cache(maxsize=1024)
-def _pattern(expression: str) -> re.Pattern[str]:
+REGEXP_STEPS_PER_WORK = 50
+"""A step of matching takes 20 ns at most."""
+
+
+def _pattern(expression: str, text: str, prefix: str = "") -> Regexp:
+    """Return a compiled expression after counting what it costs to compile it and to match a text."""
     try:
-        return re.compile(expression)
-    except re.error as problem:
-        raise RunProblem(f"error parsing regexp: {problem}") from None
+        compiled = compile_regexp(_text(expression))
+    except RegexpError as problem:
+        raise RunProblem(f"{prefix}{problem}") from None
+    steps = compiled.size * (COMPILE_STEPS + len(_text(text).encode("utf-8", "replace")))
+    spend_work(steps // REGEXP_STEPS_PER_WORK)
+    return compiled
 
 
 def _matches(text: str, expression: str) -> bool:
-    return _pattern(expression).search(_text(text)) is not None
+    return _pattern(expression, text).matches(text)
 
 
 def _text(value: object) -> str:
@@ -32,13 +42,18 @@ def _text(value: object) -> str:
 
 
 def _find(text: str, expression: str) -> str:
-    found = _pattern(expression).search(_text(text))
-    return found.group() if found is not None else ""
+    return _pattern(expression, text, _ILLEGAL).find(text)
 
 
 def _find_all(text: str, expression: str, limit: int = -1) -> list[object]:
-    found: list[object] = [match.group() for match in _pattern(expression).finditer(_text(text))]
-    return found if limit < 0 else found[:limit]
+    found: list[object] = []
+    compiled = _pattern(expression, text, _ILLEGAL)
+    for match, left in compiled.find_each(text) if limit else ():
+        found.append(match)
+        if len(found) == limit:
+            break
+        spend_work(left // SEARCHED_PER_WORK)
+    return found
 
 
 def _char_at(text: str, place: int) -> str:
@@ -86,12 +101,15 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 
 def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
-    return _text(text).replace(_text(old), _text(new), limit if limit >= 0 else -1)
+    count = _text(text).count(_text(old))
+    spend_work((count if limit < 0 else min(count, limit)) * len(_text(new)) // LETTERS_PER_WORK)
+    return text.replace(old, new, limit if limit >= 0 else -1)
 
 
 def _split(text: str, separator: str, limit: int = -1) -> list[object]:
     if limit == 0:
         return []
+    spend_work(len(_text(text)))
     if not _text(separator):
         letters: list[object] = list(_text(text))
         return letters if limit < 0 or len(letters) <= limit else [*letters[: limit - 1], text[limit - 1 :]]
@@ -99,14 +117,12 @@ def _split(text: str, separator: str, limit: int = -1) -> list[object]:
 
 
 def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
-    return lambda text: "".join(change(char) if char.isascii() else char for char in _text(text))
+    def changed(text: str) -> str:
+        if _text(text).isascii():
+            return change(text)
+        return "".join(change(char) if char.isascii() else char for char in text)
 
-
-def _join(items: list[object], separator: str = "") -> str:
-    for item in items:
-        if not isinstance(item, str):
-            raise RunProblem(f"join: invalid input: {shown(item)}")
-    return separator.join(map(str, items))
+    return changed
 
 
 def normalized_version(text: str) -> str:
@@ -156,6 +172,7 @@ def _slice(items: list[object], start: int, end: int) -> list[object]:
 
 
 def _distinct(items: list[object]) -> list[object]:
+    spend_work(len(items) * len(items) // 2)
     found: list[object] = []
     for item in items:
         if not any(equal(item, other) for other in found):
@@ -164,10 +181,40 @@ def _distinct(items: list[object]) -> list[object]:
 
 
 def _contains_all(left: list[object], right: list[object]) -> bool:
+    spend_work(len(left) * len(right))
     return all(any(equal(item, other) for other in left) for item in right)
 
 
-FUNCTIONS: Mapping[str, Callable[..., object]] = {
+def _intersects(left: list[object], right: list[object]) -> bool:
+    spend_work(len(left) * len(right))
+    return any(equal(item, other) for item in left for other in right)
+
+
+def _range(count: int) -> list[object]:
+    spend_work(min(count, MAX_RANGE) // LETTERS_PER_WORK)
+    return [*range(min(count, MAX_RANGE))]
+
+
+def _join(items: list[object], separator: str = "") -> str:
+    for item in items:
+        if not isinstance(item, str):
+            raise RunProblem(f"join: invalid input: {shown(item)}")
+    texts = [_text(item) for item in items]
+    spend_work((sum(map(len, texts)) + len(texts) * len(_text(separator))) // LETTERS_PER_WORK)
+    return separator.join(texts)
+
+
+def _counted(function: Callable[..., object]) -> Callable[..., object]:
+    """Return a function that counts its arguments as read."""
+
+    def call(*args: object) -> object:
+        spend_copy(*args)
+        return function(*args)
+
+    return call
+
+
+_FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "contains": lambda text, part: _text(part) in _text(text),
     "endsWith": lambda text, part: _text(text).endswith(_text(part)),
     "startsWith": lambda text, part: _text(text).startswith(_text(part)),
@@ -191,8 +238,10 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "slice": _slice,
     "reverse": lambda items: items[::-1],
     "distinct": _distinct,
-    "lists.range": lambda count: list(range(min(count, MAX_RANGE))),
+    "lists.range": _range,
     "sets.contains": _contains_all,
     "sets.equivalent": lambda left, right: _contains_all(left, right) and _contains_all(right, left),
-    "sets.intersects": lambda left, right: any(equal(item, other) for item in left for other in right),
+    "sets.intersects": _intersects,
 }
+
+FUNCTIONS: Mapping[str, Callable[..., object]] = {name: _counted(function) for name, function in _FUNCTIONS.items()}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from bayplan.plugins.dynamic_resources.cel.lexer import INT64, Token, tokens_of
 from bayplan.plugins.dynamic_resources.cel.problems import CompileProblem
@@ -39,7 +40,7 @@ class Parser:
         self._source = Source(text)
         self._tokens = tokens_of(self._source)
         self._place = 0
-        self._depth = 0
+        self._depths = {"condition": 0, "relation": 0, "sum": 0, "member": 0}
         # Where an index begins: there a "?" could have stood as well.
         self._index_at = -1
 
@@ -84,44 +85,72 @@ class Parser:
 
     # Operators, from the loosest to the tightest.
 
+    @contextmanager
+    def _rule(self, name: str) -> Iterator[Callable[[], None]]:
+        """Enter a rule of the grammar, and give what enters it again: each operator of a chain counts as a level, as in cel-go.
+
+        Raises:
+            CompileProblem: rules of one kind are nested too deeply.
+        """
+        depths, before = self._depths, self._depths[name]
+
+        def enter() -> None:
+            depths[name] += 1
+            if depths[name] > MAX_DEPTH:
+                raise self._source.problem(self._token.at, f"expression recursion limit exceeded: {MAX_DEPTH}")
+
+        enter()
+        yield enter
+        depths[name] = before
+
     def _conditional(self) -> Node:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise self._source.problem(self._token.at, f"expression recursion limit exceeded: {MAX_DEPTH}")
-        node = self._any("||", lambda: self._any("&&", self._relation))
-        if self._is("?"):
-            at = self._next().at
-            then = self._any("||", lambda: self._any("&&", self._relation))
-            self._expect(":")
-            node = Call("_?_:_", None, (node, then, self._conditional()), at)
-        self._depth -= 1
+        with self._rule("condition"):
+            node = self._any("||", lambda: self._any("&&", self._relation))
+            if self._is("?"):
+                at = self._next().at
+                then = self._any("||", lambda: self._any("&&", self._relation))
+                self._expect(":")
+                node = Call("_?_:_", None, (node, then, self._conditional()), at)
         return node
 
     def _any(self, operator: str, operand: Callable[[], Node]) -> Node:
-        node = operand()
+        """Read a chain of one logical operator as a balanced tree, as cel-go does: a chain of a thousand is no deep nesting."""
+        operands, places = [operand()], list[int]()
         while self._is(operator):
-            at = self._next().at
-            node = Call(f"_{operator}_", None, (node, operand()), at)
-        return node
+            places.append(self._next().at)
+            operands.append(operand())
+
+        def tree(first: int, last: int) -> Node:
+            if first > last:
+                return operands[first]
+            middle = (first + last + 1) // 2
+            return Call(f"_{operator}_", None, (tree(first, middle - 1), tree(middle + 1, last)), places[middle])
+
+        return tree(0, len(places) - 1)
 
     def _relation(self) -> Node:
-        node = self._sum()
-        while self._is(*RELATIONS):
-            token = self._next()
-            name = "@in" if token.text == "in" else f"_{token.text}_"
-            node = Call(name, None, (node, self._sum()), token.at)
+        with self._rule("relation") as enter:
+            node = self._sum()
+            while self._is(*RELATIONS):
+                enter()
+                token = self._next()
+                name = "@in" if token.text == "in" else f"_{token.text}_"
+                node = Call(name, None, (node, self._sum()), token.at)
         return node
 
     def _sum(self) -> Node:
-        node = self._product()
-        while self._is("+", "-"):
-            token = self._next()
-            node = Call(f"_{token.text}_", None, (node, self._product()), token.at)
+        with self._rule("sum") as enter:
+            node = self._product(enter)
+            while self._is("+", "-"):
+                enter()
+                token = self._next()
+                node = Call(f"_{token.text}_", None, (node, self._product(enter)), token.at)
         return node
 
-    def _product(self) -> Node:
+    def _product(self, enter: Callable[[], None]) -> Node:
         node = self._unary()
         while self._is("*", "/", "%"):
+            enter()
             token = self._next()
             node = Call(f"_{token.text}_", None, (node, self._unary()), token.at)
         return node
@@ -159,28 +188,31 @@ class Parser:
         return self._postfix(self._primary())
 
     def _postfix(self, node: Node) -> Node:
-        while self._is(".", "["):
-            token = self._next()
-            optional = self._is("?")
-            if optional:
-                self._next()
-            if token.text == "[":
-                self._index_at = self._token.at
-                index = self._conditional()
-                self._expect("]")
-                node = Call("_[?_]" if optional else "_[_]", None, (node, index), token.at)
-                continue
-            name = self._next()
-            if name.kind != "ident":
-                shown = "" if name.kind == "end" else name.text
-                raise self._problem(name, f"no viable alternative at input '.{shown}'")
-            if self._is("(") and not optional:
-                opening = self._next()
-                args = self._arguments(")")
-                node = self._member_call(node, name.text, args, opening.at)
-            else:
-                node = Select(node, name.text, token.at, optional=optional)
+        with self._rule("member") as enter:
+            while self._is(".", "["):
+                enter()
+                node = self._part(node, self._next())
         return node
+
+    def _part(self, node: Node, token: Token) -> Node:
+        """Return a field, an element or a method's result of a value."""
+        optional = self._is("?")
+        if optional:
+            self._next()
+        if token.text == "[":
+            self._index_at = self._token.at
+            index = self._conditional()
+            self._expect("]")
+            return Call("_[?_]" if optional else "_[_]", None, (node, index), token.at)
+        name = self._next()
+        if name.kind != "ident":
+            shown = "" if name.kind == "end" else name.text
+            raise self._problem(name, f"no viable alternative at input '.{shown}'")
+        if self._is("(") and not optional:
+            opening = self._next()
+            args = self._arguments(")")
+            return self._member_call(node, name.text, args, opening.at)
+        return Select(node, name.text, token.at, optional=optional)
 
     def _arguments(self, closing: str) -> tuple[Node, ...]:
         args = list[Node]()

@@ -14,10 +14,13 @@ import msgspec
 
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import quote
+from bayplan.plugins.dynamic_resources.cel.meter import CostExceeded, spend_work
 from bayplan.plugins.dynamic_resources.cel.problems import RunProblem
 
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
 UINT_MAX = (1 << 64) - 1
+MAX_DIGITS = 100
+"""Digits of a number in a text that can fit; Python refuses to read more than 4,300, and takes quadratic time for them."""
 
 
 class Uint(int):
@@ -161,7 +164,7 @@ def _release_part(part: str) -> int | str:
 def _parsed(digits: str) -> int:
     if not digits:
         raise RunProblem('strconv.ParseUint: parsing "": invalid syntax')
-    if int(digits) > UINT_MAX:
+    if len(digits) > MAX_DIGITS or int(digits) > UINT_MAX:
         raise RunProblem(f"strconv.ParseUint: parsing {quote(digits)}: value out of range")
     return int(digits)
 
@@ -208,14 +211,14 @@ def equal(left: object, right: object) -> bool:
     if isinstance(left, int | float) and isinstance(right, int | float):
         return left == right
     if isinstance(left, list):
-        return (
-            isinstance(right, list)
-            and len(left) == len(right)
-            and all(equal(mine, theirs) for mine, theirs in zip(left, right, strict=True))
-        )
+        if not isinstance(right, list) or len(left) != len(right):
+            return False
+        spend_work(len(left))
+        return all(equal(mine, theirs) for mine, theirs in zip(left, right, strict=True))
     if isinstance(left, CelMap):
         if not isinstance(right, CelMap) or left.entries.keys() != right.entries.keys():
             return False
+        spend_work(len(left.entries))
         return all(equal(value, right.entries[key][1]) for key, (_, value) in left.entries.items())
     if isinstance(left, Quantity | Version) and type(left) is not type(right):
         # Values of Kubernetes' own types refuse to be compared with others; the other way round they are just different.
@@ -227,10 +230,13 @@ def equal(left: object, right: object) -> bool:
 
 def contains(items: list[object], wanted: object) -> bool:
     """Return whether a list has a value; what can't be compared is not it."""
+    spend_work(len(items))
     for item in items:
         try:
             if equal(wanted, item):
                 return True
+        except CostExceeded:
+            raise
         except RunProblem:
             continue
     return False

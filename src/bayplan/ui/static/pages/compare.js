@@ -1,7 +1,8 @@
 // Compare: two schedulers or two runs side by side. What differs, how much, and which plugin was the first to decide otherwise.
 
 import { draw, h } from "../dom.js";
-import { count, counted, cut, decidesOtherwise, signed, span, time } from "../format.js";
+import { count, decidesOtherwise, signed, time } from "../format.js";
+import { shortened } from "../names.js";
 import { change, isServer, runPodAddress, to } from "../address.js";
 import { get, put } from "../service.js";
 import { onReturn } from "../stream.js";
@@ -41,7 +42,7 @@ export function open({ place, root, signal }) {
             h(
               "h1",
               { class: "verdict", "data-test": "verdict" },
-              running ? `The fork ${b} runs…` : "Two runs side by side",
+              running ? `The fork ${b} runs…` : "Compare two runs",
             ),
           ),
         );
@@ -74,8 +75,8 @@ export function open({ place, root, signal }) {
             "Which pods",
             [
               { value: "moved", text: "moved", count: count(data.counts.moved) },
-              { value: "only_a", text: "placed only in A", count: count(data.counts.only_a) },
-              { value: "only_b", text: "placed only in B", count: count(data.counts.only_b) },
+              { value: "only_a", text: "only in A", count: count(data.counts.only_a) },
+              { value: "only_b", text: "only in B", count: count(data.counts.only_b) },
             ],
             kind,
             (value) => change({ kind: value }),
@@ -108,31 +109,27 @@ function sentence(data) {
   return `${count(moved + only_a + only_b)}${pods ? ` of ${count(pods)}` : ""} pods differ: ${count(moved)} on other nodes, ${count(only_a)} placed only in A, ${count(only_b)} only in B`;
 }
 
-/** What each side follows, and how far behind it is: two that follow one source differ also while one of them is late. @param {any} data */
+/** The sources of each side with their lag: two followers of one source also differ while one of them is late. @param {any} data */
 function following(data) {
-  const told = /** @type {const} */ (["a", "b"]).filter((side) => data[side].sources?.length);
-  if (!told.length) return null;
-  const names = new Set(told.flatMap((side) => data[side].sources.map((/** @type {any} */ source) => source.name)));
-  const lag = (/** @type {any} */ source) =>
-    `${source.lag_seconds < 1 ? "less than a second" : span(source.lag_seconds)} behind`;
-  const shared = told.length === 2 && names.size === 1 ? [...names][0] : "";
+  const sides = /** @type {const} */ (["a", "b"]).filter((side) => data[side].sources?.length);
+  if (!sides.length) return null;
   return h(
     "div",
     { class: "facts-line", "data-test": "following" },
-    shared ? h("span", { title: shared }, `Both follow ${cut(shared, 60)}:`) : null,
-    told.map((side) =>
+    sides.map((side) =>
       h(
         "span",
         { key: side },
         h("span", { class: "strong" }, `${side.toUpperCase()} `),
-        data[side].sources
-          .map((/** @type {any} */ source) =>
-            shared ? lag(source) : `follows ${cut(source.name, 60)}, ${lag(source)}`,
-          )
-          .join("; "),
+        data[side].sources.map(sourceWords).join("; "),
       ),
     ),
   );
+}
+
+/** @param {any} source of this server or of an older one, which has no sentence */
+function sourceWords(source) {
+  return source.sentence || `Follows ${source.name}`;
 }
 
 /** @param {any[]} forks @param {string} a @param {string} b */
@@ -155,7 +152,7 @@ function pickers(forks, a, b) {
     );
   return h(
     "div",
-    { class: "tools" },
+    { class: "tools wrapping" },
     pick("a", a),
     pick("b", b),
     h(
@@ -211,7 +208,7 @@ function explain(forks) {
                           change({ b: fork.id }, { push: true });
                         },
                       },
-                      "Compare with now",
+                      "Compare",
                     ),
                   ),
                 ),
@@ -222,7 +219,7 @@ function explain(forks) {
       : null,
     empty(
       "A fork is a copy of this cluster that runs on in virtual time, with another configuration or other objects. Compare it with what is here, or give the address of another Bayplan that follows the same source.",
-      h("a", { class: "button primary", href: to("config") }, "Change the configuration and try it"),
+      h("a", { class: "button primary", href: to("config") }, "Edit configuration"),
       h(
         "button",
         {
@@ -236,7 +233,7 @@ function explain(forks) {
               return `Fork ${fork.id} runs.`;
             }),
         },
-        "Fork what is here",
+        "Create fork",
       ),
     ),
   );
@@ -322,20 +319,20 @@ function pods(a, b, kind, signal) {
   const side = (/** @type {string} */ text, /** @type {string} */ key, /** @type {string} */ which) => ({
     key,
     title: text,
-    width: "minmax(130px, 1fr)",
-    render: (/** @type {any} */ row) =>
-      row[key] ? nodeLink(row[key], 28) : h("a", { href: link(row, which), class: "badge wait" }, "… waits"),
+    width: "minmax(150px, 1.3fr)",
+    render: (/** @type {any} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
+      row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… waits"),
   });
   // Of another server only the places are known here, not what its plugins said.
   const knows = !isServer(a) && !isServer(b);
   const first = {
     key: "first",
-    title: "First plugin that decides otherwise",
+    title: "First difference",
     width: "minmax(240px, 1.6fr)",
     render: (/** @type {any} */ row) =>
       row.first_plugin
         ? clipped(decidesOtherwise(row.first_plugin, row.a_node, row.b_node))
-        : h("span", { class: "faint" }, "the cluster was already another"),
+        : h("span", { class: "faint" }, "cluster state differs"),
   };
   return new Grid({
     label: "Pods that differ",
@@ -347,15 +344,16 @@ function pods(a, b, kind, signal) {
       {
         key: "pod",
         title: "Pod",
-        width: "minmax(220px, 1.6fr)",
-        render: (row) => h("a", { class: "name", href: both(row), title: row.pod }, cut(row.pod, 48)),
+        width: "minmax(200px, 1.6fr)",
+        render: (row, _, letters) =>
+          h("a", { class: "name", href: both(row), title: row.pod }, shortened(row.pod, letters)),
       },
       side("Node in A", "a_node", a),
       side("Node in B", "b_node", b),
       ...(knows ? [first] : []),
       {
         key: "open",
-        title: "Matrices",
+        title: "Open",
         width: "140px",
         render: (row) =>
           h(
@@ -368,6 +366,6 @@ function pods(a, b, kind, signal) {
       },
     ],
     load: (offset, limit, asked) => get("/compare", { a, b, kind, offset, limit }, asked),
-    empty: () => h("div", { class: "empty" }, h("p", null, `No pod of this sort: ${counted(0, "difference")}.`)),
+    empty: () => h("div", { class: "empty" }, h("p", null, "No pods.")),
   });
 }

@@ -134,10 +134,10 @@ function heading(data, namespace, name, sides) {
 
 /** @param {any} first @param {string} a @param {string} b */
 function reason(first, a, b) {
-  if (first) return `The first to decide otherwise: ${decidesOtherwise(first, a, b)}`;
+  if (first) return `First difference: ${decidesOtherwise(first, a, b)}`;
   return a === b
     ? ""
-    : "No plugin preferred another node: the clusters were already different, or the tie was broken otherwise.";
+    : "No plugin differs: the clusters were different before, or the tie was broken differently.";
 }
 
 /** @param {string} side @param {any} matrix */
@@ -186,7 +186,7 @@ function toolBar(pair, view, quiet, typed) {
       [
         { value: "all", text: "all", count: count(rows.length) },
         { value: "differ", text: "differ", count: count(rows.filter((row) => differs(pair, row)).length) },
-        { value: "fit", text: "fit in one of them", count: count(fit.length) },
+        { value: "fit", text: "fit in either", count: count(fit.length) },
       ],
       view.only,
       (only) => change({ only: only === "all" ? "" : only }),
@@ -214,7 +214,7 @@ function toolBar(pair, view, quiet, typed) {
       ? h(
           "button",
           { type: "button", class: "button quiet", onclick: () => change({ columns: view.folded ? "all" : "" }) },
-          view.folded ? `${counted(quiet, "plugin")} scored all alike` : "Fold what is the same everywhere",
+          view.folded ? `Show ${counted(quiet, "equal score")}` : "Hide equal scores",
         )
       : null,
   );

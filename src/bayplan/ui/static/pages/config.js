@@ -41,12 +41,12 @@ class ConfigView {
     this.checks = 0;
     root.classList.add("full-height");
     this.head = h("div", null);
-    this.side = h("section", { class: "panel side-panel", "aria-label": "What it means" });
+    this.side = h("section", { class: "panel side-panel", "aria-label": "Details" });
     this.editor = new Editor({
       label: "Scheduler configuration in YAML",
       key: "config",
       text: data.text,
-      hint: "No configuration was given: the defaults decide, as shown on the right.\nBegin with [Default] above, or type one.",
+      hint: "No configuration: the defaults apply.\nPress Default to start from them, or type here.",
       onChange: () => void this.validate(),
     });
     root.replaceChildren(this.head, h("div", { class: "split" }, this.editor.element, this.side));
@@ -102,7 +102,7 @@ class ConfigView {
     const problems = this.checked?.problems ?? [];
     const { changed } = this.editor;
     const words = !changed
-      ? "This is what decides now"
+      ? "Active configuration"
       : problems.length
         ? `${counted(problems.length, "problem")}, not applied`
         : this.checked
@@ -138,7 +138,7 @@ class ConfigView {
             class: "button primary",
             "data-test": "apply",
             disabled: !changed || bad || !this.checked,
-            title: bad ? "Off until it is valid" : changed ? null : "Nothing was changed",
+            title: bad ? "Fix the problems first" : changed ? null : "No changes",
             onclick: () => void this.apply(),
           },
           "Apply",
@@ -153,7 +153,7 @@ class ConfigView {
         copyMenu({ json: "/bayplan/v1/config" }),
       ),
       this.editor.restored
-        ? h("p", { class: "faint small" }, "This is your draft from before; Revert brings back what decides now.")
+        ? h("p", { class: "faint small" }, "Restored draft. Revert brings back the active configuration.")
         : null,
     );
   }
@@ -189,9 +189,9 @@ class ConfigView {
 
   difference() {
     const lines = this.checked?.difference ?? [];
-    if (!this.editor.changed) return h("p", { class: "calm" }, "The text is what decides now.");
+    if (!this.editor.changed) return h("p", { class: "calm" }, "No changes.");
     if (!this.checked || this.checked.problems?.length)
-      return h("p", { class: "calm" }, "There is no difference to tell while the text has problems.");
+      return h("p", { class: "calm" }, "Fix the problems to see the difference.");
     return h(
       "div",
       null,
@@ -201,7 +201,7 @@ class ConfigView {
             { class: "difference", "data-test": "difference" },
             lines.map((/** @type {string} */ line) => h("li", { key: line }, line)),
           )
-        : h("p", { class: "calm" }, "It would decide the same."),
+        : h("p", { class: "calm" }, "No difference."),
       this.checked.will ? h("p", { class: "faint" }, this.checked.will) : null,
     );
   }
@@ -218,7 +218,7 @@ class ConfigView {
               lines.slice(0, 8).map((/** @type {string} */ line) => h("li", null, line)),
               lines.length > 8 ? h("li", null, `and ${count(lines.length - 8)} more`) : null,
             )
-          : "Nothing that decides would change.",
+          : "No effective change.",
         this.checked?.will ? h("p", null, this.checked.will) : "",
       ],
       yes: "Apply",
@@ -239,7 +239,7 @@ class ConfigView {
     }
     await perform("Apply", async () => {
       this.data = await get("/config", {}, this.signal);
-      return "Applied: it decides from now on.";
+      return "Configuration applied.";
     });
     this.editor.set(text);
     this.editor.restored = false;
@@ -252,7 +252,7 @@ class ConfigView {
     await perform("Try in a fork", async () => {
       const fork = await put("POST", "/forks", { from: "now", config: this.editor.text });
       go(to("compare", { a: "now", b: fork.id }));
-      return "The fork runs; the comparison fills as soon as it is done.";
+      return "The fork is running.";
     });
   }
 
@@ -281,14 +281,14 @@ class ConfigView {
       this.editor.keep();
       this.editor.drawGutter();
       await this.validate();
-      return "The default stands in the editor; nothing is applied.";
+      return "The default configuration is in the editor, not applied.";
     });
   }
 }
 
 /** What each extension point runs. @param {any} profiles @param {string | null} marked */
 function effective(profiles, marked) {
-  if (!profiles) return h("p", { class: "calm" }, "Told when the text has no problems.");
+  if (!profiles) return h("p", { class: "calm" }, "Fix the problems to see the effective configuration.");
   return h(
     "div",
     { class: "effective", "data-test": "effective" },

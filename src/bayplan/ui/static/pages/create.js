@@ -87,7 +87,7 @@ class CreateView {
     this.head = h("div", null);
     this.tools = h("div", null);
     this.place = h("div", { class: "editor-place" });
-    this.side = h("section", { class: "panel side-panel", "aria-label": "What the server says" });
+    this.side = h("section", { class: "panel side-panel", "aria-label": "Preview" });
     root.append(this.head, this.tools, h("div", { class: "split" }, this.place, this.side));
     this.makeEditor(key, text);
     const drop = (/** @type {DragEvent} */ event) => this.dropped(event);
@@ -206,14 +206,14 @@ class CreateView {
         h(
           "label",
           { class: "check" },
-          "how many",
+          "count",
           h("input", {
             type: "number",
             class: "field number",
             min: 1,
             max: MOST_COUNT,
             value: String(this.amount),
-            "aria-label": "How many",
+            "aria-label": "Count",
             "data-test": "count",
             disabled: !/\{n\}/.test(editor.text),
             title: "{n} in the text becomes 1, 2, 3 …",
@@ -227,7 +227,7 @@ class CreateView {
             class: "button primary",
             "data-test": "create",
             disabled: !ready,
-            title: ready ? null : "Off until the server would take it",
+            title: ready ? null : "Fix the problems first",
             onclick: () => void this.create(),
           },
           "Create",
@@ -243,7 +243,7 @@ class CreateView {
               void this.check();
             },
           },
-          "Start over",
+          "Reset",
         ),
       ),
     );
@@ -309,7 +309,7 @@ class CreateView {
     if (!answer) {
       draw(
         this.side,
-        h("h2", null, "The server checks as you type"),
+        h("h2", null, "Validation"),
         h("p", { class: "faint" }, "Several documents are separated by a line with ---. Files can be dropped here."),
       );
       return;
@@ -319,7 +319,7 @@ class CreateView {
     const shown = Math.min(answer.items.length, MOST_SHOWN);
     draw(
       this.side,
-      h("h2", null, result ? "Created" : "What would be created"),
+      h("h2", null, result ? "Created" : "Preview"),
       problems.length ? problemList(problems, editor) : null,
       h(
         "table",
@@ -338,7 +338,7 @@ class CreateView {
                   { class: "tight" },
                   item.action === "refused"
                     ? h("span", { class: "badge bad" }, "✕ refused")
-                    : h("span", { class: "badge ok" }, result ? "✓ created" : "✓ fine"),
+                    : h("span", { class: "badge ok" }, result ? "✓ created" : "✓ valid"),
                 ),
                 h("td", { class: "tight" }, item.kind),
                 h("td", null, objectLink(item, Boolean(result))),

@@ -10,7 +10,7 @@ export function open({ root }) {
   const groups = [...new Set(KEYS.map(([group]) => group))];
   draw(
     root,
-    h("h1", { class: "verdict", "data-test": "verdict" }, "Everything can be done by keyboard"),
+    h("h1", { class: "verdict", "data-test": "verdict" }, "Keyboard shortcuts"),
     h(
       "div",
       { class: "key-groups" },

@@ -1,15 +1,25 @@
 // One node: where is its room, who is on it, whom did it turn away?
 
 import { h } from "../dom.js";
-import { age, amount, count, counted, cut, percent, resource, time } from "../format.js";
+import { age, amount, breakable, count, counted, cut, percent, resource, time } from "../format.js";
 import { go, podAddress, to } from "../address.js";
 import { get, path } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
 import { filled, isMissing } from "../states.js";
+import { roomy, shortened } from "../names.js";
 import { badge, copyMenu, meter, podLink } from "../parts.js";
 import { bind } from "../keyboard.js";
 import { cordon, drain, removeNode } from "../node_actions.js";
 import { title } from "../shell.js";
+
+/** Of the table of events, with the class of each. @type {[string, string][]} */
+const EVENT_COLUMNS = [
+  ["Last seen", "minor"],
+  ["Type", ""],
+  ["Reason", ""],
+  ["Message", ""],
+  ["Count", "right minor"],
+];
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
@@ -118,7 +128,7 @@ function parts(node, again) {
       node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
       node.zone ? h("span", null, "zone ", h("a", { href: to("nodes", { zone: node.zone }) }, node.zone)) : null,
       node.pool ? h("span", null, "pool ", h("a", { href: to("nodes", { pool: node.pool }) }, node.pool)) : null,
-      h("span", { class: "faint" }, `made ${age(node.created_at, now())} ago`),
+      h("span", { class: "faint" }, `created ${age(node.created_at, now())} ago`),
     ),
     h(
       "div",
@@ -141,7 +151,7 @@ function roomPanel(node, resources) {
   return h(
     "section",
     { class: "panel" },
-    h("h2", null, "Room"),
+    h("h2", null, "Resources"),
     h(
       "table",
       { class: "list" },
@@ -190,8 +200,8 @@ function rejectedPanel(node) {
   return h(
     "section",
     { class: "panel" },
-    h("h2", null, "Pods it turned away"),
-    h("p", { class: "faint small" }, "Waiting pods by what this node failed in their last attempt."),
+    h("h2", null, "Rejected pods"),
+    h("p", { class: "faint small" }, "Waiting pods, by why this node was rejected in their last attempt."),
     rejected.length
       ? h(
           "table",
@@ -211,8 +221,8 @@ function rejectedPanel(node) {
         )
       : node.rejected_missing
         ? null
-        : h("p", { class: "calm" }, "No waiting pod was turned away by this node."),
-    node.rejected_missing ? h("p", { class: "faint small" }, `Not all can be told: ${node.rejected_missing}`) : null,
+        : h("p", { class: "calm" }, "No waiting pods."),
+    node.rejected_missing ? h("p", { class: "faint small" }, `Incomplete: ${node.rejected_missing}`) : null,
   );
 }
 
@@ -237,7 +247,7 @@ function labelPanel(node) {
         h(
           "a",
           { class: "tag", key, href: to("nodes", { label: `${key}=${value}` }), title: `${key}=${value}` },
-          `${cut(key, 40)}=${cut(String(value), 32)}`,
+          [`${cut(key, 40)}=`, ...shortened(String(value), 44)],
         ),
       ),
     ),
@@ -261,9 +271,7 @@ export function eventTable(events) {
       h(
         "tr",
         null,
-        ["Last seen", "Type", "Reason", "Note", "Times"].map((text) =>
-          h("th", { scope: "col", key: text, class: text === "Times" ? "right" : null }, text),
-        ),
+        EVENT_COLUMNS.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)),
       ),
     ),
     h(
@@ -273,7 +281,7 @@ export function eventTable(events) {
         h(
           "tr",
           { key: `${event.reason}${at}` },
-          h("td", { class: "figure faint" }, time(event.last_at ?? event.first_at)),
+          h("td", { class: "figure faint minor" }, time(event.last_at ?? event.first_at)),
           h(
             "td",
             null,
@@ -281,9 +289,9 @@ export function eventTable(events) {
               ? h("span", { class: "badge wait" }, "… Warning")
               : h("span", { class: "faint" }, event.type),
           ),
-          h("td", null, event.reason),
+          h("td", null, breakable(event.reason)),
           h("td", { class: "wrap" }, event.note),
-          h("td", { class: "right figure" }, count(event.count ?? 1)),
+          h("td", { class: "right figure minor" }, count(event.count ?? 1)),
         ),
       ),
     ),
@@ -298,8 +306,8 @@ function podPanel(node, pods) {
     h(
       "div",
       { class: "row" },
-      h("h2", { class: "grow" }, `${counted(pods.length, "pod")} here`),
-      h("a", { href: to("pods", { node: node.name }) }, "As a list"),
+      h("h2", { class: "grow" }, `Pods (${count(pods.length)})`),
+      h("a", { href: to("pods", { node: node.name }) }, "Show list"),
     ),
     pods.length
       ? h(
@@ -327,7 +335,7 @@ function podPanel(node, pods) {
                 h(
                   "tr",
                   { key: `${pod.namespace}/${pod.name}`, class: "linked", onclick: () => go(podAddress(pod)) },
-                  h("td", null, podLink(pod, { most: 40 })),
+                  h("td", null, podLink(pod, { letters: Math.min(44, roomy()) })),
                   h("td", { class: "right figure" }, amount("cpu", pod.cpu)),
                   h("td", { class: "right figure" }, amount("memory", pod.memory)),
                   h("td", { class: "right figure" }, count(pod.priority)),
@@ -336,7 +344,7 @@ function podPanel(node, pods) {
               ),
           ),
         )
-      : h("p", { class: "calm" }, "No pods run here."),
+      : h("p", { class: "calm" }, "No pods."),
     pods.length > 100
       ? h(
           "p",

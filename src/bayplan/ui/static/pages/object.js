@@ -2,6 +2,7 @@
 
 import { draw, h } from "../dom.js";
 import { count, counted, cut } from "../format.js";
+import { shortened } from "../names.js";
 import { change, go, podAddress, to } from "../address.js";
 import { get, objectPath, send } from "../service.js";
 import { onReturn, subscribe } from "../stream.js";
@@ -212,7 +213,7 @@ class ObjectView {
             },
             "Revert",
           ),
-          editor.restored ? h("span", { class: "faint" }, "This is your draft from before.") : null,
+          editor.restored ? h("span", { class: "faint" }, "Restored draft.") : null,
         ),
       );
     const save = async () => {
@@ -257,7 +258,7 @@ class ObjectView {
         h(
           "p",
           { class: "strong" },
-          "Somebody else changed it meanwhile. Yours is in the editor, theirs is below; nothing is lost.",
+          "The object was changed by another client. Your text is in the editor, the new version is below.",
         ),
         h(
           "div",
@@ -284,7 +285,7 @@ class ObjectView {
                   onclick: () => {
                     editor.area.value = editor.text.replace(/resourceVersion: \S+/, `resourceVersion: ${version}`);
                     editor.keep();
-                    draw(side, h("p", null, "Yours is now based on theirs: Save writes it over."));
+                    draw(side, h("p", null, "Your text is now based on the new version. Save replaces it."));
                   },
                 },
                 "Keep mine",
@@ -298,10 +299,10 @@ class ObjectView {
 
   async remove() {
     const more = WORKLOADS.has(this.kind.kind)
-      ? "Its pods go with it."
+      ? "Deletes its pods, too."
       : this.kind.kind === "Namespace"
-        ? "All that is in it goes too."
-        : "Nothing else goes with it.";
+        ? "Deletes everything in the namespace."
+        : "Deletes nothing else.";
     const sure = await ask({
       title: `Delete ${this.kind.kind} ${cut(this.name, 60)}?`,
       text: [more],
@@ -329,20 +330,21 @@ function podGrid(kind, namespace, name, signal) {
       {
         key: "name",
         title: "Pod",
-        width: "minmax(200px, 1.5fr)",
-        render: (row) => h("a", { class: "name", href: podAddress(row), title: row.name }, cut(row.name, 44)),
+        width: "minmax(170px, 1.5fr)",
+        render: (row, _, letters) =>
+          h("a", { class: "name", href: podAddress(row), title: row.name }, shortened(row.name, letters)),
       },
       { key: "status", title: "Status", width: "110px", render: (row) => badge(row.status) },
-      { key: "node", title: "Node", width: "minmax(120px, 1fr)", render: (row) => nodeLink(row.node, 28) },
+      { key: "node", title: "Node", width: "minmax(130px, 1.2fr)", render: (row, _, letters) => nodeLink(row.node, letters) },
       {
         key: "why",
-        title: "Why it waits, or its margin",
+        title: "Reason",
         width: "minmax(200px, 2fr)",
         render: (row) => h("span", { class: "clip", title: row.why || null }, row.why || ""),
       },
     ],
     load: (offset, limit, asked) => get("/pods", { workload: `${kind.kind}/${name}`, namespace, offset, limit }, asked),
-    empty: () => h("div", { class: "empty" }, h("p", null, "No pod of it is here.")),
+    empty: () => h("div", { class: "empty" }, h("p", null, "No pods.")),
   });
   subscribe("pods", () => grid.refresh(), signal);
   return grid.element;

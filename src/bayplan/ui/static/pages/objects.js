@@ -2,6 +2,7 @@
 
 import { draw, h, later } from "../dom.js";
 import { count, counted, cut, age } from "../format.js";
+import { roomy, shortened } from "../names.js";
 import { change, go, to } from "../address.js";
 import { objectPath, send } from "../service.js";
 import { now } from "../stream.js";
@@ -280,7 +281,7 @@ function objectRow(kind, row, columns) {
           ? h(
               "a",
               { class: "name", href: address, title: meta.name },
-              cut(String(row.cells[column.at] ?? meta.name), 48),
+              shortened(String(row.cells[column.at] ?? meta.name), roomy()),
             )
           : cut(String(row.cells[column.at] ?? ""), 60),
       ),

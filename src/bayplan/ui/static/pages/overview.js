@@ -79,7 +79,7 @@ function beginnings() {
       "Fill it from here, or start bayplan up with manifests or a dump: bayplan up PATH",
       h("a", { class: "button primary", href: to("new", { kind: "Node" }) }, "Create nodes"),
       h("a", { class: "button", href: to("new", { kind: "Pod" }) }, "Create pods"),
-      h("a", { class: "button", href: to("sources") }, "Import a cluster, or follow one"),
+      h("a", { class: "button", href: to("sources") }, "Import a cluster"),
     ),
   );
 }
@@ -97,7 +97,7 @@ function parts(data, cluster) {
         ? h(
             "a",
             { class: "button primary", href: to("pods", { status: "waiting" }), "data-test": "show-waiting" },
-            "Show them",
+            "Show pods",
           )
         : null,
       copyMenu({ json: "/bayplan/v1/overview" }),
@@ -106,9 +106,7 @@ function parts(data, cluster) {
       ? h(
           "p",
           { key: "source", class: "faint" },
-          "Follows ",
-          h("a", { href: to("sources") }, data.source.name),
-          data.source.lag_seconds < 1 ? ", less than a second behind" : `, ${span(data.source.lag_seconds)} behind`,
+          h("a", { href: to("sources") }, data.source.sentence),
         )
       : null,
     ...(data.scheduler?.plugins_failed ?? []).map((/** @type {any} */ failed) =>
@@ -181,8 +179,8 @@ function figures(data, cluster) {
           h(
             "div",
             { class: "row" },
-            h("h2", { class: "grow" }, "The cluster"),
-            h("a", { href: to("nodes") }, "All nodes"),
+            h("h2", { class: "grow" }, "Nodes"),
+            h("a", { href: to("nodes") }, "Show all"),
           ),
           slot(cluster),
         ),
@@ -292,7 +290,7 @@ function queuePanel(data) {
         ? h(
             "span",
             { class: "faint" },
-            "next try ",
+            "next attempt ",
             h("span", { "data-until": queue.next_retry_at }, until(queue.next_retry_at)),
           )
         : null,
@@ -347,13 +345,13 @@ function latestPanel(data) {
                   decision.outcome === "scheduled" ? "placed" : decision.outcome === "error" ? "error" : "waiting",
                   "",
                 ),
-                podLink(decision, { most: 36 }),
+                podLink(decision, { letters: 34 }),
                 decision.node
                   ? h(
                       "span",
                       { class: "feed-end" },
                       "→ ",
-                      nodeLink(decision.node),
+                      nodeLink(decision.node, 28),
                       decision.margin ? h("span", { class: "faint" }, ` +${count(decision.margin)}`) : null,
                     )
                   : h("span", { class: "feed-end faint", title: decision.message }, decision.message),

@@ -1,7 +1,7 @@
 // Plugins: which ones are there, where do they work, and what went wrong in them?
 
 import { h } from "../dom.js";
-import { count, counted, pointName, time } from "../format.js";
+import { breakable, count, counted, pointName, time } from "../format.js";
 import { to } from "../address.js";
 import { get } from "../service.js";
 import { onReturn } from "../stream.js";
@@ -9,6 +9,15 @@ import { badge, copyMenu } from "../parts.js";
 import { onPluginsRead, refusalNote, refusalSentence, reloadButton } from "../plugin_reload.js";
 import { filled } from "../states.js";
 import { title } from "../shell.js";
+
+/** Of the table of plugins, with the class of each. @type {[string, string][]} */
+const COLUMNS = [
+  ["Plugin", ""],
+  ["Extension points", ""],
+  ["Source", "minor"],
+  ["Failures", "right minor"],
+  ["Documentation", "minor"],
+];
 
 /** @param {import("../main.js").Page} page */
 export function open({ root, signal }) {
@@ -84,9 +93,7 @@ function parts(plugins, refused) {
         h(
           "tr",
           null,
-          ["Plugin", "Works at", "From", "Failures", "Documentation"].map((text) =>
-            h("th", { scope: "col", key: text, class: text === "Failures" ? "right" : null }, text),
-          ),
+          COLUMNS.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)),
         ),
       ),
       h(
@@ -96,21 +103,21 @@ function parts(plugins, refused) {
           h(
             "tr",
             { key: plugin.name },
-            h("th", { scope: "row" }, plugin.name),
+            h("th", { scope: "row" }, breakable(plugin.name)),
             h("td", { class: "wrap" }, (plugin.points ?? []).map(pointName).join(", ")),
             plugin.file
-              ? h("td", { class: "wrap name" }, plugin.file)
-              : h("td", { class: "faint" }, plugin.built_in === false ? "installed" : "built in"),
+              ? h("td", { class: "wrap name minor" }, plugin.file)
+              : h("td", { class: "faint minor" }, plugin.built_in === false ? "installed" : "built in"),
             h(
               "td",
-              { class: `right figure${plugin.failures?.length ? " bad-text" : " faint"}` },
+              { class: `right figure minor${plugin.failures?.length ? " bad-text" : " faint"}` },
               plugin.failures?.length ? count(plugin.failures.length) : "–",
             ),
             h(
               "td",
-              null,
+              { class: "minor" },
               plugin.documentation
-                ? h("a", { href: plugin.documentation, rel: "noopener noreferrer", target: "_blank" }, "what it does")
+                ? h("a", { href: plugin.documentation, rel: "noopener noreferrer", target: "_blank" }, "Open")
                 : "–",
             ),
           ),

@@ -1,6 +1,7 @@
 // One pod: why here, why not there, what would change it? The verdict is the engine's own sentence, everything under it is the
 // evidence: the matrix of nodes by plugins, what would help, attempts, preemption, events, YAML.
 
+import { withKnownValues } from "../annotated.js";
 import { draw, h, later, stamp } from "../dom.js";
 import { count, cut, time } from "../format.js";
 import { change, here, to } from "../address.js";
@@ -22,7 +23,7 @@ import { title } from "../shell.js";
 /** @typedef {import("../matrix.js").View} View */
 const TABS = [
   ["matrix", "Matrix"],
-  ["help", "What would help"],
+  ["help", "Fixes"],
   ["attempts", "Attempts"],
   ["preemption", "Preemption"],
   ["events", "Events"],
@@ -114,12 +115,12 @@ class PodView {
       say(this.data.sentence);
       this.drawHead();
       this.drawTabs();
-      const newest = this.data.attempts?.at(-1)?.attempt;
+      const newest = this.data.attempts?.at(-1)?.attempt ?? null;
       if (this.tab !== "matrix") this.drawContent();
       else if (newest !== this.newestAttempt && this.newestAttempt !== undefined && !this.query.get("attempt")) {
         void this.fetchMatrix();
         if (this.custom.size) void this.fetchPlugins();
-      }
+      } else if (this.matrixData?.kept === false) this.drawContent();
       this.newestAttempt = newest;
       stamp("verdict painted", this.data.sentence);
     } catch (problem) {
@@ -137,7 +138,7 @@ class PodView {
         h(
           "div",
           { class: "row" },
-          h("a", { class: "button", href: to("pods", { q: this.name }) }, "Look for pods of this name"),
+          h("a", { class: "button", href: to("pods", { q: this.name }) }, "Search pods"),
           h("a", { class: "button", href: to("pods") }, "All pods"),
         ),
       );
@@ -212,8 +213,8 @@ class PodView {
       title: `Delete ${this.name}?`,
       text: [
         this.data?.pod?.workload
-          ? `It belongs to ${this.data.pod.workload}, which makes a new one.`
-          : "Nothing else goes with it.",
+          ? `${this.data.pod.workload} creates a new one.`
+          : "Deletes nothing else.",
       ],
       yes: "Delete",
       danger: true,
@@ -222,6 +223,19 @@ class PodView {
       await perform(`Delete ${this.name}`, async () => {
         await send(objectPath("core", "v1", "pods", this.namespace, this.name), { method: "DELETE" });
       });
+  }
+
+  /**
+   * What shows a matrix of this pod where none is recorded: the scheduler tries only pods of its queue again, but a copy of any pod.
+   * @param {any} matrixData
+   */
+  nextStep(matrixData) {
+    if (!this.data || matrixData.kept !== false) return null;
+    if (this.data.status === "waiting" && this.data.queue)
+      return h("button", { type: "button", class: "button", onclick: () => void this.retry() }, "Schedule again");
+    if (this.data.pod?.node)
+      return h("a", { class: "button", href: to("new", { like: `${this.namespace}/${this.name}` }) }, "Create copy");
+    return this.data.status === "waiting" ? h("a", { class: "button", href: to("config") }, "Show config") : null;
   }
 
   async retry() {
@@ -361,7 +375,7 @@ class PodView {
       }
       return;
     }
-    const { view } = this;
+    const view = withKnownValues(this.view, matrixData);
     if (!this.matrix || !this.matrix.element.isConnected) {
       this.matrix = new Matrix({
         view,
@@ -395,7 +409,7 @@ class PodView {
       each: this.query.get("each") === "1",
       custom: this.custom.size > 0,
       typed: this.typed,
-      retry: () => void this.retry(),
+      next: this.nextStep(matrixData),
     });
     const panel = usable && view.cell ? cellPanel(matrixData, view.cell, () => change({ cell: "" })) : null;
     draw(/** @type {HTMLElement} */ (this.side), panel);

@@ -2,6 +2,7 @@
 
 import { draw, h, later } from "../dom.js";
 import { age, amount, bounded, count, counted, cut } from "../format.js";
+import { shortened } from "../names.js";
 import { change, podAddress, to } from "../address.js";
 import { get, objectPath, send } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
@@ -11,7 +12,9 @@ import { Grid } from "../grid.js";
 import { title } from "../shell.js";
 
 const FILTERS = ["q", "status", "reason", "namespace", "node", "priority", "workload"];
-const STATUSES = ["placed", "waiting", "gated", "terminating", "finished"];
+const STATUSES = ["waiting", "gated", "placed", "terminating", "finished"];
+/** Pods that wait come first. */
+const DEFAULT_SORT = "status";
 const FEW = 5;
 
 /** What pods of a status do, of one and of several. @type {Record<string, [string, string]>} */
@@ -53,14 +56,15 @@ export function open({ place, root, signal }) {
     hrefOf: (row) => podAddress(row),
     selected,
     onSelect: () => drawActions(),
-    sort: query.get("sort") ?? "",
-    onSort: (sort) => change({ sort }),
+    sort: query.get("sort") || DEFAULT_SORT,
+    onSort: (sort) =>
+      change({ sort: sort === DEFAULT_SORT ? "" : sort || (query.get("sort") ? "" : `-${DEFAULT_SORT}`) }),
     columns: columns(selected, () => {
       grid.schedule();
       drawActions();
     }),
     load: (offset, limit, asked) =>
-      get("/pods", { ...filter(), sort: query.get("sort"), offset, limit, facets: offset === 0 }, asked).then(
+      get("/pods", { ...filter(), sort: query.get("sort") || DEFAULT_SORT, offset, limit, facets: offset === 0 }, asked).then(
         (answer) => {
           if (answer.facets) facets = answer.facets;
           return answer;
@@ -77,16 +81,16 @@ export function open({ place, root, signal }) {
   root.append(head, tools, actions, grid.element);
   const typed = later(60, (/** @type {string} */ text) => change({ q: text }));
   const drawHead = () => {
-    const all = counts?.pods ?? counts?.total;
+    const all = counts?.pods;
     // What the headline and the row of statuses say needs no chip.
     const held = Object.entries(filter()).filter(([key, value]) => value && key !== "q" && key !== "status");
     const how = STANDING[query.get("status") ?? ""]?.[total === 1 ? 0 : 1] ?? "";
     const words =
       total < 0
         ? "Pods"
-        : total === 0 && !all
+        : total === 0 && all === 0
           ? "No pods yet"
-          : counts && !held.length && !query.get("q") && !query.get("status")
+          : all !== undefined && !held.length && !query.get("q") && !query.get("status")
             ? standing(counts)
             : `${bounded(total, exact)}${all && all !== total ? ` of ${count(all)}` : ""} ${total === 1 && (!all || all === 1) ? "pod" : "pods"}${how && ` ${how}`}`;
     draw(
@@ -159,11 +163,15 @@ export function open({ place, root, signal }) {
     draw(
       actions,
       selected.size
-        ? actionBar(selected, () => {
-            selected.clear();
-            grid.refresh(true);
-            drawActions();
-          })
+        ? actionBar(
+            selected,
+            [...selected].filter((key) => grid.find(key)?.status === "waiting"),
+            () => {
+              selected.clear();
+              grid.refresh(true);
+              drawActions();
+            },
+          )
         : null,
     );
   const loadCounts = () =>
@@ -192,7 +200,7 @@ export function open({ place, root, signal }) {
   }, signal);
   return (/** @type {import("../address.js").Place} */ next) => {
     query = next.query;
-    grid.reset(query.get("sort") ?? "");
+    grid.reset(query.get("sort") || DEFAULT_SORT);
     drawHead();
     drawTools();
   };
@@ -207,11 +215,6 @@ function standing(counts) {
     .filter(([, pods]) => pods)
     .map(([status, pods]) => `${count(pods)} ${STANDING[status][pods === 1 ? 0 : 1]}`);
   return `${counted(counts.pods, "pod")}${without.length ? `: ${without.join(", ")}` : ", none waits for a node"}`;
-}
-
-/** How many letters of a name fit its column: a cut in the middle should be the only one. */
-function longest() {
-  return Math.max(26, Math.floor(innerWidth / 46));
 }
 
 /** @param {Set<string>} selected @param {() => void} changed @returns {import("../grid.js").Column[]} */
@@ -238,28 +241,38 @@ function columns(selected, changed) {
     {
       key: "name",
       title: "Pod",
-      width: "minmax(190px, 1.7fr)",
+      width: "minmax(170px, 1.7fr)",
       sort: "name",
-      render: (row) => h("a", { class: "name", href: podAddress(row), title: row.name }, cut(row.name, longest())),
+      render: (row, _, letters) =>
+        h("a", { class: "name", href: podAddress(row), title: row.name }, shortened(row.name, letters)),
     },
     {
       key: "namespace",
       title: "Namespace",
-      width: "minmax(90px, .8fr)",
+      width: "minmax(90px, .9fr)",
       sort: "namespace",
-      render: (row) => cut(row.namespace, 20),
+      minor: true,
+      render: (row) => row.namespace,
     },
     { key: "status", title: "Status", width: "108px", sort: "status", render: (row) => badge(row.status) },
-    { key: "node", title: "Node", width: "minmax(110px, 1fr)", sort: "node", render: (row) => nodeLink(row.node, 24) },
     {
       key: "why",
-      title: "Why it waits, or its margin",
-      width: "minmax(200px, 2.4fr)",
+      title: "Reason",
+      hint: "Why it waits, or by how much its node is ahead",
+      width: "minmax(190px, 2.1fr)",
       render: (row) => h("span", { class: "clip", title: row.why || null }, row.why || ""),
     },
-    { key: "cpu", title: "CPU", width: "64px", right: true, sort: "cpu", render: (row) => amount("cpu", row.cpu) },
+    {
+      key: "node",
+      title: "Node",
+      width: "minmax(130px, 1.4fr)",
+      sort: "node",
+      render: (row, _, letters) => nodeLink(row.node, letters),
+    },
+    { key: "cpu", title: "CPU", width: "64px", right: true, minor: true, sort: "cpu", render: (row) => amount("cpu", row.cpu) },
     {
       key: "memory",
+      minor: true,
       title: "Memory",
       width: "76px",
       right: true,
@@ -268,6 +281,7 @@ function columns(selected, changed) {
     },
     {
       key: "priority",
+      minor: true,
       title: "Priority",
       width: "84px",
       right: true,
@@ -276,11 +290,11 @@ function columns(selected, changed) {
     },
     {
       key: "attempts",
-      title: "Tries",
-      width: "62px",
+      minor: true,
+      title: "Attempts",
+      width: "80px",
       right: true,
       sort: "attempts",
-      hint: "Scheduling attempts",
       render: (row) => count(row.attempts),
     },
     {
@@ -321,8 +335,8 @@ function nothing(filter, counts) {
   );
 }
 
-/** @param {Set<string>} selected @param {() => void} done */
-function actionBar(selected, done) {
+/** @param {Set<string>} selected @param {string[]} waiting those that can be scheduled again @param {() => void} done */
+function actionBar(selected, waiting, done) {
   const keys = [...selected];
   const remove = async () => {
     const sure = await ask({
@@ -334,7 +348,7 @@ function actionBar(selected, done) {
           keys.slice(0, FEW).join(", "),
           keys.length > FEW ? ` and ${keys.length - FEW} more` : "",
         ),
-        "Pods of a controller come back as new ones.",
+        "Controllers create new pods.",
       ],
       yes: "Delete",
       danger: true,
@@ -349,8 +363,8 @@ function actionBar(selected, done) {
   };
   const retry = async () => {
     if (
-      await perform(`Schedule ${counted(keys.length, "pod")} again`, () =>
-        eachPod(keys, (pod) =>
+      await perform(`Schedule ${counted(waiting.length, "pod")} again`, () =>
+        eachPod(waiting, (pod) =>
           send(`/bayplan/v1/pods/${encodeURIComponent(pod.namespace)}/${encodeURIComponent(pod.name)}/retry`, {
             method: "POST",
           }),
@@ -363,10 +377,20 @@ function actionBar(selected, done) {
     "div",
     { class: "panel row action-bar", role: "toolbar", "aria-label": "Selected pods", "data-test": "action-bar" },
     h("span", { class: "strong" }, `${count(keys.length)} selected`),
-    h("button", { type: "button", class: "button", onclick: () => void retry() }, "Schedule again"),
-    keys.length === 1 ? h("a", { class: "button", href: to("nodes", { fit: keys[0] }) }, "Where would it fit?") : null,
+    h(
+      "button",
+      {
+        type: "button",
+        class: "button",
+        disabled: !waiting.length,
+        title: waiting.length ? null : "Only waiting pods can be scheduled again",
+        onclick: () => void retry(),
+      },
+      "Schedule again",
+    ),
+    keys.length === 1 ? h("a", { class: "button", href: to("nodes", { fit: keys[0] }) }, "Show on map") : null,
     keys.length === 1
-      ? h("a", { class: "button", href: to("new", { like: keys[0], count: 50 }) }, "Create 50 like this")
+      ? h("a", { class: "button", href: to("new", { like: keys[0], count: 50 }) }, "Create 50 copies")
       : null,
     h("button", { type: "button", class: "button danger", onclick: () => void remove() }, "Delete"),
     h("span", { class: "grow" }),

@@ -1,7 +1,8 @@
 // Queue: what waits for what? Three tiers and the gated pods, each list in queue order.
 
 import { draw, h } from "../dom.js";
-import { age, count, counted, cut, span } from "../format.js";
+import { age, count, counted, span } from "../format.js";
+import { shortened } from "../names.js";
 import { change, podAddress } from "../address.js";
 import { get, put } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
@@ -12,16 +13,16 @@ import { until } from "./overview.js";
 import { title } from "../shell.js";
 
 const TIERS = [
-  ["active", "Active", "tried next, in this order"],
-  ["backoff", "Backoff", "tried again when their time has come"],
-  ["unschedulable", "Unschedulable", "wait for an event that could help"],
-  ["gated", "Gated", "held back before they may be tried"],
+  ["active", "Active", "next to schedule"],
+  ["backoff", "Backoff", "retried after a pause"],
+  ["unschedulable", "Unschedulable", "wait for an event"],
+  ["gated", "Gated", "held by gates"],
 ];
 const CALM = /** @type {Record<string, string>} */ ({
-  active: "Nobody waits for a turn.",
-  backoff: "Nobody waits out a failure.",
-  unschedulable: "Nobody waits for the cluster to change.",
-  gated: "No pod is held back.",
+  active: "No pod is about to be scheduled.",
+  backoff: "No pod is in backoff.",
+  unschedulable: "No pod is unschedulable.",
+  gated: "No pod is gated.",
 });
 
 /** @param {import("../main.js").Page} page */
@@ -80,7 +81,7 @@ export function open({ place, root, signal }) {
             type: "button",
             class: "button",
             "data-test": "flush",
-            title: "Move all unschedulable pods to the active queue now",
+            title: "Move all unschedulable pods to the active queue",
             onclick: () =>
               void perform("Flush", async () => {
                 await put("POST", "/queue/flush");
@@ -111,7 +112,7 @@ export function open({ place, root, signal }) {
             "span",
             { class: "tile-sub" },
             key === "backoff" && data.next_retry_at
-              ? h("span", null, "next try ", h("span", { "data-until": data.next_retry_at }, until(data.next_retry_at)))
+              ? h("span", null, "next attempt ", h("span", { "data-until": data.next_retry_at }, until(data.next_retry_at)))
               : what,
           ),
         ),
@@ -150,11 +151,11 @@ function columns(tier) {
     key: "pod",
     title: "Pod",
     width: "minmax(220px, 1.6fr)",
-    render: (/** @type {any} */ row) =>
+    render: (/** @type {any} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
       h(
         "a",
         { class: "name", href: podAddress(row), title: `${row.namespace}/${row.name}` },
-        cut(`${row.namespace}/${row.name}`, 46),
+        shortened(`${row.namespace}/${row.name}`, letters),
       ),
   };
   const position = {
@@ -173,21 +174,21 @@ function columns(tier) {
   };
   const tries = {
     key: "attempts",
-    title: "Tries",
-    width: "64px",
+    title: "Attempts",
+    width: "80px",
     right: true,
     render: (/** @type {any} */ row) => count(row.attempts),
   };
   const waits = {
     key: "since",
-    title: "Waits for",
+    title: "Waiting",
     width: "84px",
     right: true,
     render: (/** @type {any} */ row) => age(row.since, now()),
   };
   const retry = {
     key: "retry",
-    title: "Next try",
+    title: "Next attempt",
     width: "110px",
     right: true,
     render: (/** @type {any} */ row) =>
@@ -195,7 +196,7 @@ function columns(tier) {
   };
   const by = {
     key: "by",
-    title: tier === "gated" ? "Held back by" : "Rejected by",
+    title: tier === "gated" ? "Gated by" : "Rejected by",
     width: "minmax(150px, 1fr)",
     render: (/** @type {any} */ row) =>
       h(
@@ -206,7 +207,7 @@ function columns(tier) {
   };
   const wakes = {
     key: "wakes",
-    title: "Woken by",
+    title: "Wakes on",
     width: "minmax(200px, 1.6fr)",
     render: (/** @type {any} */ row) =>
       h("span", { class: "clip", title: (row.wakes_on ?? []).join("\n") }, (row.wakes_on ?? []).join(", ") || "–"),
@@ -226,7 +227,7 @@ function histogram(data) {
   return h(
     "figure",
     { class: "histogram tier", "aria-label": "How long pods have waited" },
-    h("figcaption", { class: "tile-label" }, "Waiting for"),
+    h("figcaption", { class: "tile-label" }, "Waiting time"),
     h(
       "div",
       {

@@ -16,7 +16,7 @@ export function open({ root, signal }) {
     const { rows = "normal" } = document.documentElement.dataset;
     draw(
       root,
-      h("h1", { class: "verdict" }, "Settings of this browser"),
+      h("h1", { class: "verdict" }, "Settings"),
       h(
         "section",
         { class: "panel" },
@@ -30,7 +30,7 @@ export function open({ root, signal }) {
             choice(
               "Theme",
               [
-                { value: "", text: "as the system has it" },
+                { value: "", text: "system" },
                 { value: "light", text: "light" },
                 { value: "dark", text: "dark" },
               ],
@@ -64,7 +64,7 @@ export function open({ root, signal }) {
       h(
         "section",
         { class: "panel" },
-        h("h2", null, "This server"),
+        h("h2", null, "Server"),
         about
           ? h(
               "dl",
@@ -83,7 +83,7 @@ export function open({ root, signal }) {
         null,
         h("a", { href: to("keys") }, "Keys"),
         " · ",
-        h("a", { href: "/bayplan/v1/openapi.json", target: "_blank" }, "The API as OpenAPI"),
+        h("a", { href: "/bayplan/v1/openapi.json", target: "_blank" }, "OpenAPI"),
         " · ",
         h("a", { href: to("plugins") }, "Plugins"),
       ),

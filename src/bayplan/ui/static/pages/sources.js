@@ -1,7 +1,7 @@
 // Sources: what are we following, and how far behind are we?
 
 import { draw, h } from "../dom.js";
-import { count, cut, span } from "../format.js";
+import { count, span } from "../format.js";
 import { get } from "../service.js";
 import { onReturn } from "../stream.js";
 import { badge, copyMenu, tile } from "../parts.js";
@@ -32,10 +32,7 @@ export function open({ root, signal }) {
 
 /** @param {HTMLElement} root @param {any[]} items */
 function show(root, items) {
-  const slowest = Math.max(0, ...items.map((item) => item.lag_seconds ?? 0));
-  const words = items.length
-    ? `${items.length === 1 ? `Follows ${cut(items[0].name, 60)}` : `Follows ${count(items.length)} sources`}, ${slowest < 1 ? "less than a second" : span(slowest)} behind`
-    : "Nothing is followed: this cluster lives by itself";
+  const words = items.length ? items.map((item) => item.sentence).join("; ") : "No sources";
   draw(
     root,
     h(
@@ -49,15 +46,15 @@ function show(root, items) {
           h(
             "section",
             { class: "panel", key: item.name },
-            h("div", { class: "row" }, h("h2", { class: "grow name" }, item.name), badge(item.state ?? "live")),
+            h("div", { class: "row" }, h("h2", { class: "grow name" }, item.name), badge(item.state)),
             h(
               "dl",
               { class: "facts" },
-              fact("kind", item.kind),
-              item.address === item.name ? [] : fact("address", item.address),
-              fact("position", item.position),
-              fact("behind", item.lag_seconds === undefined ? null : span(item.lag_seconds)),
-              fact("says", item.message),
+              fact("Kind", item.kind),
+              item.address === item.name ? [] : fact("Address", item.address),
+              fact("Position", item.position),
+              fact("Lag", item.kind === "sync" && item.state === "following" ? span(item.lag_seconds) : null),
+              fact("Message", item.message),
             ),
             Object.keys(item.policies ?? {}).length
               ? h(
@@ -75,7 +72,7 @@ function show(root, items) {
               ? h(
                   "div",
                   null,
-                  h("h3", null, "Left out"),
+                  h("h3", null, "Skipped kinds"),
                   h(
                     "ul",
                     { class: "difference" },
@@ -89,7 +86,7 @@ function show(root, items) {
       : h(
           "div",
           { class: "stack" },
-          empty("Bring in a real cluster, a dump, or another Bayplan; or replay a recording."),
+          empty("Import a cluster or a dump, follow a cluster, or replay a recording."),
           h(
             "section",
             { class: "panel" },
@@ -97,10 +94,10 @@ function show(root, items) {
             h(
               "dl",
               { class: "facts" },
-              fact("once", h("code", null, "bayplan import --from KUBECONFIG")),
-              fact("and follow", h("code", null, "bayplan sync --from KUBECONFIG")),
-              fact("to a file", h("code", null, "bayplan record FILE")),
-              fact("from a file", h("code", null, "bayplan replay FILE")),
+              fact("Import", h("code", null, "bayplan import --from KUBECONFIG")),
+              fact("Follow", h("code", null, "bayplan sync --from KUBECONFIG")),
+              fact("Record", h("code", null, "bayplan record FILE")),
+              fact("Replay", h("code", null, "bayplan replay FILE")),
             ),
           ),
         ),
@@ -108,10 +105,10 @@ function show(root, items) {
 }
 
 const COUNTS = /** @type {Record<string, string>} */ ({
-  created: "created here",
-  updated: "updated here",
-  deleted: "deleted here",
-  waiting: "changes still to come",
+  created: "Created",
+  updated: "Updated",
+  deleted: "Deleted",
+  waiting: "Pending",
 });
 
 /** What the session has done here so far. @param {Record<string, number>} counts */

@@ -5,13 +5,25 @@ import { count, counted, time } from "../format.js";
 import { change, go, podAddress } from "../address.js";
 import { get, single } from "../service.js";
 import { onReturn, subscribe } from "../stream.js";
-import { badge, choice, copyMenu, nodeLink, podLink } from "../parts.js";
+import { NARROW, roomy } from "../names.js";
+import { badge, choice, copyMenu, name, nodeLink, podLink } from "../parts.js";
 import { empty, failure } from "../states.js";
 import { bind } from "../keyboard.js";
 import { LANES, Lanes } from "../lanes.js";
 import { clockNow, pause, setSpeed, speeds, step, title } from "../shell.js";
 
 const AROUND = 12;
+/** Of the table of decisions, with the class of each. @type {[string, string][]} */
+const COLUMNS = [
+  ["#", "right minor"],
+  ["Time", "minor"],
+  ["Pod", ""],
+  ["Attempt", "right minor"],
+  ["Outcome", ""],
+  ["Node", ""],
+  ["Feasible", "right minor"],
+  ["Result", "minor"],
+];
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
@@ -91,7 +103,7 @@ class Timeline {
         this.panel.hidden = true;
         draw(
           this.head,
-          h("h1", { class: "verdict" }, "Nothing was decided yet"),
+          h("h1", { class: "verdict" }, "No decisions yet"),
           empty(
             "Decisions appear here as pods are scheduled.",
             h("a", { class: "button primary", href: "/ui/new?kind=Pod" }, "Create pods"),
@@ -217,7 +229,7 @@ class Timeline {
             onclick: () => void pause(),
             disabled: !clock,
           },
-          clock?.paused ? "▶ Go on" : "❚❚ Pause",
+          clock?.paused ? "▶ Resume" : "❚❚ Pause",
         ),
         h(
           "button",
@@ -229,7 +241,7 @@ class Timeline {
             title: clock?.paused ? null : "Step works while paused",
             onclick: () => void step("decision"),
           },
-          "Step a decision",
+          "Step decision",
         ),
         h(
           "button",
@@ -240,7 +252,7 @@ class Timeline {
             title: clock?.paused ? null : "Step works while paused",
             onclick: () => void step("event"),
           },
-          "Step an event",
+          "Step event",
         ),
         h(
           "label",
@@ -264,22 +276,22 @@ class Timeline {
         h(
           "button",
           { type: "button", class: "button quiet", title: "Earlier (a)", onclick: () => lanes.pan(-0.5) },
-          "← earlier",
+          "← Earlier",
         ),
         h(
           "button",
-          { type: "button", class: "button quiet", title: "Closer (w)", onclick: () => lanes.zoom(1 / 2) },
-          "closer",
+          { type: "button", class: "button quiet", title: "Zoom in (w)", onclick: () => lanes.zoom(1 / 2) },
+          "Zoom in",
         ),
         h(
           "button",
-          { type: "button", class: "button quiet", title: "Farther (s)", onclick: () => lanes.zoom(2) },
-          "farther",
+          { type: "button", class: "button quiet", title: "Zoom out (s)", onclick: () => lanes.zoom(2) },
+          "Zoom out",
         ),
         h(
           "button",
           { type: "button", class: "button quiet", title: "Later (d)", onclick: () => lanes.pan(0.5) },
-          "later →",
+          "Later →",
         ),
       ),
       this.oldest && this.data && this.oldest > this.data.from
@@ -316,7 +328,7 @@ class Timeline {
       h(
         "button",
         { type: "button", class: "button", onclick: () => this.lanes.range(selection[0], selection[1]) },
-        "Zoom to it",
+        "Zoom in",
       ),
       h(
         "button",
@@ -330,7 +342,7 @@ class Timeline {
     return h(
       "section",
       { class: "panel" },
-      h("h2", null, "Around it"),
+      h("h2", null, "Nearby decisions"),
       h(
         "table",
         { class: "list", "data-test": "around" },
@@ -340,13 +352,7 @@ class Timeline {
           h(
             "tr",
             null,
-            ["No.", "At", "Pod", "Try", "Outcome", "Node", "Fit", "What came of it"].map((text) =>
-              h(
-                "th",
-                { scope: "col", key: text, class: text === "Fit" || text === "Try" || text === "No." ? "right" : null },
-                text,
-              ),
-            ),
+            COLUMNS.map(([text, look]) => h("th", { scope: "col", key: text, class: look }, text)),
           ),
         ),
         h(
@@ -361,10 +367,10 @@ class Timeline {
                 onclick: () => change({ at: each.number }),
                 ondblclick: () => go(podAddress(each, { attempt: String(each.attempt) })),
               },
-              h("td", { class: "right figure" }, count(each.number)),
-              h("td", { class: "figure faint" }, time(each.at, true)),
-              h("td", null, podLink(each, { most: 40 })),
-              h("td", { class: "right figure" }, count(each.attempt)),
+              h("td", { class: "right figure minor" }, count(each.number)),
+              h("td", { class: "figure faint minor" }, time(each.at, true)),
+              h("td", null, podLink(each, { short: innerWidth < NARROW, letters: Math.min(44, roomy()) })),
+              h("td", { class: "right figure minor" }, count(each.attempt)),
               h(
                 "td",
                 null,
@@ -373,19 +379,19 @@ class Timeline {
                   each.outcome,
                 ),
               ),
-              h("td", null, nodeLink(each.node)),
-              h("td", { class: "right figure" }, count(each.feasible_nodes)),
+              h("td", null, nodeLink(each.node, Math.min(44, roomy()))),
+              h("td", { class: "right figure minor" }, count(each.feasible_nodes)),
               h(
                 "td",
-                null,
+                { class: "minor" },
                 h(
                   "span",
                   { class: "clip-line", title: each.message || null },
                   each.node
                     ? each.margin
-                      ? `${count(each.margin)} ahead of ${each.runner_up || "the next"}`
+                      ? [`${count(each.margin)} ahead of `, name(each.runner_up || "the next", 28)]
                       : each.ties > 1
-                        ? `one of ${count(each.ties)} equals`
+                        ? `one of ${count(each.ties)} equal nodes`
                         : ""
                     : each.message,
                 ),

@@ -1,0 +1,72 @@
+"""Problems that repeat, one line each: what it is, how often, and the first places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+SHOWN_PLACES = 3
+"""Places that a line names at most; the others are counted."""
+
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class ProblemGroups:
+    """Groups problems, in the order in which they came first."""
+
+    def __init__(self) -> None:
+        self._groups: dict[object, tuple[str, str, list[str]]] = {}
+
+    def add(self, key: object, alone: str, together: str, place: str) -> None:
+        """Add a problem.
+
+        Args:
+            key: equal for problems of one group.
+            alone: the line if the group has no other problem.
+            together: the line of a group of several; their number and places are added.
+            place: where the problem is.
+        """
+        self._groups.setdefault(key, (alone, together, []))[2].append(place)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def lines(self) -> list[str]:
+        """Return a line for each group."""
+        return [
+            alone if len(places) == 1 else f"{together} ({len(places):,} times: {_listed(places)})"
+            for alone, together, places in self._groups.values()
+        ]
+
+
+def group_warnings(warnings: Iterable[tuple[str, str, str, str]]) -> ProblemGroups:
+    """Group warnings about input.
+
+    Args:
+        warnings: place, object with the path of a field, problem and suggestion, as in `bayplan.formats.manifest.LoadWarning`.
+    """
+    groups = ProblemGroups()
+    for where, what, problem, hint in warnings:
+        text = f"{problem}; try {hint}" if hint else problem
+        named, dollar, path = what.partition(" $")
+        general = named.partition(" ")[0] + dollar + _INDEX.sub("[]", path)
+        groups.add((general, text), f"{where} {what}: {text}", f"{general}: {text}", where)
+    return groups
+
+
+def group_messages(messages: Iterable[tuple[str, str, str]]) -> ProblemGroups:
+    """Group messages about objects that differ in the name of the object alone.
+
+    Args:
+        messages: object, its name, message.
+    """
+    groups = ProblemGroups()
+    for place, name, message in messages:
+        key = message.replace(name, "*") if name else message
+        groups.add(key, f"{place}: {message}", message, place)
+    return groups
+
+
+def _listed(places: list[str]) -> str:
+    more = len(places) - SHOWN_PLACES
+    return ", ".join(places[:SHOWN_PLACES]) + (f" and {more:,} more" if more > 0 else "")

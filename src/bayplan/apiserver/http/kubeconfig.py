@@ -1,0 +1,194 @@
+"""Write a kubeconfig: a new file, or an entry of our own in a file that has others."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bayplan.base.errors import InputError
+from bayplan.formats.yaml_text import YamlError, parse
+
+CONTEXT = "bayplan"
+"""Name of our cluster, user and context."""
+
+LOCK_TIMEOUT_S = 5.0
+_LOCK_POLL_S = 0.05
+_NEW_MODE = 0o600
+_OPTION = "--write-kubeconfig"
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def kubeconfig_entry(server: str, *, token: str = "", certificate_authority: str = "") -> dict[str, Any]:
+    """Return a kubeconfig with one cluster, one user and one context, all named `CONTEXT`.
+
+    Args:
+        server: URL of the API. token: of the user, or empty. certificate_authority: file in PEM, or empty.
+    """
+    cluster = {"server": server}
+    if certificate_authority:
+        cluster["certificate-authority"] = certificate_authority
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CONTEXT, "cluster": cluster}],
+        "users": [{"name": CONTEXT, "user": {"token": token} if token else {}}],
+        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": CONTEXT}}],
+        "current-context": CONTEXT,
+    }
+
+
+def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> bool:
+    """Write a kubeconfig, or merge one into an existing kubeconfig, as kind does.
+
+    Other clusters, users and contexts stay as they are, and so does the mode of the file; a new file has mode 0600. The
+    file is replaced in one step and links are never followed. The null device takes anything, so nothing is written to it.
+
+    Args:
+        path: of the file. entry: see `kubeconfig_entry`. lock_timeout_s: how long to wait for another writer.
+
+    Returns:
+        whether the file holds other entries as well.
+
+    Raises:
+        InputError: the path is a link, no regular file or no kubeconfig; it is locked; or it can't be written.
+    """
+    if _is_null_device(path):
+        return False
+    try:
+        with _locked(path, lock_timeout_s):
+            existing = _read(path)
+            document = _merge(_parse(existing.text, path), entry) if existing is not None else dict(entry)
+            _replace(path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True), existing)
+    except OSError as problem:
+        got = f"{problem.strerror or problem}".lower()
+        raise InputError(_OPTION, where=str(path), got=got, wanted="a file that can be written") from None
+    return any(len(document[field]) > 1 for field in ("clusters", "users", "contexts"))
+
+
+class _Existing:
+    """An existing file: its text, and who may read it."""
+
+    def __init__(self, text: str, status: os.stat_result) -> None:
+        self.text = text
+        self.mode = stat.S_IMODE(status.st_mode)
+        self.owner = (status.st_uid, status.st_gid)
+
+
+def _is_null_device(path: Path) -> bool:
+    try:
+        return path.lstat().st_rdev == os.stat(os.devnull).st_rdev and stat.S_ISCHR(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+@contextmanager
+def _locked(path: Path, timeout_s: float) -> Iterator[None]:
+    """Hold the lock that kubectl and kind use: a file that its holder creates and removes."""
+    lock = path.with_name(f"{path.name}.lock")
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            os.close(os.open(lock, _CREATE, 0))
+            break
+        except FileExistsError:
+            if time.monotonic() >= deadline:
+                hint = f"again, or remove {lock} if no other program writes the file"
+                raise InputError(
+                    _OPTION, where=str(path), got=f"a lock, {lock}", wanted="no other writer", hint=hint
+                ) from None
+            time.sleep(_LOCK_POLL_S)
+    try:
+        yield
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(lock)
+
+
+def _read(path: Path) -> _Existing | None:
+    """Return an existing file, None if there is none. The checks are made on what was opened, not on the name."""
+    wanted = "a new file, or a kubeconfig"
+    try:
+        descriptor = os.open(path, _READ)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        if path.is_symlink():
+            hint = f"{os.path.realpath(path)}, if that is the file you mean"
+            raise InputError(_OPTION, where=str(path), got="a symbolic link", wanted=wanted, hint=hint) from None
+        if path.exists() and not path.is_file():
+            raise InputError(_OPTION, where=str(path), got="no regular file", wanted=wanted) from None
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise InputError(_OPTION, where=str(path), got="no regular file", wanted=wanted)
+    with open(descriptor, "rb") as file:
+        return _Existing(file.read().decode("utf-8", "replace"), status)
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    """Return the document of an existing file; that of an empty file is empty."""
+    hint = "another file"
+    try:
+        documents = [each.value for each in parse(text) if each.value is not None]
+    except YamlError as problem:
+        where = f"{path}:{problem.line + 1}"
+        raise InputError(_OPTION, where=where, got=problem.problem, wanted="a kubeconfig", hint=hint) from None
+    if not documents:
+        return {}
+    document = documents[0]
+    if len(documents) > 1 or not isinstance(document, dict) or document.get("kind", "Config") != "Config":
+        raise InputError(_OPTION, where=str(path), got="something else", wanted="a kubeconfig", hint=hint)
+    for field in ("clusters", "users", "contexts"):
+        entries = document.get(field) or []
+        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+            raise InputError(f"{_OPTION} {field}", where=str(path), got="something else", wanted="a list", hint=hint)
+    if not document.keys() & {"kind", "clusters", "users", "contexts"}:
+        raise InputError(_OPTION, where=str(path), got="something else", wanted="a kubeconfig", hint=hint)
+    return document
+
+
+def _merge(document: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with our entries in place of earlier ones of the same names, or behind the others."""
+    merged = {"apiVersion": "v1", "kind": "Config", **document}
+    for field in ("clusters", "users", "contexts"):
+        entries = list(merged.get(field) or [])
+        for ours in entry[field]:
+            same = [index for index, each in enumerate(entries) if each.get("name") == ours["name"]]
+            if same:
+                entries[same[0]] = ours
+            else:
+                entries.append(ours)
+        merged[field] = entries
+    merged["current-context"] = entry["current-context"]
+    return merged
+
+
+def _replace(path: Path, text: str, existing: _Existing | None) -> None:
+    """Replace a file in one step, through a new file with an unpredictable name."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(partial, _CREATE, _NEW_MODE)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            if existing is not None:
+                if existing.owner != (os.geteuid(), os.getegid()):
+                    with suppress(PermissionError):
+                        os.fchown(descriptor, *existing.owner)
+                os.fchmod(descriptor, existing.mode)
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(partial, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
+        raise

@@ -1,0 +1,105 @@
+"""The Service `default/kubernetes` with its Endpoints and EndpointSlice: the address of the API for pods.
+
+Written when a server starts, and again when one of them is gone, as kube-apiserver does. Source: pkg/controlplane v1.36.3.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, ip_address
+
+from bayplan.apiserver.kinds.defaults import apply_defaults
+from bayplan.apiserver.kinds.strategy import part, parts
+from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.options import WriteOptions
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.base.plain_data import Document
+
+API_NAMESPACE, API_SERVICE = "default", "kubernetes"
+CLUSTER_IP = "10.96.0.1"
+
+VIRTUAL_ADDRESS = "172.16.0.1"
+"""Published if the server listens on a loopback or wildcard address, because endpoints must not have loopback addresses.
+
+It is the first address of the virtual nodes' range (`bayplan.apiserver.bridge.network`); nothing listens there."""
+
+_MANAGER = "kube-apiserver"
+
+
+def advertised_address(listen: str) -> str:
+    """Return the address to publish for one that a server listens on."""
+    try:
+        address = ip_address(listen)
+    except ValueError:
+        return VIRTUAL_ADDRESS
+    usable = isinstance(address, IPv4Address) and not address.is_loopback and not address.is_unspecified
+    return str(address) if usable else VIRTUAL_ADDRESS
+
+
+def publish_api_server(backend: Backend) -> None:
+    """Store what is missing of the Service and its endpoints, and correct the port of endpoints with our address.
+
+    Does nothing for a backend that no server serves (`Backend.advertised` is None).
+    """
+    if backend.advertised is None:
+        return
+    address, port = backend.advertised
+    service_port = {"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    spec: Document = {"type": "ClusterIP", "clusterIP": CLUSTER_IP, "ports": [service_port], "sessionAffinity": "None"}
+    _store(backend, "", "services", {"metadata": {"name": API_SERVICE, "labels": labels}, "spec": spec})
+    port_document: Document = {"name": "https", "port": port, "protocol": "TCP"}
+    subsets = [{"addresses": [{"ip": address}], "ports": [port_document]}]
+    skipped = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    endpoints: Document = {"metadata": {"name": API_SERVICE, "labels": skipped}, "subsets": subsets}
+    _store(backend, "", "endpoints", endpoints, address)
+    of_service = {"kubernetes.io/service-name": API_SERVICE}
+    ready = {"addresses": [address], "conditions": {"ready": True}}
+    _store(
+        backend,
+        "discovery.k8s.io",
+        "endpointslices",
+        {
+            "metadata": {"name": API_SERVICE, "labels": of_service},
+            "addressType": "IPv4",
+            "endpoints": [ready],
+            "ports": [port_document],
+        },
+        address,
+    )
+
+
+def _store(backend: Backend, group: str, resource_name: str, document: Document, address: str = "") -> None:
+    """Store an object that is missing, or whose endpoints have the address and another port."""
+    resource = backend.registry.find(group, "v1", resource_name)
+    assert resource is not None
+    assert resource.shape is not None
+    metadata = part(document, "metadata")
+    metadata["namespace"] = API_NAMESPACE
+    found = backend.find(resource.table, API_NAMESPACE, API_SERVICE)
+    if found is not None:
+        if _addresses(found) == [address] and _ports(found) != _ports(document):
+            changed = {name: value for name, value in document.items() if name != "metadata"}
+            backend.put(resource, {**found, **changed})
+        return
+    read = resource.shape.read(document)
+    assert isinstance(read, dict)
+    apply_defaults(resource.type_name, read)
+    writing.create(backend, RequestInfo("create", resource, API_NAMESPACE), read, WriteOptions(manager=_MANAGER))
+
+
+def _addresses(document: Document) -> list[object]:
+    of_slices = [address for each in parts(document, "endpoints") for address in _list(each, "addresses")]
+    return of_slices + [
+        address.get("ip") for each in parts(document, "subsets") for address in parts(each, "addresses")
+    ]
+
+
+def _ports(document: Document) -> list[object]:
+    subsets = parts(document, "subsets")
+    return [each.get("port") for holder in (document, *subsets) for each in parts(holder, "ports")]
+
+
+def _list(document: Document, name: str) -> list[object]:
+    value = document.get(name)
+    return value if isinstance(value, list) else []

@@ -1,0 +1,107 @@
+"""Subresources behind which there would be a running container: refused with the reason; the log is the pod's life.
+
+Where nodes have kubelets of their own, nobody here can reach them, and the answers are upstream's for such a node.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from bayplan.apiserver.kinds.strategy import part, parts
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.errors import ApiError, bad_request, internal, not_found
+from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.rest.options import read_integer
+from bayplan.apiserver.rest.request_info import RequestInfo
+from bayplan.base.plain_data import Document
+from bayplan.objects.selectors import quote
+
+OF_RUNNING_PODS = frozenset(("log", "exec", "attach", "portforward", "proxy"))
+_TEXT = "text/plain; charset=utf-8"
+_HEAD = "No container runs here: pods and nodes are simulated. What happened to pod {}:"
+_ACTIONS = {
+    "exec": "run a command in",
+    "attach": "attach to",
+    "portforward": "forward a port to",
+    "proxy": "connect to",
+}
+
+
+def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
+    """Answer a request to a running container: its log is the life of the pod.
+
+    Raises:
+        ApiError: it is anything else than the log, or there is no such object or container.
+    """
+    resource = info.resource
+    item = backend.store.get(resource.table, (info.namespace, info.name))
+    if item is None:
+        raise not_found(resource.name, resource.group, info.name)
+    if resource.table == "services":
+        raise ApiError(503, f"no endpoints available for service {quote(info.name)}")
+    if resource.table != "pods" or not backend.runs_pods:
+        if resource.table == "pods" and not item.fields.get("spec.nodeName"):
+            raise bad_request(f"pod {info.name} does not have a host assigned")
+        raise internal("no preferred addresses found; known addresses: []")
+    pod = backend.document(resource, item)
+    if info.subresource in ("log", "exec", "attach"):
+        _check_container(pod, request.query.get("container", ""))
+    if info.subresource != "log":
+        action = _ACTIONS[info.subresource]
+        text = f"can't {action} pod {info.namespace}/{info.name}: no container runs here, pods and nodes are simulated"
+        raise bad_request(f"{text}; try kubectl logs {info.name} -n {info.namespace} for what happened to the pod")
+    lines = [_HEAD.format(f"{info.namespace}/{info.name}"), *(f"{time} {what}" for time, what in life_of(backend, pod))]
+    body = "".join(f"{line}\n" for line in _tail(lines, read_integer(request.query, "tailLines"))).encode()
+    limit = read_integer(request.query, "limitBytes")
+    return Response(200, body if limit is None else body[: max(0, limit)], _TEXT, revision=item.revision)
+
+
+def _tail(lines: list[str], count: int | None) -> list[str]:
+    return lines if count is None or count < 0 else lines[max(0, len(lines) - count) :]
+
+
+def _check_container(pod: Document, container: str) -> None:
+    """Refuse a container that the pod does not have, in upstream's words; one of several must be named."""
+    spec, name = part(pod, "spec"), part(pod, "metadata").get("name")
+    groups = ("initContainers", "containers", "ephemeralContainers")
+    names = [str(each.get("name")) for group in groups for each in parts(spec, group)]
+    if container and container not in names:
+        raise bad_request(f"container {container} is not valid for pod {name}")
+    if not container and len(parts(spec, "containers")) > 1:
+        raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(names)}]")
+
+
+def life_of(backend: Backend, pod: Document) -> list[tuple[str, str]]:
+    """Return what happened to a pod, with times, in order: created, scheduled, started, ended, and its events."""
+    metadata, status = part(pod, "metadata"), part(pod, "status")
+    node = part(pod, "spec").get("nodeName")
+    found: list[tuple[object, str]] = [(metadata.get("creationTimestamp"), "created")]
+    for condition in parts(status, "conditions"):
+        if condition.get("type") == "PodScheduled":
+            time = condition.get("lastTransitionTime")
+            waits = f"waits for a node: {condition.get('message') or condition.get('reason') or 'not tried yet'}"
+            found.append((time, f"scheduled to node {node}" if condition.get("status") == "True" else waits))
+    found.append((status.get("startTime"), f"started on node {node}"))
+    for container in parts(status, "containerStatuses"):
+        ended = part(container, "state", "terminated")
+        if ended:
+            what = f"container {container.get('name')} ended with exit code {ended.get('exitCode', 0)}"
+            found.append((ended.get("finishedAt"), what))
+    found.append((metadata.get("deletionTimestamp"), "is to be gone (deletionTimestamp)"))
+    found += _events(backend, str(metadata.get("namespace") or ""), str(metadata.get("uid") or ""))
+    return sorted([(str(time), what) for time, what in found if time], key=lambda entry: entry[0][:19])
+
+
+def _events(backend: Backend, namespace: str, uid: str) -> list[tuple[object, str]]:
+    found: list[tuple[object, str]] = []
+    for item in sorted(backend.store.between("events", namespace), key=lambda each: each.revision):
+        if item.fields.get("involvedObject.uid") != uid:
+            continue
+        event = cast("Document", backend.find("events", namespace, item.name))
+        last = part(event, "series").get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+        count = part(event, "series").get("count") or event.get("count") or 1
+        source = event.get("reportingComponent") or part(event, "source").get("component") or "unknown"
+        times = f" (x{count})" if isinstance(count, int) and count > 1 else ""
+        what = f"{event.get('type')} {event.get('reason')} from {source}: {event.get('message')}{times}"
+        found.append((last or part(event, "metadata").get("creationTimestamp"), what))
+    return found

@@ -1,0 +1,277 @@
+"""Open a store's file: who may read it, whether it is intact, and a message for each way in which it can't be used."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import secrets
+import sqlite3
+import stat
+import struct
+from pathlib import Path
+
+from bayplan.apiserver.store.rows import APPLICATION_ID, FORMAT, SCHEMA, counter_checksum, item_of, row_of
+from bayplan.apiserver.store.write_ahead_log import lost_transactions
+from bayplan.base.errors import InputError
+
+MODE = 0o600
+BUSY_TIMEOUT_S = 2.0
+_WHAT = "file of --store"
+_HEADER = 100
+_MAGIC = b"SQLite format 3\0"
+_log = logging.getLogger("bayplan.apiserver")
+
+
+def open_store(path: Path) -> sqlite3.Connection:
+    """Return a connection to a store that no other process has; a new file has mode 0600, and others get it.
+
+    Raises:
+        InputError: the file is damaged, truncated, read-only, locked, newer than this release or no store; its folder is missing
+            or can be changed by everybody; or the disk is full. Each has its own message.
+    """
+    _check_folder(path)
+    try:
+        if os.path.lexists(path):
+            _check_file(path)
+        else:
+            create_store(path)
+        return _connect(path)
+    except (sqlite3.Error, OSError) as problem:
+        raise store_problem(problem, path) from problem
+
+
+# --- before SQLite sees it --------------------------------------------------------------------------------------------
+
+
+def _check_folder(path: Path) -> None:
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise InputError(
+            _WHAT, where=str(path), got=f"no folder {str(folder)!r}", wanted="a folder", hint=f"mkdir -p {folder}"
+        )
+    mode = folder.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        got = f"a folder that everybody can change ({stat.filemode(mode)})"
+        raise InputError(_WHAT, where=str(path), got=got, wanted="a folder of your own", hint=f"chmod o-w {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        got = f"a folder that can't be written, {str(folder)!r}"
+        raise InputError(_WHAT, where=str(path), got=got, wanted="a folder for the file and its write-ahead log")
+    for suffix in ("-wal", "-shm", "-journal"):
+        _check_companion(path.with_name(path.name + suffix))
+
+
+def _check_companion(path: Path) -> None:
+    """Refuse a link or a file that another user may have planted at a name that SQLite opens."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
+        got = "a link" if stat.S_ISLNK(status.st_mode) else "a file of another user, or no regular file"
+        raise InputError(_WHAT, where=str(path), got=got, wanted="a file of your own, or none")
+
+
+def create_store(path: Path) -> None:
+    """Make a store without documents, under its name only when it is complete: a start that is killed leaves no half of one."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    # SQLite gives its write-ahead log the mode of the file.
+    os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, MODE))
+    try:
+        connection = sqlite3.connect(partial, isolation_level=None)
+        try:
+            _make(connection)
+        finally:
+            connection.close()
+        os.rename(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _check_file(path: Path) -> None:
+    """Refuse what is no file of SQLite, or not all of one."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise InputError(
+            _WHAT, where=str(path), got=f"a link to {os.readlink(path)!r}, which is missing", wanted="a file, or none"
+        ) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(_WHAT, where=str(path), got="no regular file", wanted="a store, or a new file")
+    if not status.st_size:
+        hint = "to remove it, if the cluster may begin empty"
+        raise InputError(_WHAT, where=str(path), got="an empty file: truncated", wanted="a store", hint=hint)
+    if not os.access(path, os.R_OK, effective_ids=True):
+        raise InputError(_WHAT, where=str(path), got="a file that can't be read", wanted="a file of your own")
+    with path.open("rb") as file:
+        header = file.read(_HEADER)
+    if len(header) < _HEADER and _MAGIC.startswith(header[: len(_MAGIC)]):
+        raise _truncated(path, len(header), _HEADER)
+    if not header.startswith(_MAGIC):
+        got = f"a file that begins with {header[:16]!r}: damaged, or another program's"
+        raise InputError(_WHAT, where=str(path), got=got, wanted="a store", hint=_check_hint(path))
+    if not os.access(path, os.W_OK, effective_ids=True):
+        got = f"a read-only file ({stat.filemode(status.st_mode)})"
+        raise InputError(_WHAT, where=str(path), got=got, wanted="a file that can be written", hint=f"chmod u+w {path}")
+
+
+def _restrict(path: Path) -> None:
+    """Give a store of an earlier release mode 0600, as it may hold Secrets."""
+    mode = path.stat().st_mode
+    if mode & 0o077:
+        _log.warning("%s could be read by others (%s); its mode is 0600 now", path, stat.filemode(mode))
+        for each in (path, path.with_name(f"{path.name}-wal")):
+            if each.exists():
+                each.chmod(MODE)
+
+
+# --- SQLite ----------------------------------------------------------------------------------------------------------
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=BUSY_TIMEOUT_S)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        # Secrets that were deleted are not left in the file.
+        connection.execute("PRAGMA secure_delete = ON")
+        found, version = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        _check_owner(path, found, version, tables)
+        _restrict(path)
+        lost = lost_transactions(path, connection)
+        if lost > 1:
+            got = f"{lost} transactions in the write-ahead log that can't be read: damaged"
+            raise InputError(_WHAT, where=str(path), got=got, wanted="an intact store", hint=_check_hint(path))
+        if lost:
+            _log.warning("%s: the last transaction was not written in full, so it is not in the store", path)
+        if tables:
+            damage = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(10)")]
+            if damage != ["ok"]:
+                raise _damaged(path, "; ".join(damage[0].replace("\n", " ").split("  ")))
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        if not tables:
+            _make(connection)
+        elif version < FORMAT:
+            _upgrade(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_owner(path: Path, found: int, version: int, tables: set[str]) -> None:
+    ours = {"documents", "counter"} <= tables
+    if tables and found != APPLICATION_ID:
+        if ours:
+            raise _damaged(path, f"application id {found:#x} in the header")
+        raise InputError(_WHAT, where=str(path), got="another program's database", wanted="a store")
+    if tables and not ours:
+        raise _damaged(path, "a table is missing")
+    if version > FORMAT:
+        got = f"format {version}: made by a newer version of Bayplan, or damaged"
+        raise InputError(_WHAT, where=str(path), got=got, wanted=f"format {FORMAT} or older", hint=_check_hint(path))
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    insert = f"INSERT INTO counter VALUES (0, 0, {counter_checksum(0)})"
+    connection.executescript(f"BEGIN; {SCHEMA} {insert}; PRAGMA user_version = {FORMAT}; COMMIT;")
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Give the rows of a file of an earlier release their checksums."""
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        for table in ("documents", "counter"):
+            columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+            if "checksum" not in columns:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
+        rows = connection.execute(
+            "SELECT resource, namespace, name, revision, uid, facts, raw FROM documents"
+        ).fetchall()
+        sums = ((row_of(row[0], item_of((*row, 0)))[-1], *row[:3]) for row in rows)
+        connection.executemany(
+            "UPDATE documents SET checksum = ? WHERE resource = ? AND namespace = ? AND name = ?", sums
+        )
+        for (revision,) in connection.execute("SELECT revision FROM counter").fetchall():
+            connection.execute("UPDATE counter SET checksum = ?", (counter_checksum(revision),))
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def store_problem(problem: Exception, path: Path) -> InputError:
+    """Return the message for an error of SQLite, or of the system, about a store."""
+    if isinstance(problem, InputError):
+        return problem
+    if isinstance(problem, OSError):
+        return _os_problem(problem, path)
+    name = getattr(problem, "sqlite_errorname", "")
+    where = str(path)
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return InputError(
+            _WHAT, where=where, got="a store that another process has open: locked", wanted="one of its own"
+        )
+    if name.startswith("SQLITE_FULL"):
+        return InputError(_WHAT, where=where, got="no space left on the disk", wanted="a disk with free space")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH", "SQLITE_CANTOPEN")):
+        got = f"a file or folder that can't be written: read-only ({problem})"
+        return InputError(_WHAT, where=where, got=got, wanted="a store that can be written")
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_SCHEMA", "SQLITE_ERROR", "SQLITE_FORMAT")):
+        pages = _missing_pages(path)
+        return _truncated(path, *pages) if pages is not None else _damaged(path, str(problem))
+    if name.startswith("SQLITE_IOERR"):
+        got = f"a disk that failed to read or write ({name.removeprefix('SQLITE_').lower()})"
+        return InputError(
+            _WHAT, where=where, got=got, wanted="a disk that works, with free space and no limit on file sizes"
+        )
+    return InputError(_WHAT, where=where, got=str(problem), wanted="a store that can be used")
+
+
+def _os_problem(problem: OSError, path: Path) -> InputError:
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        return InputError(_WHAT, where=str(path), got="no space left on the disk", wanted="a disk with free space")
+    got = f"{(problem.strerror or str(problem)).lower()}"
+    if problem.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        got = f"a file or folder that can't be written: read-only ({got})"
+    return InputError(_WHAT, where=str(path), got=got, wanted="a file that can be written")
+
+
+def _missing_pages(path: Path) -> tuple[int, int] | None:
+    """Return the size of a file and the size that its header has, if the file is the smaller one."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER)
+        size = path.stat().st_size
+    except OSError:
+        return None
+    if len(header) < _HEADER:
+        return size, _HEADER
+    page_size: int = struct.unpack_from(">H", header, 16)[0]
+    expected: int = struct.unpack_from(">I", header, 28)[0] * (65536 if page_size == 1 else page_size)
+    return (size, expected) if size < expected else None
+
+
+def _truncated(path: Path, size: int, expected: int) -> InputError:
+    got = f"{size:,} of {expected:,} bytes: truncated"
+    return InputError(_WHAT, where=str(path), got=got, wanted="all of the store", hint=_check_hint(path))
+
+
+def _damaged(path: Path, what: str) -> InputError:
+    return InputError(
+        _WHAT, where=str(path), got=f"a damaged store ({what})", wanted="an intact one", hint=_check_hint(path)
+    )
+
+
+def damaged_rows(path: Path, names: list[str]) -> InputError:
+    """Return the message for rows that are not what was written."""
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    return _damaged(path, f"{len(names):,} checksums don't fit: {shown}")
+
+
+def _check_hint(path: Path) -> str:
+    return f"bayplan store check {path}"

@@ -1,0 +1,62 @@
+"""SQLite's write-ahead log: whether it holds transactions that SQLite can't read any more.
+
+SQLite reads the log up to the first frame whose checksum does not fit, and takes the rest for what a crash left. That is right
+for the end of the log, and loses what was acknowledged if a frame in the middle is damaged. Frames have the salts of their log,
+so those that were written after the damaged one can be counted.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from pathlib import Path
+
+_HEADER = 32
+_FRAME_HEADER = 24
+_BIG_ENDIAN_MAGIC = 0x377F0683
+
+
+def lost_transactions(path: Path, connection: sqlite3.Connection) -> int:
+    """Return how many transactions of the log SQLite passes over; one may be what a power failure left unfinished.
+
+    Args:
+        path: of the database. connection: to it, exclusive, which has read something.
+    """
+    commits = _commits(path.with_name(f"{path.name}-wal"))
+    if not commits:
+        return 0
+    _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return sum(1 for frame in commits if frame > max(frames, 0))
+
+
+def _commits(path: Path) -> list[int]:
+    """Return the numbers of the frames that end a transaction, from 1, damaged or not."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as log:
+            header = log.read(_HEADER)
+            if len(header) < _HEADER:
+                return []
+            page_size: int = struct.unpack_from(">I", header, 8)[0]
+            if not 512 <= page_size <= 65536 or page_size & (page_size - 1):
+                page_size = 4096
+            salts = header[16:24] if _is_valid(header) else b""
+            found = []
+            for number in range(1, (size - _HEADER) // (page_size + _FRAME_HEADER) + 1):
+                log.seek(_HEADER + (number - 1) * (page_size + _FRAME_HEADER))
+                frame = log.read(_FRAME_HEADER)
+                salts = salts or frame[8:16]
+                if frame[8:16] == salts and struct.unpack_from(">I", frame, 4)[0]:
+                    found.append(number)
+            return found
+    except FileNotFoundError:
+        return []
+
+
+def _is_valid(header: bytes) -> bool:
+    order = ">" if struct.unpack_from(">I", header)[0] == _BIG_ENDIAN_MAGIC else "<"
+    first = second = 0
+    for low, high in struct.iter_unpack(f"{order}II", header[:24]):
+        first = (first + low + second) & 0xFFFFFFFF
+        second = (second + high + first) & 0xFFFFFFFF
+    return bool((first, second) == struct.unpack_from(">II", header, 24))

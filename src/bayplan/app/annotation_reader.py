@@ -1,0 +1,201 @@
+"""Read the results that other schedulers write on pods as annotations, and add their attempts to the decision records.
+
+The format is that of kube-scheduler-simulator, whose debuggable scheduler can use our API; imported pods may have such annotations,
+too. Attempts are read on a thread of their own, in the order in which they were written. Own annotations (`bayplan.app.annotator`)
+are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from bayplan.base.clock import Clock
+from bayplan.base.errors import InputError
+from bayplan.engine.scheduler import Scheduler
+from bayplan.formats.result_annotations import HISTORY, PREFIX, SELECTED_NODE, decode, has_results, history_of, renamed
+from bayplan.live.annotated_attempts import annotated_attempt
+from bayplan.live.decision_store import AnnotatedAttempt, DecisionStore
+from bayplan.live.object_mirror import Change
+from bayplan.objects.pod import Pod
+
+MAX_PROBLEMS = 100
+"""Pods whose newest problem is kept."""
+
+MAX_OWN_ENTRIES = 64
+"""The newest attempts of a pod that are recognised as written here; each is read back within moments."""
+
+_log = logging.getLogger("bayplan.annotation_reader")
+
+Entry = Mapping[str, str]
+
+
+class _Seen(msgspec.Struct):
+    """The entries of a pod's history that were read: hashes of those in the last version, and how many there were in all."""
+
+    hashes: list[int] = msgspec.field(default_factory=list)
+    count: int = 0
+
+
+class _Update(NamedTuple):
+    """A version of a pod that is to be read; `nodes` are those of the cluster if its newest attempt was made just now."""
+
+    pod: Pod
+    nodes: Sequence[str]
+
+
+class AnnotationReader:
+    """Reads annotations.
+
+    Args:
+        decisions: where attempts and problems are added. submit: calls a function on the engine's thread, which owns `decisions`.
+        clock: tells when an attempt was read; the annotations have no times.
+        node_names: returns the nodes of the cluster; called on the loop.
+    """
+
+    def __init__(
+        self,
+        decisions: DecisionStore,
+        submit: Callable[[Callable[[Scheduler], None]], Future[None]],
+        clock: Clock,
+        node_names: Callable[[], Sequence[str]],
+    ) -> None:
+        self._decisions = decisions
+        self._submit = submit
+        self._clock = clock
+        self._node_names = node_names
+        self._seen: dict[str, _Seen] = {}
+        self._own: dict[str, deque[int]] = {}
+        self._waiting: deque[_Update] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing waits to be read."""
+        return self._task is None
+
+    # --- on the loop --------------------------------------------------------------------------------------------------
+
+    def take(self, changes: Sequence[Change]) -> None:
+        """Note the pods whose annotations have changed."""
+        for change in changes:
+            old, new = change.old, change.new
+            if isinstance(old, Pod) and new is None:
+                self._forget(old.metadata.uid)
+            elif isinstance(new, Pod) and has_results(new.metadata.annotations):
+                if isinstance(old, Pod) and old.metadata.annotations == new.metadata.annotations:
+                    continue
+                # Annotations of a new pod may come from an earlier time or another cluster.
+                self._waiting.append(_Update(new, self._node_names() if isinstance(old, Pod) else ()))
+        if self._waiting and self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._read_all())
+
+    def expect_own(self, uid: str, annotations: Entry) -> None:
+        """Leave out the newest attempt of annotations that are about to be written here."""
+        own = self._own.setdefault(uid, deque(maxlen=MAX_OWN_ENTRIES))
+        own.append(hash(_entry_key(_entries(annotations)[-1])))
+
+    def _forget(self, uid: str) -> None:
+        self._seen.pop(uid, None)
+        self._own.pop(uid, None)
+
+    async def _read_all(self) -> None:
+        try:
+            while self._waiting:
+                update = self._waiting.popleft()
+                key = update.pod.key
+                try:
+                    found = await asyncio.to_thread(self._new_attempts, update)
+                    await asyncio.wrap_future(self._submit(partial(self._add, found)))
+                    self._decisions.annotation_problems.pop(key, None)
+                except InputError as problem:
+                    self._fail(key, str(problem))
+                except Exception as problem:
+                    # A bug of ours; the next pod may fare better.
+                    _log.exception("annotations of %s", key)
+                    self._fail(key, f"{type(problem).__name__}: {problem}")
+        finally:
+            self._task = None
+
+    def _add(self, attempts: Sequence[AnnotatedAttempt], scheduler: Scheduler) -> None:
+        for attempt in attempts:
+            self._decisions.add_annotated(attempt)
+
+    def _fail(self, key: str, problem: str) -> None:
+        _log.warning("the result annotations of pod %s can't be read: %s", key, problem)
+        problems = self._decisions.annotation_problems
+        problems[key] = problem
+        if len(problems) > MAX_PROBLEMS:
+            del problems[next(iter(problems))]
+
+    # --- on a worker thread -------------------------------------------------------------------------------------------
+
+    def _new_attempts(self, update: _Update) -> list[AnnotatedAttempt]:
+        """Return the attempts of a version of a pod that were not read before, the oldest first."""
+        pod, uid = update.pod, update.pod.metadata.uid
+        entries = _entries(renamed(pod.metadata.annotations))
+        seen = self._seen.setdefault(uid, _Seen())
+        hashes = [hash(_entry_key(entry)) for entry in entries]
+        known = _overlap(seen.hashes, hashes)
+        seen.hashes = hashes
+        found = []
+        for place in range(known, len(entries)):
+            seen.count += 1
+            if hashes[place] in self._own.get(uid, ()):
+                continue
+            newest = place == len(entries) - 1
+            try:
+                attempt = annotated_attempt(
+                    decode(entries[place]),
+                    pod=pod.key,
+                    attempt=seen.count,
+                    time_ns=self._clock.now_ns(),
+                    scheduler_name=pod.spec.scheduler_name,
+                    nodes=update.nodes if newest else (),
+                    message=_message(pod) if newest else "",
+                )
+            except OverflowError:
+                raise InputError(
+                    f"annotation {PREFIX}score-result",
+                    got="a score beyond 64 bits",
+                    wanted="scores as kube-scheduler has them",
+                ) from None
+            found.append(attempt)
+        return found
+
+
+def _entries(annotations: Entry) -> list[Entry]:
+    """Return the attempts that annotations hold, the oldest first. Without a history there is one."""
+    history: list[Entry] = [*history_of(annotations)]
+    if history:
+        return history
+    return [{key: text for key, text in annotations.items() if key.startswith(PREFIX) and key != HISTORY}]
+
+
+def _entry_key(entry: Entry) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(entry.items()))
+
+
+def _overlap(before: Sequence[int], now: Sequence[int]) -> int:
+    """Return how many of the first entries were there before: the history grows at its end, and loses its oldest entries."""
+    for length in range(min(len(before), len(now)), 0, -1):
+        if [*before[-length:]] == [*now[:length]]:
+            return length
+    return 0
+
+
+def _message(pod: Pod) -> str:
+    """Return why a pod has no node, as its condition says."""
+    if pod.metadata.annotations.get(SELECTED_NODE):
+        return ""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return condition.message
+    return ""

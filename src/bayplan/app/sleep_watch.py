@@ -1,0 +1,36 @@
+"""Notice that the machine slept: timers stood still, so what became due is done when it wakes up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from bayplan.base.clock import Clock
+from bayplan.base.durations import SECOND_NS
+
+INTERVAL_SECONDS = 1.0
+MIN_SLEEP_SECONDS = 2.0
+"""Shorter times are jitter between two clocks, or a process that was stopped for a moment."""
+
+_log = logging.getLogger("bayplan")
+
+
+def catch_up_after_sleep(clock: Clock) -> bool:
+    """Log that the machine slept, and let everything that waits by a clock look again; return whether it slept.
+
+    The clock goes on while the machine sleeps, as wall time does: leases have run out, pods have ended, retries are due. Timers of
+    the event loop and of threads stand still, so they would be late by as long as the machine slept.
+    """
+    seconds = clock.slept_ns() / SECOND_NS
+    if seconds < MIN_SLEEP_SECONDS:
+        return False
+    _log.warning("the machine slept for %.0f s; everything that became due is done now", seconds)
+    clock.catch_up()
+    return True
+
+
+async def watch_for_sleep(clock: Clock, interval_seconds: float = INTERVAL_SECONDS) -> None:
+    """Look for sleep again and again, until this is cancelled."""
+    while True:
+        await asyncio.sleep(interval_seconds)
+        catch_up_after_sleep(clock)

@@ -1,0 +1,51 @@
+"""Bodies of HTTP answers within a limit, also when they are compressed."""
+
+from __future__ import annotations
+
+import zlib
+
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class BodyTooLarge(Exception):
+    """An answer is longer than its limit. Callers catch it."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        super().__init__(f"the answer is longer than {limit:,} bytes")
+
+
+class BoundedBody:
+    """Collects the pieces of a body.
+
+    HTTP libraries decompress a piece as a whole, so 64 kB can become 64 MB, and much more if a server compressed twice. Here
+    decompression ends at the limit.
+
+    Args:
+        limit: of bytes, after decompression.
+        encoding: of the body, from its header `Content-Encoding`; anything but gzip is taken as it comes, as Go's client does.
+    """
+
+    def __init__(self, limit: int, encoding: str = "") -> None:
+        self._limit = limit
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._decoder = zlib.decompressobj(_GZIP) if encoding.strip().lower() == "gzip" else None
+
+    def add(self, piece: bytes) -> None:
+        """Add a piece as it came.
+
+        Raises:
+            BodyTooLarge: the limit is passed.
+            zlib.error: it is not what its encoding says.
+        """
+        if self._decoder is not None:
+            piece = self._decoder.decompress(piece, self._limit - self._size + 1)
+        self._size += len(piece)
+        if self._size > self._limit:
+            raise BodyTooLarge(self._limit)
+        self._pieces.append(piece)
+
+    def joined(self) -> bytes:
+        """Return what has come."""
+        return b"".join(self._pieces)

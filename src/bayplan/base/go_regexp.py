@@ -1,0 +1,259 @@
+"""Go's regular expressions: its syntax, its matches, its error texts, in time linear in the text.
+
+RE2 does the work. Where it differs from Go's regexp package, this module follows Go: ``\\C`` is no escape sequence, errors
+read as Go's, empty matches next to a match don't count.
+
+Linear still means program times text: RE2 takes 100 s for 3 MB of text and a program of 1,800 instructions in the worst case.
+So what users of an API bring goes through a `WorkBudget`.
+
+Source: https://pkg.go.dev/regexp/syntax, https://github.com/google/re2/wiki/Syntax
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+import re2
+
+USUAL_BYTES, MAX_BYTES = 2 << 20, 16 << 20
+"""Memory of a compiled expression with its states: usually, and of one whose program alone needs more. Go compiles programs of
+128 MB; RE2 takes 0.2 s to find that one does not fit in 16 MB."""
+MAX_USUAL, MAX_LARGE = 48, 2
+"""Compiled expressions in memory, of either size: 130 MB at most, if texts drive all of them through all states."""
+NS_PER_STEP = 20
+"""Nanoseconds for an instruction and a byte, measured on the slowest expressions found."""
+COMPILE_STEPS = 60
+"""Steps that compiling an instruction counts as: it takes 1.2 us."""
+MAX_CLASS_BYTES = 250_000_000
+"""Classes with names, times the length of the pattern: RE2, as Go, looks for the end of each up to the end of the pattern."""
+BUDGET_STEPS = 25_000_000
+"""Steps of one request: half a second in the worst case, a few milliseconds usually."""
+
+
+class RegexpError(ValueError):
+    """A pattern that Go's regexp.Compile refuses; the text is Go's."""
+
+
+class _UnclosedError(RegexpError):
+    """A parenthesis is left open."""
+
+
+class WorkBudgetExceeded(Exception):
+    """Expressions and texts whose worst case takes longer than a request may."""
+
+
+class _TooLargeError(RegexpError):
+    """The program does not fit."""
+
+
+class Regexp:
+    """A compiled expression.
+
+    Attributes:
+        size: instructions of its program.
+    """
+
+    __slots__ = ("_program", "size")
+
+    def __init__(self, pattern: str, max_bytes: int) -> None:
+        if pattern.count("[:") * len(pattern) > MAX_CLASS_BYTES:
+            raise _TooLargeError(_TOO_LARGE.format(pattern))
+        options = re2.Options()
+        options.log_errors = False
+        options.never_capture = True
+        options.max_mem = max_bytes
+        try:
+            self._program = re2.compile(_encoded(pattern), options)
+        except re2.error as problem:
+            raise _refusal(pattern, problem) from None
+        finally:
+            # RE2's wrapper has a cache of its own, of 128 programs.
+            re2.purge()
+        self.size: int = self._program.programsize
+
+    def matches(self, text: str) -> bool:
+        """Return whether any part of a text matches."""
+        return self._program.search(_encoded(text)) is not None
+
+    def find(self, text: str) -> str:
+        """Return the leftmost match, or an empty text."""
+        found = self._program.search(_encoded(text))
+        return "" if found is None else str(found.group(), "utf-8")
+
+    def find_each(self, text: str) -> Iterator[tuple[str, int]]:
+        """Yield the matches from left to right, each with the bytes after it. Between two, a search may read all of these."""
+        end = -1
+        data = _encoded(text)
+        for match in self._program.finditer(data):
+            # Go ignores an empty match next to the one before, and those inside a character.
+            inside = match.start() < len(data) and data[match.start()] & 0xC0 == 0x80
+            if match.start() == match.end() and (match.start() == end or inside):
+                continue
+            end = match.end()
+            yield str(match.group(), "utf-8"), len(data) - end
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def compile_regexp(pattern: str) -> Regexp:
+    """Compile an expression.
+
+    Raises:
+        RegexpError: Go refuses it, or its program needs more than `MAX_BYTES`.
+    """
+    try:
+        return _usual(pattern)
+    except _TooLargeError:
+        return _large(pattern)
+
+
+@lru_cache(maxsize=MAX_USUAL)
+def _usual(pattern: str) -> Regexp:
+    at, problem = _first_difference(pattern)
+    if problem:
+        # The first problem from the left counts.
+        try:
+            Regexp(pattern[:at], USUAL_BYTES)
+        except (_UnclosedError, _TooLargeError):
+            pass
+        except RegexpError:
+            Regexp(pattern, USUAL_BYTES)
+        raise RegexpError(f"error parsing regexp: {problem}")
+    return Regexp(pattern, USUAL_BYTES)
+
+
+@lru_cache(maxsize=MAX_LARGE)
+def _large(pattern: str) -> Regexp:
+    return Regexp(pattern, MAX_BYTES)
+
+
+class WorkBudget:
+    """Expressions and matches of one request, up to a number of steps in the worst case.
+
+    Args:
+        steps: of `NS_PER_STEP` each.
+    """
+
+    __slots__ = ("_compiled", "_steps")
+
+    def __init__(self, steps: int = BUDGET_STEPS) -> None:
+        self._steps = steps
+        self._compiled: dict[str, int] = {}
+
+    def spend(self, steps: int) -> None:
+        """Count steps.
+
+        Raises:
+            WorkBudgetExceeded: there are none left.
+        """
+        self._steps -= steps
+        if self._steps < 0:
+            raise WorkBudgetExceeded
+
+    def compile(self, pattern: str) -> Regexp:
+        """Compile an expression; it counts once.
+
+        Raises:
+            RegexpError: as by `compile_regexp`.
+            WorkBudgetExceeded: there are no steps left.
+        """
+        if self._steps < 0:
+            raise WorkBudgetExceeded
+        try:
+            compiled = compile_regexp(pattern)
+        except _TooLargeError:
+            self._steps = -1
+            raise
+        if pattern not in self._compiled:
+            self._compiled[pattern] = compiled.size
+            self.spend(len(pattern) + compiled.size * COMPILE_STEPS)
+        return compiled
+
+    def matches(self, pattern: str, text: str) -> bool:
+        """Return whether any part of a text matches.
+
+        Raises:
+            RegexpError: as by `compile_regexp`.
+            WorkBudgetExceeded: the worst case takes more steps than are left.
+        """
+        compiled = self.compile(pattern)
+        self.spend((4 * len(text) if not text.isascii() else len(text)) * compiled.size)
+        return compiled.matches(text)
+
+
+_TOKEN = re.compile(
+    r"""\\Q(?:.*?\\E|.*)
+      | \\(?P<escape>.)
+      | \[\^?\]?(?:\\.|\[:\^?\w*:\]|[^\]\\])*\]
+      | (?P<unclosed>\[)
+      | \(\?P?<(?P<name>[^>]*)(?P<end>>?)
+      | .""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Quoted text, an escape, a class, a class that does not end, the name of a group, anything else."""
+
+
+def _first_difference(pattern: str) -> tuple[int, str]:
+    """Return the place of the first construct that RE2 accepts and Go refuses, and Go's error."""
+    for token in _TOKEN.finditer(pattern):
+        if token["unclosed"] or token["end"] == "":
+            # RE2 refuses this, too. Searching for its end at every later place would take quadratic time.
+            break
+        if token["escape"] == "C":
+            return token.start(), r"invalid escape sequence: `\C`"
+        name = token["name"]
+        if name and not name.isascii():
+            return token.start(), f"invalid named capture: `{token[0]}`"
+    return 0, ""
+
+
+_TOO_LARGE = "error parsing regexp: expression too large: `{}`"
+_CODES = {
+    "missing )": "missing closing )",
+    "unexpected )": "unexpected )",
+    "missing ]": "missing closing ]",
+    "invalid character class range": "invalid character class range",
+    "invalid character class": "invalid character class",
+    "invalid escape sequence": "invalid escape sequence",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "bad repetition operator": "invalid nested repetition operator",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid UTF-8": "invalid UTF-8",
+}
+
+
+def _refusal(pattern: str, problem: Exception) -> RegexpError:
+    """Return Go's error for an error of RE2."""
+    (told,) = problem.args
+    told = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+    code, _, what = told.partition(": ")
+    text = _CODES.get(code)
+    if text is None:
+        return _TooLargeError(_TOO_LARGE.format(pattern))
+    if code == "missing )":
+        return _UnclosedError(f"error parsing regexp: {text}: `{pattern}`")
+    if what in ("(?<=", "(?<!"):
+        # Go reads a group with a name here.
+        rest = pattern[pattern.index(what) :]
+        text, what = "invalid named capture", rest[: rest.find(">") + 1 or None]
+    twice = _TWO_COUNTS.fullmatch(what) if code == "bad repetition operator" else None
+    if twice is not None and not _is_count(int(twice["least"]), int(twice["most"] or twice["least"])):
+        text, what = "invalid repeat count", twice["second"]
+    if text == "invalid repeat count":
+        what = what.removesuffix("?")
+    return RegexpError(f"error parsing regexp: {text}: `{what}`")
+
+
+_TWO_COUNTS = re.compile(r"(?:\{[0-9,]+\}|[*+?])\??(?P<second>\{(?P<least>[0-9]+),?(?P<most>[0-9]*)\})\??")
+_MAX_REPEATS = 1000
+
+
+def _is_count(least: int, most: int) -> bool:
+    return least <= most <= _MAX_REPEATS

@@ -1,0 +1,43 @@
+"""Near names: what a misspelt name was meant to be. Every suggestion in a message is found by this function."""
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from itertools import islice
+
+MAX_COMPARED = 20_000
+"""Candidates that are compared at most. Only an error message waits for them."""
+
+MAX_DIFFERENCE = 4
+"""Letters by which a near name differs at most. A replaced letter counts as two: one is missing and one is new."""
+
+MIN_PREFIX_LENGTH = 4
+"""A name of fewer letters is not completed: too many names begin with it."""
+
+
+def near_name(name: str, candidates: Iterable[str]) -> str:
+    """Return the candidate nearest to a misspelt name, or "" if none is near.
+
+    A candidate is near if it differs in a third of the letters at most (see `MAX_DIFFERENCE`; one replaced letter is allowed in
+    a name of three), or if it begins with the name. Case does not count. Of equally near candidates the first is returned.
+    """
+    if not name:
+        return ""
+    wanted = name.lower()
+    limit = max(2 if len(wanted) > 2 else 1, min(len(wanted) // 3, MAX_DIFFERENCE))
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted)
+    nearest, least, completion = "", limit + 1, ""
+    for candidate in islice(candidates, MAX_COMPARED):
+        found = candidate.lower()
+        if not completion and len(wanted) >= MIN_PREFIX_LENGTH and found.startswith(wanted):
+            completion = candidate
+        total = len(wanted) + len(found)
+        if not found or abs(len(wanted) - len(found)) >= least:
+            continue
+        matcher.set_seq1(found)
+        if total * (1 - matcher.quick_ratio()) >= least:
+            continue
+        difference = total - 2 * sum(block.size for block in matcher.get_matching_blocks())
+        if difference < least:
+            nearest, least = candidate, difference
+    return nearest or completion

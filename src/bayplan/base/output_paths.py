@@ -1,0 +1,37 @@
+"""Output files and folders: checked before the work whose result they get, so that no result is lost."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from bayplan.base.errors import InputError
+
+
+def check_output_folder(folder: Path, option: str) -> None:
+    """Make sure that files can be created in a folder.
+
+    Args:
+        folder: that the output is written to.
+        option: that names the output, for the error.
+
+    Raises:
+        InputError: there is no such folder, or nothing can be created in it.
+    """
+    wanted = "a path in a folder that can be written"
+    if not folder.is_dir():
+        raise InputError(option, got=f"no folder '{folder}'", wanted=wanted, hint=f"mkdir -p {folder}")
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as problem:
+        reason = (problem.strerror or str(problem)).lower()
+        raise InputError(option, got=f"folder '{folder}': {reason}", wanted=wanted) from None
+
+
+def check_output_file(path: Path, option: str) -> None:
+    """Make sure that a file can be written or created; see `check_output_folder`."""
+    if path.is_dir():
+        raise InputError(option, got=f"'{path}', a folder", wanted="a file")
+    if not path.exists():
+        check_output_folder(path.parent, option)
+    elif not os.access(path, os.W_OK):
+        raise InputError(option, got=f"'{path}', which can't be written", wanted="a file that can be written")

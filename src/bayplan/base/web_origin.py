@@ -1,0 +1,80 @@
+"""Requests that a web page of another origin may have sent: where they came from, and bodies that a form can send."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+from bayplan.base.errors import InputError
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing, so any page may send them; what it may read is for the browser to decide."""
+
+FORM_TYPES = frozenset({"text/plain", "application/x-www-form-urlencoded", "multipart/form-data"})
+"""Content types that a page may send to any server without asking it first (CORS calls such requests simple)."""
+
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
+def foreign_origin(headers: Mapping[str, str], allowed: Collection[str] = ()) -> str:
+    """Return the origin of the page that sent a request, "" for no page, one of our own or an allowed one.
+
+    The rules are those of Go's `net/http.CrossOriginProtection`: `Sec-Fetch-Site` if the browser sends it, or else the host
+    of `Origin` against `Host`. Programs that are no browsers send neither.
+
+    Args:
+        headers: of the request, names in lower case. allowed: origins that count as our own.
+    """
+    origin = headers.get("origin")
+    if origin is not None and origin in allowed:
+        return ""
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return "" if site in ("same-origin", "none") else origin or f"a page of another site ({site})"
+    if origin is None or _authority(origin) == _authority(f"//{headers.get('host', '')}"):
+        return ""
+    return origin
+
+
+def form_type(headers: Mapping[str, str]) -> str:
+    """Return the content type of a request if an HTML form can send it, "" if none can.
+
+    A page can also send a body without a content type, but only a browser sends `Origin` or `Sec-Fetch-Site` with it.
+    """
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type:
+        return media_type if media_type in FORM_TYPES else ""
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    from_browser = "origin" in headers or "sec-fetch-site" in headers
+    return "none" if has_body and from_browser else ""
+
+
+def check_origins(origins: Collection[str], option: str) -> None:
+    """Refuse what is no origin of a web page.
+
+    Raises:
+        InputError: one of them has no scheme or host, or has a path.
+    """
+    for origin in origins:
+        try:
+            parts = urlsplit(origin)
+            fits = (
+                parts.scheme in _DEFAULT_PORTS and bool(parts.hostname) and f"{parts.scheme}://{parts.netloc}" == origin
+            )
+        except ValueError:
+            fits = False
+        if not fits:
+            raise InputError(option, got=f"'{origin}'", wanted="scheme, host and port", hint="http://localhost:3000")
+
+
+def _authority(url: str) -> str:
+    """Return host and port of a URL, without a port that is the default one."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    netloc = parts.netloc.lower()
+    for scheme, port in _DEFAULT_PORTS.items():
+        if parts.scheme in (scheme, ""):
+            netloc = netloc.removesuffix(port)
+    return netloc

@@ -1,0 +1,17 @@
+cimport cython
+
+from bayplan.engine.plan cimport Plan
+from bayplan.engine.rule_result cimport FilterResult
+from bayplan.state.pod_moves cimport PodMoves
+
+cdef class Trial:
+    cdef Plan _plan
+    cdef list _numbers, _parts, _moving
+    cdef public PodMoves moves
+
+    @cython.locals(number=Py_ssize_t, part=FilterResult, verdict=int)
+    cpdef Py_ssize_t first_failure(self, Py_ssize_t row) except -2
+    @cython.locals(length=Py_ssize_t)
+    cpdef Py_ssize_t first_failure_with(self, Py_ssize_t row, object pods) except -2
+    @cython.locals(part=FilterResult)
+    cpdef void close(self) except *

@@ -1,0 +1,136 @@
+"""Amounts that no cluster can have: what kube-apiserver refuses or warns about, and what kube-scheduler counts differently."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple, cast
+
+from bayplan.objects.quantity import QuantityLike, parse_quantity
+
+MAX_INT64 = 2**63 - 1
+
+_POD_SPECS = {
+    "Pod": ("spec",),
+    "PodTemplate": ("template", "spec"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
+}
+_TEMPLATE = ("spec", "template", "spec")
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+_BYTES = ("memory", "ephemeral-storage")
+_UNITS = {"b": "", "cpu": "", "cpus": "", "core": "", "cores": "", "vcpu": "", "vcpus": "", "k": "k", "ki": "Ki"}
+_UNITS |= {f"{letter}{rest}": letter.upper() for letter in "mgtp" for rest in ("", "b")} | {"kb": "k", "kib": "Ki"}
+_UNITS |= {f"{letter}i{rest}": f"{letter.upper()}i" for letter in "mgtp" for rest in ("", "b")}
+_WRITTEN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
+
+
+class OddAmount(NamedTuple):
+    """An amount that a document should not have.
+
+    Attributes:
+        path: of the amount in the document.
+        text: the amount as it is written.
+        refused: what kube-apiserver expects, e.g. ``an amount of at least 0``; "" if it takes the amount.
+        problem: what comes of an amount that kube-apiserver takes.
+    """
+
+    path: str
+    text: str
+    refused: str = ""
+    problem: str = ""
+
+
+def odd_amounts(document: Mapping[str, object]) -> Iterator[OddAmount]:
+    """Yield the odd amounts of a pod, of the pods that a workload makes, or of a node.
+
+    Args:
+        document: of a known kind, its fields of the right types.
+    """
+    if document.get("kind") == "Node":
+        for field in ("capacity", "allocatable"):
+            yield from _checked(_part(document, "status", field), f"$.status.{field}", of_pod=False)
+        return
+    steps = _POD_SPECS.get(str(document.get("kind")), _TEMPLATE)
+    spec, at = _part(document, *steps), f"$.{'.'.join(steps)}"
+    yield from _requests(_part(spec, "resources"), f"{at}.resources")
+    yield from _checked(_part(spec, "overhead"), f"{at}.overhead", of_pod=True)
+    for field in _CONTAINERS:
+        containers = spec.get(field)
+        for index, container in enumerate(containers if isinstance(containers, list) else ()):
+            if isinstance(container, Mapping) and not _is_plain(container):
+                yield from _requests(_part(container, "resources"), f"{at}.{field}[{index}].resources")
+
+
+def quantity_hint(text: str) -> str:
+    """Return the quantity that was meant by a text such as ``64gb`` or ``2 cores``, or ""."""
+    match = _WRITTEN.fullmatch(text)
+    unit = _UNITS.get(match[2].lower()) if match is not None else None
+    return f"{match[1]}{unit}" if match is not None and unit is not None else ""
+
+
+def _part(value: Mapping[str, object], *names: str) -> Mapping[str, object]:
+    for name in names:
+        inner = value.get(name)
+        value = inner if isinstance(inner, Mapping) else {}
+    return value
+
+
+def _is_plain(container: Mapping[str, object]) -> bool:
+    """Return whether a container has no odd amount. Nearly all end here, without the paths of their fields."""
+    resources = container.get("resources")
+    if not isinstance(resources, dict):
+        return True
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for amounts in (limits, requests):
+        for name, amount in amounts.items():
+            if _odd(name, amount, True) is not None:
+                return False
+    for name, amount in requests.items():
+        limit = limits.get(name)
+        if limit is not None and _exceeds(amount, limit):
+            return False
+    return True
+
+
+@lru_cache(maxsize=16_384)
+def _exceeds(amount: QuantityLike, limit: QuantityLike) -> bool:
+    return amount != limit and parse_quantity(amount) > parse_quantity(limit)
+
+
+def _requests(resources: Mapping[str, object], at: str) -> Iterator[OddAmount]:
+    if not resources:
+        return
+    limits = _part(resources, "limits")
+    yield from _checked(limits, f"{at}.limits", of_pod=True)
+    requests = _part(resources, "requests")
+    yield from _checked(requests, f"{at}.requests", of_pod=True)
+    for name, amount in requests.items():
+        limit = limits.get(name)
+        if limit is not None and _exceeds(cast("QuantityLike", amount), cast("QuantityLike", limit)):
+            yield OddAmount(f"{at}.requests.{name}", str(amount), f"an amount of at most the limit, {limit}")
+
+
+def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterator[OddAmount]:
+    for name, amount in amounts.items():
+        found = _odd(name, cast("QuantityLike", amount), of_pod)
+        if found is not None:
+            yield found._replace(path=f"{at}.{name}")
+
+
+@lru_cache(maxsize=16_384)
+def _odd(name: str, amount: QuantityLike, of_pod: bool) -> OddAmount | None:
+    """Return what is odd about an amount; most amounts of a cluster are the same few texts."""
+    quantity, text = parse_quantity(amount), str(amount)
+    nanos = quantity.as_nanos()
+    if nanos < 0:
+        return OddAmount("", text, refused="an amount of at least 0")
+    if of_pod and "/" in name and nanos % 10**9:
+        return OddAmount("", text, refused="a whole number")
+    if of_pod and name in _BYTES and nanos % 10**9:
+        return OddAmount("", text, problem=f"a fraction of a byte; counted as {quantity.value()}")
+    counted, unit = (quantity.milli_value(), 10**6) if name == "cpu" else (quantity.value(), 10**9)
+    if counted != -(-nanos // unit) or (counted == MAX_INT64 and text != str(MAX_INT64)):
+        shown = f"{counted}m" if name == "cpu" else str(counted)
+        return OddAmount("", text, problem=f"more than an int64 holds; kube-scheduler counts it as {shown}")
+    return None

@@ -1,0 +1,97 @@
+"""Read files, pipes and gzip streams up to a maximum size, so that endless input ends with an error, not without memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from bayplan.base.errors import ConfigurationError, InputError
+from bayplan.objects.quantity import value
+
+DEFAULT_MAX_FILE_BYTES = 2**30
+"""Size of one input file, unpacked. A dump of 50,000 objects has about 250 MB."""
+
+MAX_FILE_VARIABLE = "BAYPLAN_MAX_FILE"
+"""The environment variable that sets another maximum: ``4Gi``."""
+
+MAX_CONFIGURATION_BYTES = 16 * 2**20
+"""Size of a scheduler configuration. The largest in use have some kilobytes."""
+
+_PIECE_BYTES = 2**20
+
+
+class ByteStream(Protocol):
+    """A file, a pipe, or a stream that unpacks one."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes, none at the end."""
+        ...
+
+
+def max_file_bytes() -> int:
+    """Return the maximum size of an input file.
+
+    Raises:
+        InputError: the environment variable is not a quantity, or not above zero.
+    """
+    text = os.environ.get(MAX_FILE_VARIABLE)
+    if text is None:
+        return DEFAULT_MAX_FILE_BYTES
+    try:
+        found = value(text)
+    except InputError:
+        found = 0
+    if found <= 0:
+        raise InputError(MAX_FILE_VARIABLE, got=repr(text), wanted="a quantity of bytes above zero", hint="'4Gi'")
+    return found
+
+
+def read_bounded(stream: ByteStream, name: str, max_bytes: int, *, hint: str = "") -> bytes:
+    """Return the rest of a stream.
+
+    Args:
+        stream: to read from.
+        name: of the file, for the error.
+        max_bytes: the most to read.
+        hint: how to raise the maximum.
+
+    Raises:
+        InputError: the stream is longer.
+        OSError: it can't be read.
+    """
+    pieces: list[bytes] = []
+    left = max_bytes
+    while piece := stream.read(min(_PIECE_BYTES, left + 1)):
+        left -= len(piece)
+        if left < 0:
+            wanted = f"a file of at most {_shown(max_bytes)}"
+            raise InputError(name, wanted=wanted, got="more", hint=hint)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def read_configuration_bytes(path: Path, *, wanted: str = "a configuration file") -> bytes:
+    """Return the content of a scheduler configuration.
+
+    Args:
+        path: of the file.
+        wanted: what the file should be, for errors.
+
+    Raises:
+        ConfigurationError: the file can't be read.
+        InputError: it is too large.
+    """
+    try:
+        with path.open("rb") as file:
+            return read_bounded(file, str(path), MAX_CONFIGURATION_BYTES)
+    except OSError as problem:
+        got = (problem.strerror or str(problem)).lower()
+        raise ConfigurationError(str(path), wanted=wanted, got=got) from None
+
+
+def _shown(size: int) -> str:
+    for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size % factor == 0:
+            return f"{size // factor} {unit}"
+    return f"{size:,} bytes"

@@ -1,0 +1,35 @@
+"""Suggestions for the misspelt kinds and fields of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bayplan.base.near_names import near_name
+from bayplan.formats import schema
+from bayplan.objects.kinds import KINDS
+
+
+def suggest_field(document: Mapping[str, object], path: str) -> str:
+    """Return the field that an unknown one was meant to be, in quotes, or "".
+
+    Args:
+        document: of a kind that the pinned release serves.
+        path: of the unknown field, as `bayplan.formats.schema.unknown_fields` returns it.
+    """
+    close = near_name(path.rpartition(".")[2], schema.known_fields(document, path))
+    return f"'{close}'" if close else ""
+
+
+def suggest_kind(api_version: str, kind: str) -> str:
+    """Return the kind or apiVersion that was meant by an unknown kind of one of Kubernetes' own groups, or ""."""
+    names = [tuple(name.rsplit("/", 1)) for name in schema.schema().kinds]
+    names += [(row.api_version, row.kind) for row in KINDS]
+    group = api_version.rpartition("/")[0]
+    if api_version and group not in {version.rpartition("/")[0] for version, _ in names}:
+        return ""
+    versions = sorted({version for version, name in names if name == kind})
+    if versions:
+        same_group = [version for version in versions if version.rpartition("/")[0] == group]
+        return f"'apiVersion: {(same_group or versions)[0]}'"
+    close = near_name(kind, sorted({name for _, name in names}))
+    return f"'kind: {close}'" if close else ""

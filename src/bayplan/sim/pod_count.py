@@ -1,0 +1,70 @@
+"""Refuse workloads that ask for more pods than a simulation can hold, before any pod is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from bayplan.base.errors import InputError
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.workloads import (
+    CronJob,
+    Deployment,
+    Job,
+    JobSpec,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+DEFAULT_MAX_PODS = 500_000
+"""Pods that all workloads together may ask for. Kubernetes supports 150,000 pods in a cluster."""
+
+_Workload: TypeAlias = CronJob | Deployment | Job | ReplicaSet | ReplicationController | StatefulSet
+_WORKLOADS = (CronJob, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
+
+
+def check_pod_count(objects: Iterable[KubernetesObject], max_pods: int, *, hint: str = "") -> None:
+    """Check how many pods workloads ask for in all.
+
+    Args:
+        objects: of any kinds. A workload whose controller is among them is not counted.
+        max_pods: the most pods.
+        hint: how to raise the maximum; the number of pods is put in for ``{}``.
+
+    Raises:
+        InputError: they ask for more.
+    """
+    total, most, largest = 0, 0, ""
+    workloads = [item for item in objects if isinstance(item, _WORKLOADS)]
+    uids = {item.metadata.uid for item in workloads}
+    for item in workloads:
+        controller = item.metadata.controller()
+        if controller is not None and controller.uid in uids:
+            continue
+        path, count = _wanted_pods(item)
+        total += count
+        if count > most:
+            most, largest = count, f"{type(item).__name__} {item.key} $.spec.{path}"
+    if total > max_pods:
+        wanted = f"at most {max_pods:,} pods of all workloads together"
+        got = f"{total:,}" if most == total else f"{total:,}, {most:,} of them here"
+        raise InputError(largest, wanted=wanted, got=got, hint=hint.format(total))
+
+
+def _wanted_pods(item: _Workload) -> tuple[str, int]:
+    """Return the field by which a workload asks for pods, and how many it asks for."""
+    if isinstance(item, Job):
+        return _pods_of_job(item.spec)
+    if isinstance(item, CronJob):
+        path, count = _pods_of_job(item.spec.job_template.spec)
+        return f"jobTemplate.spec.{path}", count
+    replicas = item.spec.replicas
+    return "replicas", 1 if replicas is None else max(replicas, 0)
+
+
+def _pods_of_job(spec: JobSpec) -> tuple[str, int]:
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    if spec.completions is None:
+        return "parallelism", parallelism
+    return "completions", spec.completions

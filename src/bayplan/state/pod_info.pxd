@@ -1,0 +1,29 @@
+from libc.stdint cimport int64_t
+
+# Constants of the .py, as C numbers.
+cdef int64_t _UNKNOWN
+
+cdef class Footprint:
+    cdef public object vector, largest
+    cdef public tuple host_ports
+    cdef public int64_t[::1] column
+    cdef object _changes
+    cdef object __weakref__
+
+cdef class PodClass:
+    cdef public object code, namespace, labels, terminating
+    cdef public dict nodes
+    cdef public list counters
+    cdef object __weakref__
+
+cdef class PodInfo:
+    cdef public object key, pod
+    cdef public Footprint footprint
+    cdef public PodClass pod_class
+    cdef public int64_t priority
+    cdef public tuple owned_counters
+    cdef public Py_ssize_t row
+    cdef int64_t _start_ns
+    cdef object __weakref__
+
+    cpdef int64_t started_at(self) except? -1

@@ -1,0 +1,24 @@
+cimport cython
+from libc.stdint cimport int64_t
+
+from bayplan.state.columns cimport Columns
+from bayplan.state.counters cimport Counter
+from bayplan.state.pod_info cimport PodInfo
+
+cdef class PodMoves:
+    cdef object _state, _host_ports
+    cdef Columns _columns
+    cdef bint _with_pods
+    cdef list _moved, _rows
+    cdef dict _ports, _pods_before
+
+    cpdef void add(self, PodInfo info, Py_ssize_t row) except *
+    cpdef void remove(self, PodInfo info, Py_ssize_t row) except *
+    @cython.locals(info=PodInfo, row=Py_ssize_t, moved_to=Py_ssize_t)
+    cpdef void undo(self, Py_ssize_t length=*) except *
+    @cython.locals(
+        column=int64_t[::1], usage=int64_t[:, ::1], number=Py_ssize_t, counters=list, counter=Counter,
+    )
+    cdef void _count(self, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *
+    cdef void _move_ports_back(self, Py_ssize_t number, Py_ssize_t row, bint added) except *
+    cdef void _keep_order(self, Py_ssize_t row) except *

@@ -1,0 +1,111 @@
+"""Pods moved on and off rows to see what would be: in the columns and counters that rules read, and back again.
+
+Nothing is written to the logs of changed rows, since all is as it was when the question has been answered; except for rules that
+look at single pods, which may read the log to find out which rows they have to look at again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bayplan.objects.requests import HostPort
+from bayplan.state.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from bayplan.state.cluster_state import ClusterState
+
+
+class PodMoves:
+    """Moves on one cluster state, to be taken back in reverse order by `undo`.
+
+    Args:
+        state: the cluster.
+        with_pods: whether the pods of a row (`ClusterState.pods_on`, `pods`) are moved, too: for rules that look at single pods.
+    """
+
+    def __init__(self, state: ClusterState, *, with_pods: bool) -> None:
+        self._state = state
+        self._columns = state.columns
+        self._host_ports = state.host_ports
+        self._with_pods = with_pods
+        self._moved: list[PodInfo] = []
+        # For each move the row, and below it (-1 - row) for a pod that was taken off.
+        self._rows: list[int] = []
+        # The ports that moves took or freed, by the number of the move.
+        self._ports: dict[int, list[HostPort]] = {}
+        self._pods_before: dict[int, dict[str, PodInfo]] = {}
+
+    def add(self, info: PodInfo, row: int) -> None:
+        """Put a pod on a row."""
+        self._count(info, row, 1)
+        if info.footprint.host_ports:
+            self._ports[len(self._moved)] = self._host_ports.add(row, info.footprint.host_ports)
+        if self._with_pods:
+            self._keep_order(row)
+            info.row = row
+            self._state.pods[info.key] = info
+            self._state.pods_on[row][info.key] = info
+        self._moved.append(info)
+        self._rows.append(row)
+
+    def remove(self, info: PodInfo, row: int) -> None:
+        """Take a pod off its row."""
+        self._count(info, row, -1)
+        if info.footprint.host_ports:
+            self._ports[len(self._moved)] = self._host_ports.remove(row, info.footprint.host_ports)
+        if self._with_pods:
+            self._keep_order(row)
+            del self._state.pods[info.key]
+            del self._state.pods_on[row][info.key]
+        self._moved.append(info)
+        self._rows.append(-1 - row)
+
+    def undo(self, length: int = 0) -> None:
+        """Take back all moves but the first `length`."""
+        while len(self._moved) > length:
+            info, moved_to = self._moved.pop(), self._rows.pop()
+            row = moved_to if moved_to >= 0 else -1 - moved_to
+            self._count(info, row, -1 if moved_to >= 0 else 1)
+            if self._ports:
+                self._move_ports_back(len(self._moved), row, moved_to >= 0)
+            if self._with_pods:
+                if moved_to >= 0:
+                    del self._state.pods[info.key]
+                    del self._state.pods_on[row][info.key]
+                else:
+                    self._state.pods[info.key] = info
+                    self._state.pods_on[row][info.key] = info
+        if length == 0 and self._pods_before:
+            # The order of pods on a row is that of their coming, and decides between equals.
+            for changed, pods in self._pods_before.items():
+                self._state.pods_on[changed] = pods
+            self._pods_before = {}
+
+    def __len__(self) -> int:
+        return len(self._moved)
+
+    def _count(self, info: PodInfo, row: int, count: int) -> None:
+        if self._with_pods:
+            self._state.usage_log.append(row)
+        column, usage = info.footprint.column, self._columns.usage
+        for number in range(len(column)):
+            usage[number, row] += count * column[number]
+        counters = info.pod_class.counters
+        for number in range(len(counters)):
+            counter = counters[number]
+            counter.add(row, count)
+        for counter in info.owned_counters:
+            counter.add(row, count)
+
+    def _move_ports_back(self, number: int, row: int, added: bool) -> None:
+        ports = self._ports.pop(number, None)
+        if ports:
+            if added:
+                self._host_ports.remove(row, ports)
+            else:
+                self._host_ports.add(row, tuple(ports))
+
+    def _keep_order(self, row: int) -> None:
+        if row not in self._pods_before:
+            self._pods_before[row] = self._state.pods_on[row]
+            self._state.pods_on[row] = dict(self._state.pods_on[row])

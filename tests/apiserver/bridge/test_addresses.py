@@ -1,0 +1,182 @@
+"""Addresses, versions and container statuses: what a kubelet writes of nodes and pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bayplan.apiserver.bridge.network import NumberPool
+from bayplan.base.version import KUBERNETES_VERSION
+from tests.apiserver.bridge.world import API, APPS, World, workload
+
+NODES, PODS = f"{API}/nodes", f"{API}/namespaces/default/pods"
+
+
+def shown(world: World, path: str) -> Any:
+    """Return an object as a client sees it."""
+    return world.get(path).document
+
+
+def listed(world: World, table: str, namespace: str = "default") -> list[Any]:
+    """Return all objects of a table in a namespace."""
+    return list(world.documents(table, namespace))
+
+
+def node(name: str, *, pods: str = "110", **more: Any) -> dict[str, Any]:
+    status = {"capacity": {"cpu": "8", "memory": "16Gi", "pods": pods}, **more.pop("status", {})}
+    return {"metadata": {"name": name}, "spec": more, "status": status}
+
+
+def pod(name: str, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "example/app:1"}]
+    return {"metadata": {"name": name}, "spec": {"containers": containers, **spec}}
+
+
+def test_a_node_gets_what_its_manifest_leaves_out() -> None:
+    world = World()
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    for document in (node("bare"), node("ready", status=ready)):
+        world.post(NODES, document)
+    world.run()
+    seen: set[str] = set()
+    for name in ("bare", "ready"):
+        document = shown(world, f"{NODES}/{name}")
+        status, spec = document["status"], document["spec"]
+        addresses = {each["type"]: each["address"] for each in status["addresses"]}
+        assert addresses["Hostname"] == name
+        assert addresses["InternalIP"].startswith("172.16.")
+        assert spec["podCIDR"].endswith("/24")
+        assert spec["podCIDRs"] == [spec["podCIDR"]]
+        seen |= {addresses["InternalIP"], spec["podCIDR"]}
+        info = status["nodeInfo"]
+        assert info["kubeletVersion"] == KUBERNETES_VERSION
+        assert info["systemUUID"] == document["metadata"]["uid"]
+        assert all(each["lastHeartbeatTime"] and each["lastTransitionTime"] for each in status["conditions"])
+    assert len(seen) == 4, "no address twice"
+
+
+def test_what_a_node_says_of_itself_stays() -> None:
+    world = World()
+    said: dict[str, Any] = {
+        "addresses": [{"type": "InternalIP", "address": "192.168.7.7"}],
+        "nodeInfo": {"kubeletVersion": "v1.30.0", "osImage": "Flatcar", "architecture": "arm64"},
+        "conditions": [
+            {"type": "Ready", "status": "False", "reason": "Broken", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+        ],
+    }
+    world.post(NODES, node("n", podCIDR="10.244.3.0/24", podCIDRs=["10.244.3.0/24"], status=said))
+    world.run()
+    document = shown(world, f"{NODES}/n")
+    assert document["spec"]["podCIDR"] == "10.244.3.0/24"
+    assert document["status"]["addresses"][0] == said["addresses"][0]
+    info, condition = document["status"]["nodeInfo"], document["status"]["conditions"][0]
+    assert (info["kubeletVersion"], info["osImage"], info["architecture"]) == ("v1.30.0", "Flatcar", "arm64")
+    assert (condition["status"], condition["lastHeartbeatTime"]) == ("False", "2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("pods", "want"),
+    [
+        pytest.param("110", 24, id="as many as by default"),
+        pytest.param("254", 24, id="as many as a /24 has"),
+        pytest.param("255", 23, id="one more"),
+        pytest.param("1000", 22, id="a large node"),
+        pytest.param("99999999", 16, id="never more than a /16"),
+    ],
+)
+def test_a_pod_cidr_has_room_for_the_pods_of_its_node(pods: str, want: int) -> None:
+    world = World()
+    world.post(NODES, node("n", pods=pods))
+    world.run()
+    assert shown(world, f"{NODES}/n")["spec"]["podCIDR"].endswith(f"/{want}")
+
+
+def test_running_pods_have_addresses_and_container_statuses() -> None:
+    world = World(nodes=1)
+    inits = [{"name": "setup", "image": "setup"}, {"name": "proxy", "image": "proxy:2", "restartPolicy": "Always"}]
+    world.post(PODS, pod("a", initContainers=inits))
+    world.post(PODS, pod("b"))
+    world.post(PODS, pod("host", hostNetwork=True))
+    world.run()
+    host = shown(world, f"{NODES}/n0")["status"]["addresses"][0]["address"]
+    status = {name: shown(world, f"{PODS}/{name}")["status"] for name in ("a", "b", "host")}
+    assert {each["hostIP"] for each in status.values()} == {host}
+    assert all(each["hostIPs"] == [{"ip": host}] for each in status.values())
+    assert all(each["podIPs"] == [{"ip": each["podIP"]}] for each in status.values())
+    assert status["host"]["podIP"] == host
+    assert status["a"]["podIP"] != status["b"]["podIP"]
+    container = status["a"]["containerStatuses"][0]
+    assert container["image"] == "example/app:1"
+    assert container["imageID"].startswith("example/app@sha256:")
+    assert container["containerID"].startswith("bayplan://")
+    assert container["restartCount"] == 0
+    setup, proxy = status["a"]["initContainerStatuses"]
+    assert setup["state"]["terminated"]["reason"] == "Completed"
+    assert (proxy["ready"], "running" in proxy["state"]) == (True, True)
+    assert {each["qosClass"] for each in status.values()} == {"BestEffort"}
+
+
+def test_no_two_pods_of_a_node_have_one_address_and_that_of_a_finished_one_is_free() -> None:
+    world = World()
+    world.post(NODES, node("n", podCIDR="10.9.0.0/29", podCIDRs=["10.9.0.0/29"]))
+    world.run()
+    for number in range(8):
+        world.post(PODS, pod(f"p{number}"))
+    world.run()
+    addresses = [shown(world, f"{PODS}/p{number}")["status"].get("podIP") for number in range(8)]
+    assert sorted(filter(None, addresses)) == [f"10.9.0.{number}" for number in range(1, 7)]
+    assert addresses.count(None) == 2, "a network that is full gives none"
+    gone = next(number for number in range(8) if addresses[number])
+    world.delete(f"{PODS}/p{gone}")
+    world.run()
+    world.post(PODS, pod("late"))
+    world.run()
+    assert shown(world, f"{PODS}/late")["status"]["podIP"] == addresses[gone]
+
+
+def test_a_pod_that_came_running_keeps_its_address_and_others_get_different_ones() -> None:
+    world = World()
+    world.post(NODES, node("n", podCIDR="10.9.0.0/24", podCIDRs=["10.9.0.0/24"]))
+    world.post(PODS, pod("old", nodeName="n"))
+    status = {"status": {"phase": "Running", "podIP": "10.9.0.2", "podIPs": [{"ip": "10.9.0.2"}]}}
+    world.patch(f"{PODS}/old/status", status)
+    world.run()
+    world.post(PODS, pod("new"))
+    world.run()
+    assert shown(world, f"{PODS}/old")["status"]["podIP"] == "10.9.0.2"
+    assert shown(world, f"{PODS}/new")["status"]["podIP"] == "10.9.0.3"
+
+
+def test_a_restart_gives_no_address_twice() -> None:
+    world = World(nodes=2)
+    world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 3}))
+    world.run()
+    again = World(store=world.store, nodes=0)
+    again.add_node("n2")
+    again.patch(f"{APPS}/deployments/web", {"spec": {"replicas": 9}})
+    again.run()
+    pods, nodes = listed(again, "pods"), listed(again, "nodes", "")
+    assert len({each["status"]["podIP"] for each in pods}) == 9
+    assert len({each["spec"]["podCIDR"] for each in nodes}) == 3
+    assert len({each["status"]["addresses"][0]["address"] for each in nodes}) == 3
+
+
+@pytest.mark.parametrize(
+    ("counts", "want"),
+    [
+        pytest.param([1, 1, 1], [0, 1, 2], id="one after the other"),
+        pytest.param([1, 4, 1], [0, 4, 8], id="blocks begin at multiples of their size"),
+        pytest.param([8, 4, 4, 1], [0, 8, 12, None], id="until nothing is left"),
+    ],
+)
+def test_numbers_are_given_once(counts: list[int], want: list[int | None]) -> None:
+    pool = NumberPool(0, 16)
+    assert [pool.take(count) for count in counts] == want
+
+
+def test_a_number_that_was_given_back_is_not_the_next_one() -> None:
+    pool = NumberPool(0, 3)
+    assert pool.take() == 0
+    pool.discard(0)
+    assert [pool.take(), pool.take(), pool.take()] == [1, 2, 0]

@@ -1,0 +1,140 @@
+"""Pods that end by themselves: the default run time of a server's kubelet, and the pods that it is not for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bayplan.apiserver.rest.loading import Source, load_documents
+from bayplan.cluster.kubelet import KubeletOptions
+from tests.apiserver.bridge.world import API, BATCH, World, job, workload
+
+PODS = f"{API}/namespaces/default/pods"
+RUN_TIME, EXIT_CODE = "bayplan.io/run-time", "bayplan.io/exit-code"
+TEN_SECONDS = KubeletOptions(container_statuses=True, default_run_time="10s")
+
+
+def shown(world: World, path: str) -> Any:
+    """Return an object as a client sees it."""
+    return world.get(path).document
+
+
+def listed(world: World, table: str, namespace: str = "default") -> list[Any]:
+    """Return all objects of a table in a namespace."""
+    return list(world.documents(table, namespace))
+
+
+def pod(policy: str, **metadata: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "app:1"}]
+    metadata = {"name": "p", "namespace": "default", **metadata}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": containers, "restartPolicy": policy},
+    }
+
+
+def phase(world: World, name: str = "p") -> str:
+    found: str = shown(world, f"{PODS}/{name}")["status"]["phase"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("policy", "annotations", "want"),
+    [
+        pytest.param("Never", {}, ["Running", "Succeeded"], id="a pod that is never restarted ends"),
+        pytest.param("OnFailure", {}, ["Running", "Succeeded"], id="so does one that is restarted when it fails"),
+        pytest.param("Always", {}, ["Running", "Running"], id="one that is always restarted goes on"),
+        pytest.param("Never", {RUN_TIME: "5s"}, ["Succeeded", "Succeeded"], id="its own run time counts"),
+        pytest.param("Never", {RUN_TIME: "1h"}, ["Running", "Running"], id="also if it is longer"),
+        pytest.param("Never", {RUN_TIME: "forever"}, ["Running", "Running"], id="or none"),
+        pytest.param("Always", {RUN_TIME: "5s"}, ["Succeeded", "Succeeded"], id="and for any policy"),
+        pytest.param("Never", {EXIT_CODE: "3"}, ["Running", "Failed"], id="an exit code alone has the default"),
+    ],
+)
+def test_pods_end_after_the_default_run_time(policy: str, annotations: dict[str, str], want: list[str]) -> None:
+    world = World(nodes=1, pods=TEN_SECONDS)
+    world.post(PODS, pod(policy, annotations=annotations))
+    found: list[str] = []
+    for _ in range(2):
+        world.run(9)
+        found.append(phase(world))
+    assert found == want
+
+
+def test_without_a_default_they_run_until_they_are_deleted() -> None:
+    world = World(nodes=1)
+    world.post(PODS, pod("Never"))
+    world.run(100_000)
+    assert phase(world) == "Running"
+    assert RUN_TIME not in shown(world, f"{PODS}/p")["metadata"].get("annotations", {})
+
+
+def test_a_job_completes_and_a_cron_job_goes_on() -> None:
+    world = World(nodes=2, pods=TEN_SECONDS)
+    world.post(f"{BATCH}/jobs", job("sums", spec={"completions": 3, "parallelism": 1}))
+    template = job("each")["spec"]
+    world.post(
+        f"{BATCH}/cronjobs",
+        {"metadata": {"name": "each"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": template}}},
+    )
+    world.run(250)
+    assert shown(world, f"{BATCH}/jobs/sums")["status"]["succeeded"] == 3
+    done = [each for each in listed(world, "batch/jobs") if each["metadata"]["name"].startswith("each-")]
+    assert len(done) >= 3
+    assert [each["status"].get("succeeded") for each in done][:3] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"phase": "Pending"}, id="one that waited there"),
+        pytest.param({"phase": "Running", "startTime": "2025-01-01T00:00:00Z"}, id="one that ran there"),
+    ],
+)
+def test_pods_of_a_dump_do_not_end(status: dict[str, Any]) -> None:
+    world = World(nodes=1, pods=TEN_SECONDS)
+    dumped = pod("Never", uid="7f3a", creationTimestamp="2025-01-01T00:00:00Z")
+    if status["phase"] == "Running":
+        dumped["spec"]["nodeName"] = "n0"
+    load_documents(world.backend, [Source({**dumped, "status": status}, "dump.yaml:1")])
+    world.run(1_000)
+    assert phase(world) == "Running"
+    assert shown(world, f"{PODS}/p")["metadata"]["annotations"][RUN_TIME] == "forever"
+
+
+def test_a_pod_of_a_manifest_ends() -> None:
+    world = World(nodes=1, pods=TEN_SECONDS)
+    load_documents(world.backend, [Source(pod("Never"), "pod.yaml:1")])
+    world.run(11)
+    assert phase(world) == "Succeeded"
+
+
+def test_a_pod_that_somebody_else_has_started_does_not_end() -> None:
+    world = World(nodes=1, pods=TEN_SECONDS)
+    running: dict[str, Any] = {**pod("Never"), "status": {"phase": "Running", "startTime": "2025-12-31T00:00:00Z"}}
+    running["spec"]["nodeName"] = "n0"
+    load_documents(world.backend, [Source(running, "pod.yaml:1")])
+    world.run(1_000)
+    assert phase(world) == "Running"
+
+
+def test_a_pod_that_was_started_before_a_restart_ends_when_it_should() -> None:
+    world = World(nodes=1, pods=TEN_SECONDS)
+    world.post(PODS, pod("Never"))
+    world.run(4)
+    again = World(store=world.store, pods=KubeletOptions(container_statuses=True, default_run_time="1h"))
+    again.seconds = world.seconds
+    again.run(5)
+    assert phase(again) == "Running"
+    again.run(2)
+    assert phase(again) == "Succeeded"
+
+
+def test_pods_of_a_set_run_on() -> None:
+    world = World(nodes=1, pods=TEN_SECONDS)
+    world.post("/apis/apps/v1/namespaces/default/deployments", workload("Deployment", "web", {"replicas": 2}))
+    world.run(1_000)
+    assert {each["status"]["phase"] for each in listed(world, "pods")} == {"Running"}

@@ -1,0 +1,195 @@
+"""The kubeconfig that a server writes: other entries stay, links are never followed, only regular files are replaced."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bayplan.apiserver.http.kubeconfig import kubeconfig_entry, write_kubeconfig
+from bayplan.base.errors import InputError
+from bayplan.cli.main import main
+
+ENTRY = kubeconfig_entry("http://127.0.0.1:1", token="ours")
+OTHERS = """\
+apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: QUJD
+    insecure-skip-tls-verify: true
+    server: https://prod.example:6443
+  name: prod
+contexts:
+- context: {cluster: prod, namespace: shop, user: admin}
+  name: prod
+current-context: prod
+kind: Config
+preferences: {colors: true}
+users:
+- name: admin
+  user:
+    token: 2024-01-01T00:00:00Z
+- name: number
+  user: {token: '12:30:45', username: "007"}
+"""
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+def test_a_new_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    assert write_kubeconfig(path, ENTRY) is False
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read(path) == ENTRY
+    assert os.listdir(tmp_path) == ["config"]
+
+
+def test_a_kubeconfig_of_other_clusters_keeps_them_and_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(OTHERS)
+    path.chmod(0o640)
+    assert write_kubeconfig(path, ENTRY) is True
+    found = read(path)
+    assert [each["name"] for each in found["contexts"]] == ["prod", "bayplan"]
+    assert [each["name"] for each in found["users"]] == ["admin", "number", "bayplan"]
+    assert found["clusters"][0] == {
+        "cluster": {
+            "certificate-authority-data": "QUJD",
+            "insecure-skip-tls-verify": True,
+            "server": "https://prod.example:6443",
+        },
+        "name": "prod",
+    }
+    # What YAML 1.1 could take for a time or a number stays the text that kubectl reads.
+    assert found["users"][0]["user"] == {"token": "2024-01-01T00:00:00Z"}
+    assert found["users"][1]["user"] == {"token": "12:30:45", "username": "007"}
+    assert found["preferences"] == {"colors": True}
+    assert found["current-context"] == "bayplan"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_our_own_entries_are_replaced_and_not_added_again(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(OTHERS)
+    write_kubeconfig(path, ENTRY)
+    write_kubeconfig(path, kubeconfig_entry("http://127.0.0.1:2"))
+    found = read(path)
+    assert [each["cluster"]["server"] for each in found["clusters"]] == [
+        "https://prod.example:6443",
+        "http://127.0.0.1:2",
+    ]
+    assert found["users"][-1] == {"name": "bayplan", "user": {}}
+
+
+def test_an_empty_file_becomes_a_kubeconfig(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.touch(0o600)
+    assert write_kubeconfig(path, ENTRY) is False
+    assert read(path) == ENTRY
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("apiVersion: v1\nkind: Pod\n", id="another kind"),
+        pytest.param("[1, 2]", id="a list"),
+        pytest.param("name: x\n", id="some other YAML"),
+        pytest.param("a: [", id="broken YAML"),
+        pytest.param("kind: Config\nusers: 7\n", id="users that are a number"),
+        pytest.param("\0\1\2", id="binary data"),
+    ],
+)
+def test_a_file_that_is_no_kubeconfig_stays_as_it_is(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(InputError, match="expected a"):
+        write_kubeconfig(path, ENTRY)
+    assert path.read_text() == text
+    assert os.listdir(tmp_path) == ["config"]
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing"])
+def test_links_are_not_followed(there: bool, tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "config"
+    if there:
+        target.write_text(OTHERS)
+    link.symlink_to(target)
+    with pytest.raises(InputError, match="got a symbolic link"):
+        write_kubeconfig(link, ENTRY)
+    assert link.is_symlink()
+    assert target.exists() == there
+    assert not there or target.read_text() == OTHERS
+
+
+def test_a_link_planted_at_a_temporary_name_or_the_lock_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("keep")
+    for name in (".config.partial", ".config", ".config.tmp"):
+        (tmp_path / name).symlink_to(victim)
+    write_kubeconfig(tmp_path / "config", ENTRY)
+    (tmp_path / "config.lock").symlink_to(victim)
+    with pytest.raises(InputError, match="a lock"):
+        write_kubeconfig(tmp_path / "config", ENTRY, lock_timeout_s=0.1)
+    assert victim.read_text() == "keep"
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
+def test_a_target_that_is_no_regular_file_is_left_alone(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        try:
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # Another /dev/zero.
+        except PermissionError:
+            path = Path("/dev/zero")
+    before = path.lstat()
+    with pytest.raises(InputError, match="got no regular file"):
+        write_kubeconfig(path, ENTRY)
+    after = path.lstat()
+    assert (after.st_ino, after.st_mode, after.st_rdev) == (before.st_ino, before.st_mode, before.st_rdev)
+
+
+def test_nothing_is_written_to_the_null_device(tmp_path: Path) -> None:
+    null = tmp_path / "null"
+    try:
+        os.mknod(null, stat.S_IFCHR | 0o666, os.stat(os.devnull).st_rdev)
+    except PermissionError:
+        null = Path(os.devnull)
+    before = null.lstat()
+    assert write_kubeconfig(null, ENTRY) is False
+    assert (null.lstat().st_ino, null.lstat().st_mode) == (before.st_ino, before.st_mode)
+
+
+def test_another_writer_is_waited_for(tmp_path: Path) -> None:
+    path, lock = tmp_path / "config", tmp_path / "config.lock"
+    lock.touch()
+    threading.Timer(0.3, lock.unlink).start()
+    began = time.monotonic()
+    write_kubeconfig(path, ENTRY, lock_timeout_s=30)
+    assert time.monotonic() - began > 0.25
+    assert not lock.exists()
+
+
+def test_a_lock_that_stays_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.lock").touch()
+    with pytest.raises(InputError, match=r"config\.lock"):
+        write_kubeconfig(tmp_path / "config", ENTRY, lock_timeout_s=0.1)
+    assert sorted(os.listdir(tmp_path)) == ["config.lock"]
+
+
+def test_up_refuses_a_link_before_it_serves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    link = tmp_path / "config"
+    link.symlink_to(tmp_path / "target")
+    assert main(["up", "--port", "0", "--once", "--write-kubeconfig", str(link)]) == 2
+    assert "--write-kubeconfig" in capsys.readouterr().err

@@ -1,0 +1,65 @@
+"""Selectors of device classes, claims and templates: refused in upstream's words when they can't be used."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.client import Client, Document
+
+CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates"
+
+
+def selectors(*expressions: str) -> list[Document]:
+    return [{"cel": {"expression": each}} for each in expressions]
+
+
+def document(kind: str, spec: Document) -> Document:
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+
+
+def claim(*expressions: str) -> Document:
+    exactly = {"deviceClassName": "c", "selectors": selectors(*expressions)}
+    return {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "message"),
+    [
+        pytest.param(CLASSES, document("DeviceClass", {"selectors": selectors("true", "x" * 10_241)}),
+                     "spec.selectors[1].cel.expression", "Too long: may not be more than 10240 bytes", id="too long"),
+        pytest.param(CLAIMS, document("ResourceClaim", claim(*["true"] * 33)),
+                     "spec.devices.requests[0].exactly.selectors", "Too many: 33: must have at most 32 items", id="too many"),
+        pytest.param(CLAIMS, document("ResourceClaim", claim("nope")),
+                     "spec.devices.requests[0].exactly.selectors[0].cel.expression",
+                     'Invalid value: "nope": compilation failed: ERROR: <input>:1:1: undeclared reference to \'nope\'',
+                     id="an unknown name"),
+        pytest.param(TEMPLATES, document("ResourceClaimTemplate", {"spec": claim("'a'.matches('(')")}),
+                     "spec.spec.devices.requests[0].exactly.selectors[0].cel.expression",
+                     "Invalid value: \"'a'.matches('(')\": compilation failed: ERROR: <input>:1:13: invalid matches argument",
+                     id="a wrong pattern"),
+        pytest.param(CLASSES, document("DeviceClass", {"selectors": selectors("'a'.find('(') == ''")}),
+                     "spec.selectors[0].cel.expression",
+                     "Internal error: program instantiation failed: error parsing regexp: missing closing ): `(`",
+                     id="a wrong constant"),
+    ],
+)  # fmt: skip
+def test_selectors_that_are_refused(path: str, body: Document, field: str, message: str) -> None:
+    answer = Client().post(path, body)
+    assert answer.status == 422
+    assert answer.at("details.causes.0.field") == field
+    assert str(answer.at("details.causes.0.message")).startswith(message)
+
+
+def test_selectors_that_are_fine_are_stored_and_not_checked_again() -> None:
+    client = Client()
+    fine = document("DeviceClass", {"selectors": selectors('device.driver == "gpu.example.com"')})
+    assert client.post(CLASSES, fine).status == 201
+    assert client.patch(f"{CLASSES}/x", {"metadata": {"labels": {"a": "b"}}}).status == 200
+    assert client.patch(f"{CLASSES}/x", {"spec": {"selectors": selectors("nope")}}).status == 422
+
+
+def test_one_write_compiles_only_so_much() -> None:
+    long = "&&".join(["true"] * 1_600)
+    assert Client().post(CLAIMS, document("ResourceClaim", claim(*[long] * 32))).status == 201

@@ -1,0 +1,113 @@
+"""Patches that copy themselves, have too many operations, or lists of tens of thousands of items."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.patches.json_patch import MAX_COPIED_BYTES, JsonPatchError, json_patch
+from bayplan.apiserver.patches.strategic import strategic_merge
+from tests.apiserver.client import JSON_PATCH, Client, Document
+
+MAP = "/api/v1/namespaces/default/configmaps/m"
+REJECTED = "the server rejected our request due to an error in our request"
+POD_SPEC = "io.k8s.api.core.v1.PodSpec"
+META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+@pytest.fixture
+def client() -> Client:
+    made = Client()
+    document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "x"}}
+    assert made.post(MAP.removesuffix("/m"), document).status == 201
+    return made
+
+
+@pytest.mark.parametrize("copies", [26, 40])
+def test_a_patch_that_copies_itself_is_refused(client: Client, copies: int) -> None:
+    operations: list[Document] = [{"op": "add", "path": "/data/a", "value": "x" * 1000}]
+    operations += [{"op": "copy", "from": "/data", "path": f"/data/k{number}"} for number in range(copies)]
+    answer = client.patch(MAP, operations, JSON_PATCH)
+    assert (answer.status, answer.at("message")) == (422, REJECTED)
+
+
+@pytest.mark.parametrize(
+    ("count", "status", "message"),
+    [
+        pytest.param(10_000, 200, None, id="as many as are allowed"),
+        pytest.param(
+            10_001, 413,
+            "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001", id="one more",
+        ),
+    ],
+)  # fmt: skip
+def test_operations_are_counted(client: Client, count: int, status: int, message: str | None) -> None:
+    answer = client.patch(MAP, [{"op": "add", "path": "/data/a", "value": "y"}] * count, JSON_PATCH)
+    assert answer.status == status
+    if message:
+        assert (answer.at("message"), answer.at("reason")) == (message, "RequestEntityTooLarge")
+
+
+def test_copies_count_what_they_add() -> None:
+    copy: Document = {"op": "copy", "from": "/a", "path": "/b"}
+    quarter = "x" * (MAX_COPIED_BYTES // 4 - 2)
+    assert json_patch({"a": quarter}, [copy] * 4) == {"a": quarter, "b": quarter}
+    with pytest.raises(JsonPatchError, match="copies of"):
+        json_patch({"a": quarter}, [copy] * 5)
+
+
+def test_what_has_been_copied_may_be_looked_into() -> None:
+    copy: Document = {"op": "copy", "from": "/a", "path": "/b"}
+    more: list[Document] = [
+        copy,
+        {"op": "copy", "from": "/b", "path": "/c"},
+        {"op": "test", "path": "", "value": {"a": {"x": [1]}, "b": {"x": [1]}, "c": {"x": [1]}}},
+        {"op": "add", "path": "/b/x/-", "value": 2},
+        {"op": "test", "path": "/b", "value": {"x": [1, 2]}},
+        {"op": "move", "from": "/c/x/0", "path": "/d"},
+    ]
+    assert json_patch({"a": {"x": [1]}}, more) == {"a": {"x": [1]}, "b": {"x": [1, 2]}, "c": {"x": []}, "d": 1}
+    with pytest.raises(JsonPatchError, match="testing value"):
+        json_patch({"a": [1]}, [{"op": "test", "path": "", "value": {"a": [True]}}])
+
+
+def test_insertions_that_move_a_long_list_again_and_again_are_refused() -> None:
+    items = list(range(500_000))
+    assert json_patch({"a": items}, [{"op": "add", "path": "/a/0", "value": 1}])
+    with pytest.raises(JsonPatchError, match="move more than"):
+        json_patch({"a": items}, [{"op": "add", "path": "/a/0", "value": 1}] * 2_000)
+
+
+@pytest.mark.parametrize("index", ["1_0", "٣", "9" * 5000, " 1", ""])
+def test_what_is_no_index_is_refused(index: str) -> None:
+    with pytest.raises(JsonPatchError, match=r"not an index|no item"):
+        json_patch({"a": list(range(20))}, [{"op": "replace", "path": f"/a/{index}", "value": 1}])
+
+
+def test_lists_of_tens_of_thousands_merge() -> None:
+    names = [f"n{number}" for number in range(30_000)]
+    old: Document = {"containers": [{"name": name, "image": "old"} for name in names]}
+    patch: Document = {"containers": [{"name": name, "image": "new"} for name in reversed(names)]}
+    merged = strategic_merge(POD_SPEC, old, patch)
+    assert merged["containers"] == [{"name": name, "image": "new"} for name in reversed(names)]
+    patch["$setElementOrder/containers"] = [{"name": name} for name in names]
+    assert strategic_merge(POD_SPEC, old, patch)["containers"] == [{"name": name, "image": "new"} for name in names]
+    deleted: Document = {"containers": [{"name": name, "$patch": "delete"} for name in names[1:]]}
+    assert strategic_merge(POD_SPEC, old, deleted)["containers"] == [{"name": "n0", "image": "old"}]
+    finalizers: Document = {"finalizers": names}
+    gone: Document = {"$deleteFromPrimitiveList/finalizers": names[1:]}
+    assert strategic_merge(META, finalizers, gone)["finalizers"] == ["n0"]
+
+
+@pytest.mark.parametrize(
+    ("old", "patch", "want"),
+    [
+        pytest.param([1, True], [True, 2], [1, True, 2], id="true is not 1"),
+        pytest.param([{"a": [1]}], [{"a": [1]}, {}], [{"a": [1]}, {}], id="objects in a list of texts"),
+    ],
+)
+def test_lists_without_a_key_merge_whatever_is_in_them(
+    old: list[object], patch: list[object], want: list[object]
+) -> None:
+    merged = strategic_merge(META, {"finalizers": old}, {"finalizers": patch})["finalizers"]
+    assert isinstance(merged, list)
+    assert sorted(map(repr, merged)) == sorted(map(repr, want))

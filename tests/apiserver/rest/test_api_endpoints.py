@@ -1,0 +1,86 @@
+"""The Service `default/kubernetes` with its endpoints, which a server publishes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bayplan.apiserver.rest.api_endpoints import VIRTUAL_ADDRESS, advertised_address, publish_api_server
+from bayplan.apiserver.rest.bootstrap import bootstrap
+from bayplan.apiserver.store.store import Store
+from tests.apiserver.client import Client
+
+SERVICE = "/api/v1/namespaces/default/services/kubernetes"
+ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"
+SLICE = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
+
+
+def shown(world: Client, path: str) -> Any:
+    """Return an object as a client sees it."""
+    return world.get(path).document
+
+
+class Published(Client):
+    """A cluster that a server on a port serves."""
+
+    def __init__(self, port: int, address: str = VIRTUAL_ADDRESS, store: Store | None = None) -> None:
+        super().__init__(store)
+        self.backend.advertised = (address, port)
+        bootstrap(self.backend)
+
+    def ends(self) -> tuple[object, ...]:
+        """Return address and port as Endpoints and as EndpointSlice."""
+        subset = shown(self, ENDPOINTS)["subsets"][0]
+        part = shown(self, SLICE)
+        return (
+            (subset["addresses"][0]["ip"], subset["ports"][0]["port"]),
+            (part["endpoints"][0]["addresses"][0], part["ports"][0]["port"]),
+        )
+
+
+@pytest.mark.parametrize(
+    ("listen", "want"),
+    [
+        pytest.param("127.0.0.1", VIRTUAL_ADDRESS, id="endpoints have no loopback addresses"),
+        pytest.param("localhost", VIRTUAL_ADDRESS, id="nor names"),
+        pytest.param("::1", VIRTUAL_ADDRESS, id="nor the other family's"),
+        pytest.param("0.0.0.0", VIRTUAL_ADDRESS, id="all addresses are none"),
+        pytest.param("192.168.1.5", "192.168.1.5", id="one that others reach is published"),
+    ],
+)
+def test_which_address_is_published(listen: str, want: str) -> None:
+    assert advertised_address(listen) == want
+
+
+def test_the_service_has_its_address_and_endpoints() -> None:
+    cluster = Published(6443)
+    service = shown(cluster, SERVICE)
+    assert service["spec"]["clusterIP"] == "10.96.0.1"
+    assert service["spec"]["clusterIPs"] == ["10.96.0.1"]
+    assert service["spec"]["ports"] == [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]
+    assert service["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
+    assert cluster.ends() == ((VIRTUAL_ADDRESS, 6443), (VIRTUAL_ADDRESS, 6443))
+    labels = shown(cluster, SLICE)["metadata"]["labels"]
+    assert labels["kubernetes.io/service-name"] == "kubernetes"
+
+
+def test_the_port_of_another_run_is_corrected_and_a_foreign_address_left_alone() -> None:
+    cluster = Published(6443)
+    assert Published(7000, store=cluster.store).ends() == ((VIRTUAL_ADDRESS, 7000), (VIRTUAL_ADDRESS, 7000))
+    assert Published(8000, "192.168.1.5", store=cluster.store).ends()[0] == (VIRTUAL_ADDRESS, 7000)
+
+
+def test_what_is_deleted_comes_back_and_what_is_there_is_not_written() -> None:
+    cluster = Published(6443)
+    revision = cluster.store.revision
+    publish_api_server(cluster.backend)
+    assert cluster.store.revision == revision
+    for path in (SERVICE, ENDPOINTS, SLICE):
+        cluster.delete(path)
+    publish_api_server(cluster.backend)
+    assert cluster.ends() == ((VIRTUAL_ADDRESS, 6443), (VIRTUAL_ADDRESS, 6443))
+
+
+def test_without_a_server_there_is_no_service() -> None:
+    assert Client().get(SERVICE).status == 404

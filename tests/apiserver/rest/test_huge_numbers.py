@@ -1,0 +1,61 @@
+"""Numbers of thousands of digits in fields, annotations and parameters: refused or saturated, never an exception."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.base.go_arithmetic import MAX_DIGITS, whole_number
+from bayplan.cluster.controllers.job_indexes import IndexSet, PendingIndexes
+from bayplan.cluster.cron_schedule import parse_cron_schedule
+from bayplan.cluster.go_duration import parse_go_duration
+from tests.apiserver.client import PODS, Client
+
+DIGITS = "9" * 5_000
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+
+
+def test_a_number_beyond_all_types_is_merely_big() -> None:
+    assert whole_number("12") == 12
+    assert whole_number(DIGITS) == 10**MAX_DIGITS
+
+
+def test_percentages() -> None:
+    spec = {"minAvailable": f"{DIGITS}%", "selector": {}}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": spec}
+    answer = Client().post(BUDGETS, budget)
+    assert answer.status == 422
+    assert str(answer.at("message")).endswith("must not be greater than 100%")
+
+
+@pytest.mark.parametrize("query", [f"resourceVersion={DIGITS}", f"limit={DIGITS}", f"timeoutSeconds={DIGITS}"])
+def test_parameters(query: str) -> None:
+    assert Client().get(f"{PODS}?{query}").status in (200, 400, 504)
+
+
+@pytest.mark.parametrize("schedule", [f"{DIGITS} * * * *", f"@every {DIGITS}h"])
+def test_schedules(schedule: str) -> None:
+    with pytest.raises(InputError):
+        parse_cron_schedule(schedule)
+
+
+def test_a_step_beyond_the_field_is_one_value() -> None:
+    assert parse_cron_schedule(f"*/{DIGITS} * * * *") == parse_cron_schedule(f"*/{10**9} * * * *")
+
+
+def test_durations() -> None:
+    assert parse_go_duration(f"1.{DIGITS}s") == 1_999_999_999
+    with pytest.raises(InputError):
+        parse_go_duration(f"{DIGITS}s")
+
+
+def test_indexes_of_a_job_are_intervals_however_many_there_are() -> None:
+    found = IndexSet("0-1999999999,2000000001")
+    assert (len(found), str(found)) == (2_000_000_001, "0-1999999999,2000000001")
+    found.add(2_000_000_000)
+    assert (len(found), str(found)) == (2_000_000_002, "0-2000000001")
+    found.add(5, 7)
+    found.add(2_000_000_005, 2_000_000_003)
+    assert len(found) == 2_000_000_002
+    pending = PendingIndexes(done="0-1999999999", failed="2000000001")
+    assert pending.take(2, 2_000_000_010) == [2_000_000_000, 2_000_000_002]

@@ -1,0 +1,111 @@
+"""Version 2 of the OpenAPI document as protobuf, for clients that accept nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.schema.openapi_protobuf import encode_openapi
+from bayplan.base.plain_data import Document
+from tests.apiserver.client import Client
+
+OLD = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+NEW = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+JSON = "application/json"
+
+
+def asked(accept: str) -> Response:
+    answer = asyncio.run(Client().api.handle(Request("GET", "/openapi/v2", {}, {"accept": accept})))
+    assert isinstance(answer, Response)
+    return answer
+
+
+def fields(data: bytes) -> dict[int, list[bytes | int]]:
+    """Return the fields of a message by number."""
+
+    def varint(at: int) -> tuple[int, int]:
+        number = shift = 0
+        while True:
+            number |= (data[at] & 0x7F) << shift
+            shift += 7
+            at += 1
+            if data[at - 1] < 0x80:
+                return number, at
+
+    found: dict[int, list[bytes | int]] = {}
+    at = 0
+    while at < len(data):
+        tag, at = varint(at)
+        value: bytes | int
+        if tag & 7 == 2:
+            length, at = varint(at)
+            value, at = data[at : at + length], at + length
+        else:
+            value, at = varint(at)
+        found.setdefault(tag >> 3, []).append(value)
+    return found
+
+
+def inner(data: object, *numbers: int) -> bytes:
+    """Return the first message, or text, at a path of field numbers."""
+    for number in numbers:
+        assert isinstance(data, bytes)
+        data = fields(data)[number][0]
+    assert isinstance(data, bytes)
+    return data
+
+
+def entries(data: bytes) -> dict[str, bytes]:
+    """Return the named messages of a map, which are in its field 1."""
+    return {inner(each, 1).decode(): inner(each, 2) for each in fields(data).get(1, [])}
+
+
+@pytest.mark.parametrize(
+    ("accept", "status", "content_type"),
+    [
+        pytest.param(OLD, 200, NEW, id="what kubectl 1.28 accepts"),
+        pytest.param(NEW, 200, NEW, id="what newer ones accept"),
+        pytest.param(f"{JSON}, {OLD}", 200, JSON, id="the first of two"),
+        pytest.param(f"{OLD};q=0.5, {JSON}", 200, JSON, id="the better of two"),
+        pytest.param("*/*", 200, JSON, id="anything"),
+        pytest.param("", 200, JSON, id="nothing said"),
+        pytest.param("application/yaml", 406, JSON, id="what is not served"),
+    ],
+)
+def test_the_form_is_what_the_client_accepts(accept: str, status: int, content_type: str) -> None:
+    answer = asked(accept)
+    assert answer.status == status
+    if status == 200:
+        assert answer.content_type == content_type
+    else:
+        assert answer.body == b""
+
+
+def test_the_message_holds_what_the_json_holds() -> None:
+    document = msgspec.json.decode(asked(JSON).body)
+    message = fields(asked(OLD).body)
+    assert message[1] == [b"2.0"]
+    definitions = entries(inner(asked(OLD).body, 9))
+    assert definitions.keys() == document["definitions"].keys()
+    properties = entries(inner(definitions["io.k8s.api.core.v1.PodSpec"], 25))
+    assert properties.keys() == document["definitions"]["io.k8s.api.core.v1.PodSpec"]["properties"].keys()
+    containers = properties["containers"]
+    extensions = {inner(each, 1).decode(): inner(each, 2, 2) for each in fields(containers)[31]}
+    assert extensions["x-kubernetes-patch-merge-key"] == b'"name"'
+    assert inner(containers, 22, 1) == b"array"
+    assert inner(containers, 23, 1, 1) == b"#/definitions/io.k8s.api.core.v1.Container"
+    paths = {inner(each, 1).decode(): inner(each, 2) for each in fields(inner(asked(OLD).body, 8))[2]}
+    assert paths.keys() == document["paths"].keys()
+    assert (
+        inner(paths["/api/v1/nodes/{name}"], 2, 5).decode()
+        == document["paths"]["/api/v1/nodes/{name}"]["get"]["operationId"]
+    )
+
+
+def test_a_member_without_a_field_is_a_bug() -> None:
+    wrong: Document = {"swagger": "2.0", "nonsense": 1}
+    with pytest.raises(KeyError):
+        encode_openapi(wrong)

@@ -1,0 +1,268 @@
+"""Attempts of a scheduler outside are read from the annotations that it writes on pods of our API."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.app.scheduler_settings import SchedulerOptions
+from bayplan.base.go_json import go_json
+from bayplan.engine.decision import Outcome, Record
+from bayplan.formats.result_annotations import (
+    EARLIER_PREFIX,
+    HISTORY,
+    PREFIX,
+    SchedulingResults,
+    encode,
+    history_of,
+    write,
+)
+from tests.app.servers import FULL, Server, running
+
+OUTSIDE = replace(FULL, scheduler=SchedulerOptions(enabled=False))
+MERGE = "application/merge-patch+json"
+PATH = "/api/v1/namespaces/default/pods/p"
+
+
+def failed(*reasons: str) -> SchedulingResults:
+    """Return the results of an attempt that found no node: one reason a node."""
+    rows = {f"n{number}": {"Licence": reason} for number, reason in enumerate(reasons, start=1)}
+    return SchedulingResults(filter=rows, post_filter={name: {} for name in rows})
+
+
+PLACED = SchedulingResults(
+    filter={"n1": {"Licence": "passed"}, "n2": {"Licence": "passed"}},
+    score={"n1": {"Licence": 3}, "n2": {"Licence": 7}},
+    final_score={"n1": {"Licence": 30}, "n2": {"Licence": 70}},
+    selected_node="n2",
+)
+
+
+def annotations_of(*attempts: SchedulingResults) -> dict[str, str]:
+    """Return what a pod has after some attempts."""
+    found: dict[str, str] = {}
+    for attempt in attempts:
+        found = write(attempt, found, by_interest=tuple).annotations
+    return found
+
+
+async def annotate(server: Server, annotations: Mapping[str, str | None]) -> None:
+    """Do what the scheduler outside does: put annotations on the pod, and wait until they are read."""
+    await server.send("PATCH", PATH, {"metadata": {"annotations": annotations}}, MERGE)
+    await server.settle()
+    await server.until(lambda: server.simulator.reader.is_idle)
+
+
+def records(server: Server) -> list[Record]:
+    decisions = server.simulator.decisions
+    assert all(decisions.is_annotated(number) for number in decisions.numbers_of("default/p"))
+    return [decisions[number] for number in decisions.numbers_of("default/p")]
+
+
+async def all_written(server: Server) -> None:
+    """Wait until our own annotations are written and seen; they are a change of the pod again."""
+    annotator, reader = server.simulator.annotator, server.simulator.reader
+    assert annotator is not None
+    for _ in range(3):
+        await server.settle()
+        await server.until(lambda: annotator.is_idle and reader.is_idle)
+
+
+async def with_pod(server: Server) -> None:
+    await server.add_nodes("n1", "n2", "n3")
+    await server.add_pod("p")
+    await server.settle()
+
+
+def test_each_attempt_is_read_when_it_is_written() -> None:
+    async def scene() -> None:
+        async with running(OUTSIDE) as server:
+            await with_pod(server)
+            await annotate(server, annotations_of(failed("no seat", "no seat")))
+            await annotate(server, annotations_of(failed("no seat", "no seat"), PLACED))
+            # Other changes of the pod add no attempt.
+            await server.send("PATCH", PATH, {"metadata": {"labels": {"a": "b"}}}, MERGE)
+            await annotate(server, annotations_of(failed("no seat", "no seat"), PLACED))
+            found = records(server)
+            assert [(it.attempt, it.outcome, it.node, it.message) for it in found] == [
+                (1, Outcome.UNSCHEDULABLE, "", "0/3 nodes are available: 2 no seat."),
+                (2, Outcome.SCHEDULED, "n2", ""),
+            ]
+            decision = server.simulator.decisions.decision(server.simulator.decisions.numbers_of("default/p")[1])
+            assert decision.names == ("n1", "n2", "n3")
+            assert decision.examined.tolist() == [True, True, False]
+            assert server.simulator.decisions.annotation_problems == {}
+
+    asyncio.run(scene())
+
+
+def test_the_condition_of_the_pod_is_the_message_of_its_newest_attempt() -> None:
+    async def scene() -> None:
+        async with running(OUTSIDE) as server:
+            await with_pod(server)
+            message = "0/3 nodes are available: 1 no seat. preemption: not helpful."
+            condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+            await server.send("PATCH", PATH + "/status", {"status": {"conditions": [condition]}}, MERGE)
+            await annotate(server, annotations_of(failed("no desk"), failed("no seat")))
+            assert [it.message for it in records(server)] == ["0/1 nodes are available: 1 no desk.", message]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("versions", "want"),
+    [
+        pytest.param([["a"], ["a", "b"], ["a", "b", "c"]], ["a", "b", "c"], id="it grows"),
+        pytest.param([["a", "b"], ["b", "c"]], ["a", "b", "c"], id="its oldest entry is cut off"),
+        pytest.param([["a", "b"], ["c", "d"]], ["a", "b", "c", "d"], id="all of it is new"),
+        pytest.param([["a"], ["a", "a"]], ["a", "a"], id="an attempt ends as the one before"),
+        pytest.param([["a", "b"], ["b"]], ["a", "b"], id="entries go and none comes"),
+    ],
+)
+def test_the_history_is_read_once(versions: Sequence[Sequence[str]], want: list[str]) -> None:
+    async def scene() -> None:
+        async with running(OUTSIDE) as server:
+            await with_pod(server)
+            for version in versions:
+                attempts = [encode(failed(reason)) for reason in version]
+                await annotate(server, {**attempts[-1], HISTORY: go_json(attempts)})
+            found = records(server)
+            assert [it.message.split(": 1 ")[1].rstrip(".") for it in found] == want
+            assert [it.attempt for it in found] == list(range(1, len(want) + 1))
+
+    asyncio.run(scene())
+
+
+def test_annotations_without_a_history_are_one_attempt_each() -> None:
+    async def scene() -> None:
+        async with running(OUTSIDE) as server:
+            await with_pod(server)
+            for attempt in (failed("a"), failed("a"), PLACED):
+                await annotate(server, encode(attempt))
+            assert [(it.attempt, it.node) for it in records(server)] == [(1, ""), (2, "n2")]
+
+    asyncio.run(scene())
+
+
+def test_the_prefix_before_v0_4_0_is_read_as_well() -> None:
+    async def scene() -> None:
+        async with running(OUTSIDE) as server:
+            await with_pod(server)
+            annotations = annotations_of(failed("a"), PLACED)
+            earlier = {
+                key.replace(PREFIX, EARLIER_PREFIX): text.replace(PREFIX, EARLIER_PREFIX)
+                for key, text in annotations.items()
+            }
+            await annotate(server, earlier)
+            assert [(it.attempt, it.node) for it in records(server)] == [(1, ""), (2, "n2")]
+
+    asyncio.run(scene())
+
+
+def test_pods_that_come_with_annotations_show_them() -> None:
+    """Imported pods do. The nodes of this cluster are not in the matrix: that attempt may have had others."""
+
+    async def scene() -> None:
+        async with running(OUTSIDE) as server:
+            await server.add_nodes("n1", "n2", "n3")
+            container = {"name": "c", "image": "i:1"}
+            metadata = {"name": "p", "annotations": annotations_of(failed("a"), PLACED)}
+            spec = {"containers": [container], "nodeName": "n2"}
+            await server.send("POST", "/api/v1/namespaces/default/pods", {"metadata": metadata, "spec": spec})
+            await server.settle()
+            await server.until(lambda: server.simulator.reader.is_idle)
+            assert [(it.attempt, it.node) for it in records(server)] == [(1, ""), (2, "n2")]
+            assert server.simulator.decisions.decision(1).names == ("n1", "n2")
+
+    asyncio.run(scene())
+
+
+def test_another_pod_of_the_same_name_begins_anew() -> None:
+    async def scene() -> None:
+        async with running(OUTSIDE) as server:
+            await with_pod(server)
+            for _ in range(2):
+                await annotate(server, annotations_of(PLACED))
+                await server.send("DELETE", PATH, {"gracePeriodSeconds": 0})
+                await server.add_pod("p")
+            assert [it.attempt for it in records(server)] == [1, 1]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("annotations", "problem"),
+    [
+        pytest.param({PREFIX + "filter-result": "[1]"}, "filter-result: expected the result", id="another shape"),
+        pytest.param(
+            {PREFIX + "filter-result": '{"n1":'}, "filter-result: expected the result", id="JSON that ends early"
+        ),
+        pytest.param({HISTORY: '"x"'}, "result-history: expected a list of attempts", id="a history that is no list"),
+        pytest.param(
+            {
+                PREFIX + "filter-result": '{"n1":{"F":"passed"}}',
+                PREFIX + "score-result": '{"n1":{"F":"1180591620717411303424"}}',
+                PREFIX + "finalscore-result": '{"n1":{"F":"1"}}',
+            },
+            "expected scores as kube-scheduler has them, got a score beyond 64 bits",
+            id="a score beyond 64 bits",
+        ),
+    ],
+)
+def test_annotations_that_can_not_be_read_are_logged(
+    annotations: dict[str, str], problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene() -> None:
+        async with running(OUTSIDE) as server:
+            await with_pod(server)
+            with caplog.at_level(logging.WARNING):
+                await annotate(server, annotations)
+            assert problem in server.simulator.decisions.annotation_problems["default/p"]
+            assert problem in caplog.text
+            assert records(server) == []
+            # The next version of the pod may be better.
+            await annotate(server, dict.fromkeys(annotations) | annotations_of(PLACED))
+            assert server.simulator.decisions.annotation_problems == {}
+            assert [it.node for it in records(server)] == ["n2"]
+
+    asyncio.run(scene())
+
+
+def test_what_is_written_here_is_not_read_back() -> None:
+    async def scene() -> None:
+        async with running(replace(FULL, annotations=True)) as server:
+            await with_pod(server)
+            await server.add_pod("big", cpu="50")
+            await all_written(server)
+            assert history_of((await server.pod("p"))["metadata"]["annotations"])
+            decisions = server.simulator.decisions
+            assert len(decisions)
+            assert not any(decisions.is_annotated(number) for number in range(len(decisions)))
+
+    asyncio.run(scene())
+
+
+def test_both_schedulers_of_a_pod_are_told_apart() -> None:
+    """Annotations that a pod came with, then an attempt of our own, whose annotations are added to them."""
+
+    async def scene() -> None:
+        async with running(replace(FULL, annotations=True)) as server:
+            container = {"name": "c", "image": "i:1"}
+            metadata = {"name": "p", "annotations": annotations_of(failed("a"))}
+            document = {"metadata": metadata, "spec": {"containers": [container]}}
+            await server.send("POST", "/api/v1/namespaces/default/pods", document)
+            await server.settle()
+            await server.add_nodes("n1")
+            await all_written(server)
+            decisions = server.simulator.decisions
+            kinds = [decisions.is_annotated(number) for number in decisions.numbers_of("default/p")]
+            assert sorted(kinds) == [False] * (len(kinds) - 1) + [True]
+            history = history_of((await server.pod("p"))["metadata"]["annotations"])
+            assert history[0] == encode(failed("a"))
+            assert len(history) == len(kinds)
+
+    asyncio.run(scene())

@@ -1,0 +1,116 @@
+"""A machine that sleeps: the clock advances, timers stand still, and what became due is done when it wakes up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from bayplan.app.sleep_watch import catch_up_after_sleep, watch_for_sleep
+from bayplan.base.clock import Clock
+from bayplan.base.durations import SECOND_NS
+from tests.service.lab import Lab, node, pod, run
+
+
+class Machine:
+    """A machine that can sleep: one of its clocks advances then, the other stands still."""
+
+    def __init__(self) -> None:
+        self.asleep_ns = 0
+
+    def steady(self) -> int:
+        return time.monotonic_ns() + self.asleep_ns
+
+    def sleep(self, seconds: float) -> None:
+        self.asleep_ns += int(seconds * SECOND_NS)
+
+    def clock(self) -> Clock:
+        return Clock(steady=self.steady)
+
+
+def test_sleep_is_noticed_once_and_listeners_look_again(caplog: pytest.LogCaptureFixture) -> None:
+    machine = Machine()
+    clock, called = machine.clock(), list[int]()
+    clock.on_change(lambda: called.append(clock.now_ns()))
+    assert not catch_up_after_sleep(clock)
+    before = clock.now_ns()
+    machine.sleep(3600)
+    assert catch_up_after_sleep(clock)
+    assert not catch_up_after_sleep(clock)
+    assert len(called) == 1
+    assert called[0] >= before + 3600 * SECOND_NS
+    assert [record.getMessage() for record in caplog.records] == [
+        "the machine slept for 3600 s; everything that became due is done now"
+    ]
+
+
+def test_a_moment_is_no_sleep(caplog: pytest.LogCaptureFixture) -> None:
+    machine = Machine()
+    clock = machine.clock()
+    machine.sleep(0.5)
+    assert not catch_up_after_sleep(clock)
+    assert caplog.text == ""
+
+
+def test_the_real_clocks_of_a_machine_that_is_awake_agree() -> None:
+    assert not catch_up_after_sleep(Clock())
+
+
+def test_the_watch_goes_on_until_it_is_cancelled() -> None:
+    machine = Machine()
+    clock, called = machine.clock(), list[int]()
+    clock.on_change(lambda: called.append(1))
+
+    async def watch() -> None:
+        task = asyncio.create_task(watch_for_sleep(clock, 0.01))
+        for _ in range(2):
+            machine.sleep(60)
+            await asyncio.sleep(0.2)
+        task.cancel()
+
+    asyncio.run(watch())
+    assert len(called) == 2
+
+
+def test_a_pod_whose_time_ran_out_in_the_meantime_has_ended() -> None:
+    machine = Machine()
+    running = pod("job", restartPolicy="Never")
+    running["metadata"]["annotations"] = {"bayplan.io/run-time": "30m"}
+
+    async def test(lab: Lab) -> None:
+        path = "/api/v1/namespaces/default/pods/job"
+        while (await lab.api("GET", path)).get("status", {}).get("phase") != "Running":
+            await asyncio.sleep(0.02)
+        machine.sleep(3600)
+        deadline = time.monotonic() + 30
+        while (await lab.api("GET", path))["status"]["phase"] != "Succeeded":
+            assert time.monotonic() < deadline, "the pod did not end"
+            await asyncio.sleep(0.05)
+
+    run(test, node("n1"), running, clock=machine.clock())
+
+
+CRON_JOB = {
+    "metadata": {"name": "report"},
+    "spec": {
+        "schedule": "*/30 * * * *",
+        "jobTemplate": {"spec": {"template": {"spec": {**pod("x")["spec"], "restartPolicy": "Never"}}}},
+    },
+}
+
+
+def test_a_cron_job_whose_time_passed_in_the_meantime_makes_its_job() -> None:
+    machine = Machine()
+
+    async def test(lab: Lab) -> None:
+        # Without nodes nothing is written in between, so nothing wakes the controllers by chance.
+        await lab.api("POST", "/apis/batch/v1/namespaces/default/cronjobs", CRON_JOB)
+        await lab.settle()
+        machine.sleep(3600)
+        deadline = time.monotonic() + 30
+        while not (await lab.api("GET", "/apis/batch/v1/namespaces/default/jobs"))["items"]:
+            assert time.monotonic() < deadline, "there is no job"
+            await asyncio.sleep(0.05)
+
+    run(test, clock=machine.clock())

@@ -1,0 +1,170 @@
+"""SIGTERM ends the commands that run for long: exit code 0, no traceback, the store closed, also with requests under way."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from bayplan.apiserver.http.kubeconfig import kubeconfig_entry, write_kubeconfig
+
+GRACE_S = 30.0
+"""The default grace period of a pod: then the kubelet kills."""
+
+PLUGIN = """
+from bayplan import PerNodePlugin
+
+
+class Even(PerNodePlugin):
+    def filter_node(self, pod, node):
+        return None
+"""
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@contextmanager
+def running(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run a command until it has printed its address; yield the process and the address."""
+    command = [sys.executable, "-m", "bayplan", *arguments]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = None
+            while address is None:
+                line = process.stdout.readline()
+                assert line, process.stderr.read() if process.stderr else ""
+                address = re.search(r"http://127\.0\.0\.1:\d+", line)
+            yield process, address[0]
+        finally:
+            process.kill()
+
+
+def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> tuple[int, str, float]:
+    """Send a signal; return exit code, standard error, and how long the end took."""
+    began = time.monotonic()
+    process.send_signal(number)
+    _, printed = process.communicate(timeout=GRACE_S)
+    return process.returncode, printed, time.monotonic() - began
+
+
+def send(url: str, text: str) -> socket.socket:
+    opened = socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), 20)
+    opened.sendall(text.encode())
+    return opened
+
+
+REQUESTS = {
+    "nothing": "",
+    "half a header": "GET / HTTP/1.1\r\nHost: loc",
+    "half a body": f"POST {MAPS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{{",
+    "half an import": "POST /bayplan/v1/import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{",
+    "a watch": f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a watch of kube-scheduler-simulator": "GET /api/v1/listwatchresources HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "server-sent events": "GET /bayplan/v1/stream?topics=clock HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a WebSocket": (
+        "GET /bayplan/v1/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_up_ends_with_requests_and_watches_open(number: int, tmp_path: Path) -> None:
+    options = ["--port", "0", "--store", "store", "--write-kubeconfig", "config"]
+    with running(tmp_path, "up", *options) as (process, url):
+        held = [send(url, text) for text in REQUESTS.values()]
+        body = b'{"metadata":{"name":"m"}}'
+        request = urllib.request.Request(url + MAPS, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            assert answer.status == 201
+        time.sleep(0.5)
+        code, printed, seconds = ended(process, number)
+        for each in held:
+            each.close()
+    assert (code, printed) == (0, "")
+    assert seconds < GRACE_S
+    # Closed in order: there is no write-ahead log any more.
+    assert sorted(os.listdir(tmp_path)) == ["config", "store"]
+    with sqlite3.connect(tmp_path / "store") as store:
+        assert store.execute("SELECT count(*) FROM documents WHERE name = 'm'").fetchone() == (1,)
+    store.close()
+
+
+def test_up_ends_while_a_plugin_hangs(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(PLUGIN.replace("return None", "import time; time.sleep(3600)"))
+    (tmp_path / "cluster.yaml").write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}\n---\n"
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: default}\nspec: {containers: [{name: c, image: c}]}\n"
+    )
+    options = ["--port", "0", "--store", "store", "--write-kubeconfig", "config", "--plugin", "slow.py:Even"]
+    with running(tmp_path, "up", "cluster.yaml", *options, "--plugin-deadline", "3600") as (process, url):
+        # A request that waits for the scheduler, which waits for the plugin.
+        waiting = send(url, "POST /bayplan/v1/queue/flush HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        time.sleep(1.0)
+        code, printed, _ = ended(process)
+        waiting.close()
+    assert code == 0
+    assert "Traceback" not in printed
+    assert "store-wal" not in os.listdir(tmp_path)
+
+
+def test_extender_ends_with_a_request_under_way(tmp_path: Path) -> None:
+    (tmp_path / "even.py").write_text(PLUGIN)
+    with running(tmp_path, "extender", "--plugin", "even.py:Even", "--port", "0") as (process, url):
+        flood = send(url, "GET / HTTP/1.1\r\nX: ")
+        with contextlib.suppress(ConnectionError):
+            flood.sendall(b"x" * 2_000_000)
+        assert flood.recv(100).startswith(b"HTTP/1.1 431")
+        flood.close()
+        waiting = send(url, "POST /filter HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+        time.sleep(0.3)
+        code, printed, seconds = ended(process)
+        waiting.close()
+    assert (code, printed) == (0, "")
+    assert seconds < GRACE_S
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["schedule", "--kubeconfig", "config", "--port", "0"], id="schedule"),
+        pytest.param(["schedule", "--kubeconfig", "config", "--dry-run"], id="schedule --dry-run"),
+        pytest.param(["sync", "--from", "config", "--to", "config"], id="sync"),
+        pytest.param(["import", "--from", "config", "--to", "config"], id="import"),
+        pytest.param(["record", "--from", "config", "events.jsonl"], id="record"),
+    ],
+)
+def test_commands_end_while_the_cluster_does_not_answer(arguments: list[str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        write_kubeconfig(tmp_path / "config", kubeconfig_entry(f"http://127.0.0.1:{silent.getsockname()[1]}"))
+        silent.settimeout(60)
+        command = [sys.executable, "-m", "bayplan", *arguments]
+        with subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                # It has asked, and gets no answer.
+                connection, _ = silent.accept()
+                code, printed, seconds = ended(process)
+                connection.close()
+            finally:
+                process.kill()
+    assert code == 0
+    assert "Traceback" not in printed
+    assert seconds < GRACE_S

@@ -1,0 +1,125 @@
+"""Servers that answer without end: what is asked of them has a limit, so that memory has one."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from bayplan.base.bounded_body import BodyTooLarge, BoundedBody
+from bayplan.base.durations import SECOND_NS
+from bayplan.client.cluster_access import ClusterAccess
+from bayplan.client.connection import MAX_LINE_BYTES, ApiConnection, ConnectionLost
+from bayplan.extender.conversation import MIN_ANSWER_LIMIT_BYTES, Conversation
+from bayplan.framework.configuration.document import Extender
+from bayplan.framework.extender import ExtenderFailure
+from bayplan.service.refusal import Refusal
+from bayplan.service.remote_server import RemoteServer
+
+PIECE = b" " * (1 << 20)
+MOST_PIECES = 4096
+
+
+class Endless(BaseHTTPRequestHandler):
+    """Answers without end; the path says how."""
+
+    sent = 0
+
+    def do_GET(self) -> None:
+        self.do_POST()
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        redirects = self.path.endswith("/moved")
+        self.send_response(307 if redirects else 200)
+        if redirects:
+            self.send_header("Location", "/here")
+        body = PIECE
+        if self.path.endswith("/bomb"):
+            self.send_header("Content-Encoding", "gzip")
+            body = gzip.compress(PIECE * 256)
+        self.end_headers()
+        if self.path.endswith("/here"):
+            self.wfile.write(b"{}")
+            return
+        try:
+            for _ in range(MOST_PIECES):
+                self.wfile.write(body)
+                Endless.sent += len(body)
+        except OSError:
+            pass
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def endless() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endless)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    Endless.sent = 0
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def ask(url: str, verb: str) -> object:
+    conversation = Conversation(Extender(url_prefix=url, http_timeout_ns=30 * SECOND_NS))
+    try:
+        return conversation.send(verb, {"Pod": {}})
+    finally:
+        conversation.close()
+
+
+@pytest.mark.parametrize("verb", ["filter", "bomb"], ids=["plain", "compressed"])
+def test_an_extender_that_answers_without_end_fails(verb: str) -> None:
+    with endless() as url:
+        answer = ask(url, verb)
+        assert isinstance(answer, ExtenderFailure)
+        assert "the answer is longer than 16,777,216 bytes" in answer.message
+        assert Endless.sent < 4 * MIN_ANSWER_LIMIT_BYTES
+
+
+def test_the_body_of_a_redirection_is_not_read() -> None:
+    with endless() as url:
+        assert ask(url, "moved") == {}
+        assert Endless.sent < MIN_ANSWER_LIMIT_BYTES
+
+
+def test_a_server_to_compare_with_that_answers_without_end_is_refused() -> None:
+    with endless() as url, pytest.raises(Refusal, match="at most 67,108,864 bytes"):
+        asyncio.run(RemoteServer(f"{url}/bomb?").placements())
+
+
+def test_a_watch_whose_line_does_not_end_is_given_up() -> None:
+    async def watch(url: str) -> None:
+        access = ClusterAccess(None, None)
+        access.url = url
+        async with ApiConnection(access, user_agent="tests/1.0") as connection:
+            async for _ in connection.stream("/watch", "watch=1", seconds=30):
+                pass
+
+    with endless() as url:
+        with pytest.raises(ConnectionLost, match="a line of the stream is longer than"):
+            asyncio.run(watch(url))
+        assert Endless.sent < 4 * MAX_LINE_BYTES
+
+
+def test_a_limit_holds_after_decompression() -> None:
+    body = BoundedBody(1000, "gzip")
+    body.add(gzip.compress(b"x" * 1000))
+    assert body.joined() == b"x" * 1000
+    with pytest.raises(BodyTooLarge, match="longer than 1,000 bytes"):
+        BoundedBody(1000, "gzip").add(gzip.compress(b"x" * 1001))
+    with pytest.raises(BodyTooLarge):
+        BoundedBody(1000).add(b"x" * 1001)

@@ -1,0 +1,126 @@
+"""Amounts that no cluster can have: refused as kube-apiserver does, or reported with what kube-scheduler counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.base.errors import InputError
+from bayplan.formats.amounts import quantity_hint
+from bayplan.formats.manifests import load
+
+POD = (
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: c\n    image: i\n    resources:\n"
+)
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus:\n"
+TEMPLATE = (
+    "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  schedule: '@daily'\n  jobTemplate:\n    spec:\n"
+    "      template:\n        spec:\n          containers:\n          - resources: {requests: {cpu: '-1'}}\n"
+)
+
+
+def told(text: str, folder: Path, *, strict: bool = False) -> list[str]:
+    file = folder / "f.yaml"
+    file.write_text(text)
+    return [str(each).replace(str(file), "f") for each in load([str(file)], strict=strict).warnings]
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            POD + "      requests: {cpu: -1}\n",
+            "f:9 Pod p $.spec.containers[0].resources.requests.cpu: expected an amount of at least 0, got '-1'",
+            id="a negative request",
+        ),
+        pytest.param(
+            TEMPLATE,
+            "f:11 CronJob j $.spec.jobTemplate.spec.template.spec.containers[0].resources.requests.cpu: "
+            "expected an amount of at least 0, got '-1'",
+            id="a negative request of the pods that a CronJob makes",
+        ),
+        pytest.param(
+            POD + "      limits: {example.com/gpu: 500m}\n",
+            "f:9 Pod p $.spec.containers[0].resources.limits.example.com/gpu: expected a whole number, got '500m'",
+            id="half a device",
+        ),
+        pytest.param(
+            POD + "      limits: {cpu: 1}\n      requests: {cpu: 1500m}\n",
+            "f:10 Pod p $.spec.containers[0].resources.requests.cpu: expected an amount of at most the limit, 1, got '1500m'",
+            id="a request above its limit",
+        ),
+        pytest.param(
+            NODE + "  allocatable: {memory: -5Gi}\n",
+            "f:5 Node node-1 $.status.allocatable.memory: expected an amount of at least 0, got '-5Gi'",
+            id="a node with less than nothing",
+        ),
+        pytest.param(
+            POD + "      requests: {memory: 64gb}\n",
+            "f:9 Pod p $.spec.containers[0].resources.requests.memory: expected a quantity, got '64gb'; try '64G'",
+            id="no quantity, with the one that was meant",
+        ),
+    ],
+)
+def test_refused(text: str, want: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        told(text, tmp_path)
+    assert str(refused.value).replace(str(tmp_path / "f.yaml"), "f") == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            POD + "      requests: {cpu: 1500m, memory: 1.5Gi}\n      limits: {cpu: 1.5}\n", [], id="good ones"
+        ),
+        pytest.param(POD + "      requests: {cpu: 9P, memory: 7Ei}\n", [], id="as much as an int64 holds"),
+        pytest.param(
+            POD + "      requests: {cpu: 99999999999999999999}\n",
+            [
+                "f:9 Pod p $.spec.containers[0].resources.requests.cpu: 99999999999999999999 is more than an int64 holds; "
+                "kube-scheduler counts it as 200376420520689664m"
+            ],
+            id="CPU beyond int64",
+        ),
+        pytest.param(
+            POD + "      requests: {memory: 9Ei}\n",
+            [
+                "f:9 Pod p $.spec.containers[0].resources.requests.memory: 9Ei is more than an int64 holds; "
+                "kube-scheduler counts it as 9223372036854775807"
+            ],
+            id="memory beyond int64, which is capped",
+        ),
+        pytest.param(
+            POD + "      requests: {memory: 512m}\n",
+            ["f:9 Pod p $.spec.containers[0].resources.requests.memory: 512m is a fraction of a byte; counted as 1"],
+            id="milli-bytes",
+        ),
+        pytest.param(NODE + "  allocatable: {memory: 7500m}\n", [], id="a node may report fractions"),
+    ],
+)
+def test_warned_about_and_refused_when_strict(text: str, want: list[str], tmp_path: Path) -> None:
+    assert told(text, tmp_path) == want
+    if want:
+        with pytest.raises(InputError, match="refused because of --strict"):
+            told(text, tmp_path, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("64gb", "64G"),
+        ("64 GiB", "64Gi"),
+        ("512mb", "512M"),
+        ("1.5gi", "1.5Gi"),
+        ("2 cores", "2"),
+        ("4 vCPU", "4"),
+        ("10kb", "10k"),
+        ("128 b", "128"),
+        ("8 apples", ""),
+        ("many", ""),
+        ("", ""),
+    ],
+)
+def test_the_quantity_that_was_meant(text: str, want: str) -> None:
+    assert quantity_hint(text) == want

@@ -1,0 +1,97 @@
+"""``python -m tests.hostile``: the run of ``make test-hostile``, 2,000 hostile requests to a server of its own.
+
+Times are seconds of the server's processor, so that a busy machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+from bayplan.apiserver.rest.decoding import LONG_YAML
+from tests.hostile.families import scenarios
+from tests.hostile.scenario import APPLY, YAML, HostileRequest
+from tests.hostile.victim import Taken, Victim
+
+MAX_SECONDS = 1.0
+MAX_YAML_SECONDS = 2.0
+"""Of long YAML, which another thread parses while the server keeps answering."""
+MAX_MEGABYTES = 200.0
+
+
+def problem_with(request: HostileRequest, taken: Taken) -> str:
+    """Return what is wrong with an answer, or nothing."""
+    problems = []
+    if taken.status == 0:
+        problems.append(f"no answer: {taken.text}")
+    if taken.status == 500 and "Internal error occurred" in taken.text:
+        problems.append("an internal error")
+    is_yaml = request.content_type in (YAML, APPLY) and len(request.body) > LONG_YAML
+    if taken.answer_s > (MAX_YAML_SECONDS if is_yaml else MAX_SECONDS):
+        problems.append(f"{taken.answer_s:.2f} s")
+    if taken.megabytes > MAX_MEGABYTES:
+        problems.append(f"{taken.megabytes:.0f} MB")
+    return ", ".join(problems)
+
+
+def summary(request: HostileRequest) -> str:
+    """Return a line about a request."""
+    body = (
+        f" {len(request.body):,} B {request.content_type.partition('/')[2]} {request.body[:160]!r}"
+        if request.body
+        else ""
+    )
+    return f"{request.method} {request.path[:100]}{body}"
+
+
+def table(results: list[tuple[str, Taken]]) -> str:
+    """Return a line for each family: requests, answers by class, the most that one took."""
+    lines = [f"{'family':22} {'requests':>8} {'2xx':>6} {'4xx':>6} {'5xx':>5} {'answer s':>9} {'all s':>7} {'MB':>6}"]
+    for family in dict.fromkeys(name for name, _ in results):
+        found = [taken for name, taken in results if name == family]
+        codes = Counter(taken.status // 100 for taken in found)
+        answer_s, all_s, megabytes = (
+            max(values) for values in zip(*((each.answer_s, each.all_s, each.megabytes) for each in found), strict=True)
+        )
+        counts = f"{len(found):>8,} {codes[2]:>6,} {codes[4]:>6,} {codes[5]:>5,}"
+        lines.append(f"{family:22} {counts} {answer_s:>9.2f} {all_s:>7.2f} {megabytes:>6.0f}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run, print a table, and fail if a request took too much."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--only", default="", help="families whose names have this part")
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    results: list[tuple[str, Taken]] = []
+    problems = 0
+    with tempfile.TemporaryDirectory() as name:
+        victim = Victim(Path(name))
+        try:
+            source = (
+                (family, each) for family, many in scenarios(options.seed, options.scale, options.only) for each in many
+            )
+            for family, request in islice(source, options.requests):
+                taken = victim.send(request)
+                results.append((family, taken))
+                problem = problem_with(request, taken)
+                if problem:
+                    problems += 1
+                    print(f"{family}: {problem}: {taken.status}: {summary(request)}", flush=True)
+        finally:
+            victim.close()
+            log = victim.log.read_text()
+    print(table(results))
+    assert "Traceback" not in log, log[-5_000:]
+    assert not problems, f"{problems} requests took too much"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""A small sample of the hostile requests, to a server of its own; ``make test-hostile`` sends 2,000 large ones."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+from tests.hostile.__main__ import problem_with, summary, table
+from tests.hostile.families import FAMILIES, scenarios
+from tests.hostile.scenario import Draws
+from tests.hostile.victim import Taken, Victim
+
+SCALE = 0.02
+
+
+def test_no_hostile_request_takes_more_than_it_may(tmp_path: Path) -> None:
+    victim = Victim(tmp_path)
+    results: list[tuple[str, Taken]] = []
+    problems: list[str] = []
+    try:
+        for name, scenario in islice(scenarios(7, SCALE), 2 * len(FAMILIES)):
+            for request in scenario:
+                taken = victim.send(request)
+                results.append((name, taken))
+                problem = problem_with(request, taken)
+                problems += [f"{name}: {problem}: {summary(request)}"] if problem else []
+    finally:
+        victim.close()
+    assert problems == [], table(results)
+    assert "Traceback" not in victim.log.read_text()
+
+
+def test_a_seed_makes_the_same_requests() -> None:
+    for name, family in FAMILIES.items():
+        assert family(Draws(f"1/{name}", SCALE)) == family(Draws(f"1/{name}", SCALE)), name

@@ -1,0 +1,38 @@
+"""scripts/install.py: pip's work is shown, its exit code is kept, and what it printed appears if it failed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.project.tree import ROOT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "want"),
+    [
+        pytest.param(["--dry-run", "--no-index", "packaging"], 0, "", id="nothing is left to install"),
+        pytest.param(
+            ["--no-index", "--target", "{folder}", "no-such-package"],
+            1,
+            "No matching distribution found for no-such-package",
+            id="a package that does not exist",
+        ),
+    ],
+)
+def test_an_installation(arguments: list[str], code: int, want: str, tmp_path: object) -> None:
+    words = [each.format(folder=tmp_path) for each in arguments]
+    command = [sys.executable, str(ROOT / "scripts" / "install.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code
+    assert want in done.stderr
+    assert bool(want) == bool(done.stderr)
+
+
+def test_a_package_is_shown_while_it_is_installed(tmp_path: object) -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "install.py"), "--no-deps", "--no-index", "--no-build-isolation"]
+    done = subprocess.run([*command, "--target", str(tmp_path), str(ROOT)], capture_output=True, text=True, timeout=120)
+    # A slow machine sees the line again: no log is silent for long.
+    assert (done.returncode, set(done.stderr.splitlines())) == (0, {"  installing 1 package"})

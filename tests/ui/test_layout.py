@@ -1,0 +1,256 @@
+"""Names as clouds generate them on `bayplan up`: what is measured in pixels, on a desktop and on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, cast
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.ui.browsing import Visitor
+from tests.ui.cloud_names import EKS_DOMAIN, eks_name
+from tests.ui.fake_cluster import FakeCluster
+from tests.ui.fake_service import FakeService, served
+from tests.ui.running import Running
+from tests.ui.screenshots import PAGES, WIDTHS, Names, cloud_server, names_of
+
+Visit = Callable[..., Visitor]
+
+WAITING = "/ui/pods/ml-train/trainer-resnet50-distributed-worker-0"
+OVERFLOWING = """() => [...document.querySelectorAll(".cell, .mcell, .card-head")]
+    .filter((cell) => cell.querySelector(".name") && cell.offsetParent && cell.scrollWidth > cell.clientWidth)
+    .map((cell) => cell.textContent)"""
+"""Cells with a name that the style sheet cuts as well, which makes a second ellipsis."""
+SHORTENED = """() => [...document.querySelectorAll(".mrow:not([hidden]) a.name")]
+    .filter((link) => link.textContent !== link.title || link.querySelector(".left-out")).length"""
+VISIBLE_SCORES = """() => {
+    const frame = document.querySelector(".matrix").getBoundingClientRect();
+    const names = [...document.querySelectorAll(".mrow.winner .stuck")];
+    const stuck = Math.max(...names.map((cell) => cell.getBoundingClientRect().right));
+    return [...document.querySelectorAll(".mrow.winner .score")]
+        .map((cell) => cell.getBoundingClientRect())
+        .filter((box) => box.left >= stuck - 1 && box.right <= frame.right + 1).length;
+}"""
+
+
+class Cloud(NamedTuple):
+    """A server with the cluster of the screenshots, and names in it."""
+
+    server: Running
+    names: Names
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[Cloud]:
+    with cloud_server("mixed") as server:
+        yield Cloud(server, names_of(server))
+
+
+def open_at(visit: Visit, cloud: Cloud, path: str, width: str = "wide") -> Visitor:
+    """Open an address in a window of a width of `WIDTHS`."""
+    visitor = visit(cloud.server.url)
+    across, down = WIDTHS[width]
+    visitor.page.set_viewport_size({"width": across, "height": down})
+    return visitor.go(path)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_cell_panel_shows_its_values(width: str, cloud: Cloud, visit: Visit) -> None:
+    matrix = cloud.server.get(f"/pods/{cloud.names.placed}/attempts/latest/matrix?form=columns")
+    nodes = cast("dict[str, list[str]]", matrix["rows"])["node"]
+    node = next(name for name in nodes if name.endswith(EKS_DOMAIN) and name != matrix["winner"])
+    visitor = open_at(visit, cloud, f"/ui/pods/{cloud.names.placed}?cell={node}.NodeResourcesFit", width)
+    panel = visitor.test("cell-panel")
+    expect(panel).to_be_visible()
+    box = panel.bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= WIDTHS[width][0]
+    values = panel.locator("dd")
+    assert values.count() >= 5
+    for value in values.all():
+        assert value.evaluate("(cell) => cell.clientWidth") >= 100
+        assert value.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth")
+    for title in panel.locator("dt").all():
+        assert title.evaluate("(cell) => cell.clientWidth") <= 0.45 * box["width"]
+    expect(panel).to_contain_text(str(matrix["winner"]))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    "page", ["nodes", "pods", "pod-placed", "pod-cell", "pod-waiting", "queue", "object", "compare"]
+)
+def test_a_name_is_cut_once_at_most(page: str, width: str, cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui" + PAGES[page].format(**cloud.names._asdict()), width)
+    assert visitor.page.locator(".name").count() > 1
+    assert visitor.page.evaluate(OVERFLOWING) == []
+
+
+def test_names_are_whole_where_there_is_room(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, WAITING)
+    expect(visitor.page.locator(".mrow:not([hidden])").first).to_be_visible()
+    assert visitor.page.evaluate(SHORTENED) == 0
+
+
+def test_a_domain_that_all_nodes_have_stands_once(visit: Visit) -> None:
+    with served(FakeService(FakeCluster(10, 60, name=eks_name))) as url:
+        visitor = visit(url)
+        visitor.page.set_viewport_size({"width": 1024, "height": 768})
+        visitor.go("/ui/pods?status=placed")
+        visitor.test("pod-table").locator("a.name").first.click()
+        visitor.still()
+        expect(visitor.page.locator(".matrix-head .domain")).to_have_text(f".{EKS_DOMAIN}")
+        link = visitor.page.locator(".mrow.winner a.name")
+        name = str(link.get_attribute("title"))
+        expect(link).to_have_text(name)
+        hidden = link.locator(".left-out")
+        expect(hidden).to_have_text(f".{EKS_DOMAIN}")
+        assert hidden.evaluate("(part) => part.getBoundingClientRect().width") == 0
+
+
+@pytest.mark.parametrize(
+    "page", ["overview", "pods", "pod-cell", "pod-attempts", "pod-preemption", "timeline", "objects"]
+)
+def test_a_page_is_accessible_on_a_phone(page: str, cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui" + PAGES[page].format(**cloud.names._asdict()), "phone")
+    assert visitor.violations() == []
+
+
+def test_a_shortened_name_is_selected_and_copied_as_a_whole(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui/pods?status=placed")
+    links = visitor.test("pod-table").locator(".grid-body a.name[href*='/nodes/']")
+    link = links.filter(has=visitor.page.locator(".left-out")).first
+    name = str(link.get_attribute("title"))
+    assert link.evaluate("(link) => { getSelection().selectAllChildren(link); return String(getSelection()); }") == name
+    assert visitor.page.evaluate("() => document.execCommand('copy')")
+    assert visitor.page.evaluate("() => navigator.clipboard.readText()") == name
+    hidden = link.locator(".left-out")
+    assert "…" in str(hidden.evaluate("(part) => getComputedStyle(part, '::before').content"))
+    assert hidden.evaluate("(part) => part.getBoundingClientRect().width") < 12
+
+
+@pytest.mark.parametrize(("width", "least"), [("wide", 5), ("phone", 1)])
+def test_a_matrix_keeps_its_scores_in_sight(width: str, least: int, cloud: Cloud, visit: Visit) -> None:
+    path = f"/ui/pods/{cloud.names.placed}" + (f"?cell={cloud.names.loser}.NodeResourcesFit" if width == "wide" else "")
+    visitor = open_at(visit, cloud, path, width)
+    expect(visitor.page.locator(".mrow.winner")).to_be_visible()
+    assert visitor.page.evaluate(VISIBLE_SCORES) >= least
+
+
+def test_two_matrices_have_a_node_in_the_same_line(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, f"/ui/compare/{cloud.names.moved}?a=now&b={cloud.names.fork}")
+    rows = [visitor.page.get_by_role("grid", name=f"plugins in {side}").locator(".mrow").first for side in "AB"]
+    a, b = (row.bounding_box() for row in rows)
+    assert a is not None
+    assert b is not None
+    assert a["y"] == b["y"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_is_wider_than_a_phone(page: str, cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui" + PAGES[page].format(**cloud.names._asdict()), "phone")
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= WIDTHS["phone"][0]
+    outside = """() => [...document.querySelectorAll("main .panel, main .button, main h1")]
+        .filter((each) => each.offsetParent && !each.closest(".tools, .tabs, .rejections, .grid, .matrix, [data-test=objects]"))
+        .filter((each) => each.getBoundingClientRect().right > innerWidth).map((each) => each.textContent.slice(0, 80))"""
+    assert visitor.page.evaluate(outside) == []
+
+
+def test_the_tables_of_a_timeline_fit_on_a_phone(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui/timeline", "phone")
+    table = visitor.test("around")
+    expect(table.locator("tbody tr").first).to_be_visible()
+    assert table.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
+
+
+@pytest.mark.parametrize("path", ["placed", "waiting"])
+def test_the_matrix_is_in_sight_on_a_phone(path: str, cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, WAITING if path == "waiting" else f"/ui/pods/{cloud.names.placed}", "phone")
+    expect(visitor.page.locator(".mrow:not([hidden])").nth(7)).to_be_visible()
+    bottoms = visitor.page.locator(".mrow:not([hidden])").evaluate_all(
+        "(rows) => rows.map((row) => row.getBoundingClientRect().bottom)"
+    )
+    assert sum(bottom <= WIDTHS["phone"][1] for bottom in bottoms) >= 6
+
+
+def test_the_heading_of_the_pods_counts_them_also_after_the_first_frame(cloud: Cloud, visit: Visit) -> None:
+    counts = cast("dict[str, int]", cloud.server.get("/overview")["counts"])
+    visitor = open_at(visit, cloud, "/ui/pods")
+    visitor.page.wait_for_function("() => performance.getEntriesByName('frame pods').length > 0")
+    visitor.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
+    assert visitor.verdict.startswith(f"{counts['pods']} pods: {counts['waiting']} wait for a node")
+
+
+def test_waiting_pods_come_first(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui/pods")
+    statuses = visitor.test("pod-table").locator(".grid-body .grid-row:not([hidden]) .badge").all_inner_texts()
+    words = [re.sub(r"\W", "", text) for text in statuses]
+    assert words == sorted(words, key=["waiting", "gated", "placed"].index)
+    assert words[0] == "waiting"
+    # The order is one of the columns: a click on its head turns it round.
+    head = visitor.page.get_by_role("columnheader", name="Status")
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    head.get_by_role("button").click()
+    visitor.still()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    expect(visitor.test("pod-table").locator(".grid-body .badge").first).to_contain_text("placed")
+
+
+def test_an_imported_pod_offers_what_works(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui/pods/legacy/legacy-billing-6f5d4c7b8-2xk9q")
+    note = visitor.page.locator(".note")
+    expect(note).to_contain_text("The pod came with its node; no decision was taken about it.")
+    expect(visitor.page.get_by_role("button", name="Schedule again")).to_have_count(0)
+    note.get_by_role("link", name="Create copy").click()
+    expect(visitor.page.locator("h1")).to_contain_text("1 object can be created")
+
+
+def test_a_pod_of_an_unconfigured_scheduler_names_it(cloud: Cloud, visit: Visit) -> None:
+    why = 'no scheduler named "volcano" is configured'
+    visitor = open_at(visit, cloud, f"/ui/pods?reason={why}")
+    rows = visitor.test("pod-table").locator(".grid-body .grid-row:not([hidden])")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text(why)
+    rows.locator("a.name").first.click()
+    visitor.still()
+    assert visitor.verdict == f"default/spark-driver-monthly-report-7d9f8b6c5d waits: {why}"
+    expect(visitor.page.locator(".note")).to_contain_text(f"{why[0].upper()}{why[1:]}.")
+    expect(visitor.page.get_by_role("button", name="Schedule again")).to_have_count(0)
+
+
+def test_only_waiting_pods_of_a_selection_are_scheduled_again(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui/pods?q=legacy-billing")
+    again = visitor.test("action-bar").get_by_role("button", name="Schedule again")
+    visitor.page.get_by_role("checkbox").first.check()
+    expect(again).to_be_disabled()
+    visitor.go("/ui/pods?q=worker-0")
+    visitor.page.get_by_role("checkbox").first.check()
+    again.click()
+    expect(visitor.test("notice-ok")).to_contain_text("Schedule 1 pod again: done.")
+
+
+def test_an_import_from_a_file_is_over_when_it_is_done(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui/sources")
+    assert visitor.verdict == "Imported dump.yaml"
+    expect(visitor.page.locator("section .badge")).to_have_text("✓done")
+    visitor.go("/ui/")
+    expect(visitor.page.get_by_role("link", name="Imported dump.yaml")).to_be_visible()
+
+
+def test_escape_closes_the_palette_and_leaves_no_hit(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui/settings")
+    keyboard, entries = visitor.page.keyboard, visitor.page.locator(".palette-entry")
+    keyboard.press("Control+k")
+    expect(entries.first).to_contain_text("Overview")
+    visitor.test("palette-field").fill("vmss")
+    expect(entries.first).to_contain_text("aks-userpool")
+    keyboard.press("Escape")
+    expect(visitor.test("palette")).to_have_count(0)
+    keyboard.press("Control+k")
+    expect(entries.first).to_contain_text("Overview")
+    # An answer that comes after the text has changed is not shown either.
+    visitor.test("palette-field").fill("vmss")
+    visitor.test("palette-field").fill("")
+    visitor.still()
+    expect(entries.first).to_contain_text("Overview")
