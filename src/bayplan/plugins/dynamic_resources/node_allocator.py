@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.objects.node import Node
-from bayplan.objects.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from bayplan.objects.resource import (
+    DeviceClaim,
+    DeviceClass,
+    DeviceSubRequest,
+    DeviceTaintRule,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceSlice,
+)
 from bayplan.plugins.dynamic_resources.allocation_checks import RequestChecks
 from bayplan.plugins.dynamic_resources.allocator import Allocator, ChosenClaim
 from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
@@ -22,6 +32,8 @@ from bayplan.state.row_log import RowLog
 
 MAX_SOLUTIONS = 100_000
 """Solutions that are cached, of all nodes and kinds of claims together. One takes about 500 bytes."""
+
+Asked = TypeVar("Asked", ExactDeviceRequest, DeviceSubRequest)
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -125,8 +137,17 @@ class NodeAllocator:
         self._pools = PoolCatalog(self._slices.values(), partitionable_devices=self.features.partitionable_devices)
 
     def signature(self, claims: Sequence[ResourceClaim]) -> bytes:
-        """Return what claims ask for; claims with one signature have the same solutions."""
-        return _encode([claim.spec for claim in claims])
+        """Return what claims ask for; claims with one signature have the same solutions.
+
+        Classes count by what they select and configure, not by their names.
+        """
+        numbers: dict[str, int] = {}
+        specs = [_with_numbered_classes(claim.spec.devices, numbers) for claim in claims]
+        classes = [
+            (item.spec.selectors, item.spec.config) if (item := self._catalog.get(DeviceClass, name)) else None
+            for name in numbers
+        ]
+        return _encode((specs, classes))
 
     def solutions(self, claims: Sequence[ResourceClaim], signature: bytes) -> NodeSolutions:
         """Return what claims would get on each node as things are now; claims with one signature share it."""
@@ -158,3 +179,21 @@ class NodeAllocator:
         if chosen is None and any(pool.invalid for pool in pools):
             raise InvalidPools
         return chosen
+
+
+def _with_numbered_classes(devices: DeviceClaim, numbers: dict[str, int]) -> DeviceClaim:
+    """Return what a claim asks for with numbers in place of the names of classes; new names get the next numbers."""
+
+    def numbered(asked: Asked) -> Asked:
+        name = asked.device_class_name
+        return replace(asked, device_class_name=str(numbers.setdefault(name, len(numbers))) if name else "")
+
+    requests = tuple(
+        replace(
+            request,
+            exactly=None if request.exactly is None else numbered(request.exactly),
+            first_available=tuple(map(numbered, request.first_available)),
+        )
+        for request in devices.requests
+    )
+    return replace(devices, requests=requests)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from bayplan.objects.node import Node
@@ -13,6 +11,7 @@ from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, NodeAllo
 from bayplan.plugins.dynamic_resources.extended_resources import NodeRequests, node_requests, with_requests
 from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
 from bayplan.plugins.dynamic_resources.node_solutions import FAILED, INVALID, SOLVED, NodeSolutions
+from bayplan.plugins.dynamic_resources.preferences import prefers
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 from bayplan.state.arrays import Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -24,24 +23,6 @@ STALE_SPECIAL_CLAIM = "cannot schedule extended resource claim"
 CANNOT_FIT = "cannot fit resource"
 INVALID_POOLS = "invalid resource pools were encountered"
 PASSES = 0
-
-MAX_KINDS = 64
-"""The sets of resources for which nodes are sorted into kinds at a time."""
-
-
-class NodeKinds(NamedTuple):
-    """Nodes by which of some extended resources they need devices for.
-
-    Attributes:
-        token: says what this was made of.
-        kinds: intp[capacity], positions in `lacking`; -1: a node lacks a resource and no class stands for it.
-        lacking: the resources that nodes of a kind need devices for.
-    """
-
-    token: tuple[int, ...]
-    kinds: Index
-    lacking: list[tuple[str, ...]]
-
 
 ALL_ALIKE: list[tuple[str, ...]] = [()]
 
@@ -59,7 +40,6 @@ class NodeFilter:
         self._cluster = cluster
         self._allocator = allocator
         self._classes = classes
-        self._kinds: dict[tuple[str, ...], NodeKinds] = {}
 
     def verdicts(self, cycle: CycleClaims, codes: Codes) -> None:
         """Write the verdicts on all nodes: what `verdict` returns for each."""
@@ -115,7 +95,7 @@ class NodeFilter:
     def preferences(self, cycle: CycleClaims, raw: Ints) -> None:
         """Write how far up in their lists the alternatives are that the nodes would give the claims."""
         raw[:] = 0
-        if not cycle.wants_allocation:
+        if not cycle.wants_allocation or not prefers(cycle.claims):
             return
         known = cycle.preference_of_allocated()
         kinds, lacking = self._nodes_by_kind(cycle)
@@ -128,23 +108,28 @@ class NodeFilter:
                     raw[kinds == kind] = scores[kinds == kind]
 
     def _nodes_by_kind(self, cycle: CycleClaims) -> tuple[Index | None, list[tuple[str, ...]]]:
-        """Return per row which of several sets of resources a node needs devices for; no rows if there is only one set."""
+        """Return per row which of several sets of resources a node needs devices for; no rows if there is only one set.
+
+        -1: a node lacks a resource, and no class stands for it; see `_lacking`, which says the same of one node.
+        """
         if cycle.special is None:
             return None, ALL_ALIKE
-        names = tuple(cycle.resources)
-        token = (self._cluster.node_log.end, self._cluster.nodes.capacity, *self._allocator.version)
-        known = self._kinds.get(names)
-        if known is None or known.token != token:
-            kinds = np.full(self._cluster.nodes.capacity, -1, dtype=np.intp)
-            numbers: dict[tuple[str, ...], int] = {}
-            for row, node in enumerate(self._cluster.nodes.nodes):
-                lacking = None if node is None else self._lacking(cycle, node)
-                if lacking is not None:
-                    kinds[row] = numbers.setdefault(lacking, len(numbers))
-            if len(self._kinds) >= MAX_KINDS:
-                self._kinds.clear()
-            known = self._kinds[names] = NodeKinds(token, kinds, list(numbers))
-        return known.kinds, known.lacking
+        nodes = self._cluster.nodes
+        kinds: Index = np.zeros(nodes.capacity, dtype=np.intp)
+        unfit = np.zeros(nodes.capacity, dtype=np.bool_)
+        lacking: list[tuple[str, ...]] = [()]
+        for name in cycle.resources:
+            number = nodes.resources.find(name)
+            without = np.ones(nodes.capacity, dtype=np.bool_) if number is None else nodes.allocatable[number] == 0
+            if self._classes.get(name) is None:
+                for row in np.flatnonzero(without[: nodes.count]).tolist():
+                    node = nodes.nodes[row]
+                    unfit[row] |= node is not None and name not in node.status.allocatable
+                continue
+            found, kinds = np.unique(2 * kinds + without, return_inverse=True)
+            lacking = [(*lacking[code // 2], name) if code % 2 else lacking[code // 2] for code in found.tolist()]
+        kinds[unfit] = -1
+        return kinds, lacking
 
     def _lacking(self, cycle: CycleClaims, node: Node) -> tuple[str, ...] | None:
         """Return the resources for which a node needs devices, or None where it has neither the resource nor a class for it."""

@@ -17,7 +17,6 @@ from bayplan.framework.events import ActionType, ClusterEvent, EventResource, Qu
 from bayplan.framework.plugin import (
     FilterPlugin,
     Handle,
-    Params,
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
@@ -27,7 +26,7 @@ from bayplan.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from bayplan.framework.rule import FilterRule, ScoreRule
+from bayplan.framework.rule import FilterRule, Params, ScoreRule
 from bayplan.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod

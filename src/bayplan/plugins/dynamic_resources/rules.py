@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bayplan.base import go_arithmetic as go
-from bayplan.framework.plugin import Params
-from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, ScoreRule
+from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Params, ScoreRule
 from bayplan.framework.status import ERROR_BIT
 from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims
 from bayplan.plugins.dynamic_resources.node_filter import NodeFilter
@@ -131,5 +130,6 @@ class PreferredDevices(ScoreRule):
     def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
         """Normalise all scores."""
         (largest,) = scale
+        assert isinstance(largest, int)
         scores = np.asarray(raw)
         np.asarray(normalized)[:] = scores * MAX_NODE_SCORE // largest if largest else scores
