@@ -93,7 +93,7 @@ def test_sources_have_the_names_by_which_users_of_kubectl_know_them(
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KUBECONFIG", "kubectl.yaml")
-    names: list[str] = []
+    names: list[object] = []
     nothing = SyncStatus(
         ready=True,
         idle=True,
@@ -107,7 +107,9 @@ def test_sources_have_the_names_by_which_users_of_kubectl_know_them(
         left_out={},
     )
 
-    async def follow(source: object, here: object, policy: object, name: str, *rest: object, **more: object) -> object:
+    async def follow(
+        source: object, here: object, policy: object, name: object, *rest: object, **more: object
+    ) -> object:
         names.append(name)
         return nothing
 
@@ -115,4 +117,4 @@ def test_sources_have_the_names_by_which_users_of_kubectl_know_them(
     source = None if paths else ClusterOptions(kubeconfig=Path(file) if file else None, context=context)
     here = ClusterOptions(kubeconfig=Path("kubectl.yaml"))
     sync_cluster(SyncOptions(source=source, paths=paths, here=here), print, once=True)
-    assert names == [want]
+    assert names == [("import", want)]
