@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayplan.base.errors import InvariantError
 from bayplan.objects.node import Node
 from bayplan.objects.quantity import value
 from bayplan.plugins.dynamic_resources.allocator import SearchTimedOut
 from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, NodeAllocation, Variant
 from bayplan.plugins.dynamic_resources.extended_resources import NodeRequests, node_requests, with_requests
 from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
-from bayplan.plugins.dynamic_resources.node_solutions import FAILED, INVALID, SOLVED, NodeSolutions
+from bayplan.plugins.dynamic_resources.node_solutions import FAILED, INVALID, SOLVED, UNSOLVED, NodeSolutions
 from bayplan.plugins.dynamic_resources.preferences import prefers
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 from bayplan.state.arrays import Codes, Index, Ints
@@ -23,6 +24,9 @@ STALE_SPECIAL_CLAIM = "cannot schedule extended resource claim"
 CANNOT_FIT = "cannot fit resource"
 INVALID_POOLS = "invalid resource pools were encountered"
 PASSES = 0
+
+TEXTS = {UNSOLVED: CANNOT_ALLOCATE, INVALID: INVALID_POOLS}
+"""The texts of outcomes that are the same for all claims of a kind."""
 
 ALL_ALIKE: list[tuple[str, ...]] = [()]
 
@@ -53,15 +57,21 @@ class NodeFilter:
         if kinds is not None and (kinds < 0).any():
             codes[kinds < 0] = cycle.verdict(CANNOT_FIT)
         for kind, names in enumerate(lacking):
-            if _needs_nothing(cycle, names):
+            if not cycle.wants_allocation or _needs_nothing(cycle, names):
                 continue
-            found = self._solutions(cycle, names).outcomes
-            failing = found != SOLVED
+            outcomes = self._solutions(cycle, names).outcomes
+            failing = outcomes != SOLVED
             if kinds is not None:
                 failing &= kinds == kind
-            for row in np.flatnonzero(failing[: len(nodes)]).tolist():
-                node = nodes[row]
-                codes[row] = PASSES if node is None else self._failure(cycle, row, node, names)
+            if not failing.any():
+                continue
+            for outcome, text in TEXTS.items():
+                alike = failing & (outcomes == outcome)
+                if alike.any():
+                    codes[alike] = cycle.verdict(text)
+            for row in np.flatnonzero(failing & (outcomes == FAILED)).tolist():
+                node = nodes[row] if row < len(nodes) else None
+                codes[row] = PASSES if node is None else self._search_failure(cycle, node, names)
 
     def verdict(self, cycle: CycleClaims, row: int, node: Node) -> int:
         """Return the verdict on a node."""
@@ -75,8 +85,11 @@ class NodeFilter:
             lacking = found
         if _needs_nothing(cycle, lacking):
             return PASSES
-        if cycle.wants_allocation and self._solutions(cycle, lacking).outcomes[row] != SOLVED:
-            return self._failure(cycle, row, node, lacking)
+        outcome = self._solutions(cycle, lacking).outcomes[row] if cycle.wants_allocation else SOLVED
+        if outcome == FAILED:
+            return self._search_failure(cycle, node, lacking)
+        if outcome != SOLVED:
+            return cycle.verdict(TEXTS[outcome])
         return cycle.verdict(NOT_AVAILABLE) if self._unavailable(cycle, node) else PASSES
 
     def allocation(self, cycle: CycleClaims, row: int, node: Node) -> NodeAllocation | None:
@@ -126,6 +139,9 @@ class NodeFilter:
                     node = nodes.nodes[row]
                     unfit[row] |= node is not None and name not in node.status.allocatable
                 continue
+            if without.all():
+                lacking = [(*names, name) for names in lacking]
+                continue
             found, kinds = np.unique(2 * kinds + without, return_inverse=True)
             lacking = [(*lacking[code // 2], name) if code % 2 else lacking[code // 2] for code in found.tolist()]
         kinds[unfit] = -1
@@ -172,20 +188,16 @@ class NodeFilter:
         variant = self._variant(cycle, lacking)
         return self._allocator.solutions(variant.claims, variant.signature)
 
-    def _failure(self, cycle: CycleClaims, row: int, node: Node, lacking: tuple[str, ...]) -> int:
-        """Return the verdict on a node that has no solution."""
-        outcome = self._solutions(cycle, lacking).outcomes[row]
-        if outcome == INVALID:
-            return cycle.verdict(INVALID_POOLS)
-        if outcome == FAILED:
-            try:
-                self._allocator.search(node, self._variant(cycle, lacking).claims)
-            except AllocationFailed as problem:
-                return cycle.verdict(str(problem), fatal=True)
-            except SearchTimedOut:
-                text = f"node {node.metadata.name}: timed out trying to allocate devices"
-                return cycle.verdict(text, fatal=True)
-        return cycle.verdict(CANNOT_ALLOCATE)
+    def _search_failure(self, cycle: CycleClaims, node: Node, lacking: tuple[str, ...]) -> int:
+        """Return the verdict on a node where the search fails: it names the claim, which others with its solutions don't share."""
+        try:
+            self._allocator.search(node, self._variant(cycle, lacking).claims)
+        except AllocationFailed as problem:
+            return cycle.verdict(str(problem), fatal=True)
+        except SearchTimedOut:
+            text = f"node {node.metadata.name}: timed out trying to allocate devices"
+            return cycle.verdict(text, fatal=True)
+        raise InvariantError(f"the search on node {node.metadata.name} failed, and succeeds when it is made again")
 
 
 def _is_stale(cycle: CycleClaims) -> bool:
