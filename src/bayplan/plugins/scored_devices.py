@@ -18,7 +18,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.resource import DeviceClass, ResourceSlice
 from bayplan.objects.resource_names import is_dra_extended
 from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
-from bayplan.plugins.dynamic_resources.device_use import DeviceUse
+from bayplan.plugins.dynamic_resources.device_use import DeviceId, DeviceUse, PoolId
 from bayplan.plugins.dynamic_resources.features import allocation_features
 from bayplan.plugins.dynamic_resources.pools import PoolDevice, PoolSlice, node_matches
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed, Selectors
@@ -56,8 +56,40 @@ class DeviceTally:
         return hash((self.number, self.capacity.tobytes(), self.used.tobytes()))
 
 
+class CountedDevices:
+    """The devices that stand for a resource on each node, with their tally.
+
+    Attributes:
+        tally: a new one after each change.
+    """
+
+    def __init__(self, number: int, count: int) -> None:
+        self.tally = DeviceTally(number, np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64))
+        self._devices: dict[int, list[DeviceId]] = {}
+        # Dictionaries, as sets have no order.
+        self._rows: dict[PoolId, dict[int, None]] = {}
+
+    def put(self, row: int, devices: list[DeviceId], use: DeviceUse) -> None:
+        """Add the devices of a node."""
+        self._devices[row] = devices
+        for device in devices:
+            self._rows.setdefault(device[:2], {})[row] = None
+        self.tally.capacity[row] = len(devices)
+        self.tally.used[row] = sum(map(use.is_allocated, devices))
+
+    def count_used(self, pools: Iterable[PoolId], use: DeviceUse) -> None:
+        """Count again what is allocated on the nodes with devices of some pools."""
+        rows = dict.fromkeys(row for pool in pools for row in self._rows.get(pool, ()))
+        if not rows:
+            return
+        used = self.tally.used.copy()
+        for row in rows:
+            used[row] = sum(map(use.is_allocated, self._devices[row]))
+        self.tally = DeviceTally(self.tally.number, self.tally.capacity, used)
+
+
 class ScoredDevices:
-    """Tallies devices of a cluster, and keeps the tallies until something that they count changes.
+    """Tallies devices of a cluster; only nodes whose pools changed are counted again.
 
     Args:
         handle: the scheduler; its gates say what is switched on.
@@ -74,8 +106,11 @@ class ScoredDevices:
         self._use = DeviceUse(self._tracker, consumable_capacity=features.consumable_capacity)
         self._selectors = Selectors(features)
         self._slices: dict[str, PoolSlice] = {}
+        # Those that are for one node as a whole, and all others.
+        self._on_node: dict[str, list[PoolSlice]] = {}
+        self._shared: list[PoolSlice] = []
         self._version: tuple[object, ...] | None = None
-        self._tallies: dict[int, DeviceTally] = {}
+        self._counted: dict[int, CountedDevices] = {}
 
     def may_count(self, scored: Sequence[ScoredResource]) -> bool:
         """Return whether devices may stand for some of these resources."""
@@ -91,49 +126,55 @@ class ScoredDevices:
             device_class = self._classes.get(self._cluster.nodes.resources.names[resource.number])
             if device_class is None or not resource.is_scalar:
                 continue
-            tally = self._tallies.get(resource.number)
-            if tally is None:
-                tally = self._tallies[resource.number] = self._count(resource.number, device_class)
-            found.append(tally)
+            counted = self._counted.get(resource.number)
+            if counted is None:
+                counted = self._counted[resource.number] = self._count(resource.number, device_class)
+            found.append(counted.tally)
         return tuple(found)
 
     def _refresh(self) -> None:
         catalog = self._cluster.catalog
-        version = (
-            self._tracker.version,
-            catalog.version(ResourceSlice),
-            catalog.version(DeviceClass),
-            self._cluster.node_log.end,
-        )
+        self._use.refresh()
+        changed = self._use.take_changed_pools()
+        version = (catalog.version(ResourceSlice), catalog.version(DeviceClass), self._cluster.node_log.end)
         if version == self._version:
+            for counted in self._counted.values():
+                counted.count_used(changed, self._use)
             return
         self._version = version
-        self._tallies = {}
-        self._use.refresh()
+        self._counted = {}
         known = self._slices
-        self._slices = {}
+        self._slices, self._on_node, self._shared = {}, {}, []
         for source in catalog.all(ResourceSlice):
             name = source.metadata.name
             slice_ = known.get(name)
-            self._slices[name] = slice_ if slice_ is not None and slice_.source is source else PoolSlice(source)
+            if slice_ is None or slice_.source is not source:
+                slice_ = PoolSlice(source)
+            self._slices[name] = slice_
+            spec = source.spec
+            if spec.node_name and not spec.per_device_node_selection and not spec.all_nodes:
+                self._on_node.setdefault(spec.node_name, []).append(slice_)
+            else:
+                self._shared.append(slice_)
 
-    def _count(self, number: int, device_class: DeviceClass) -> DeviceTally:
+    def _count(self, number: int, device_class: DeviceClass) -> CountedDevices:
         nodes = self._cluster.nodes
-        capacity, used = np.zeros(nodes.count, dtype=np.int64), np.zeros(nodes.count, dtype=np.int64)
+        counted = CountedDevices(number, nodes.count)
         for row, node in enumerate(nodes.nodes[: nodes.count]):
             if node is None:
                 continue
             try:
-                devices = [device for device in self._devices_on(node) if self._is_of(device, device_class)]
+                devices = [device.id for device in self._devices_on(node) if self._is_of(device, device_class)]
             except (AllocationFailed, ValueError):
                 # Upstream logs that a selector can't be read or asked, and counts nothing on this node.
                 continue
-            capacity[row] = len(devices)
-            used[row] = sum(self._use.is_allocated(device.id) for device in devices)
-        return DeviceTally(number, capacity, used)
+            counted.put(row, devices, self._use)
+        return counted
 
     def _devices_on(self, node: Node) -> Iterable[PoolDevice]:
-        for slice_ in self._slices.values():
+        for slice_ in self._on_node.get(node.metadata.name, ()):
+            yield from slice_.devices
+        for slice_ in self._shared:
             spec = slice_.source.spec
             if spec.per_device_node_selection:
                 for device in slice_.devices:

@@ -43,6 +43,7 @@ from bayplan.state.pod_info import (
     PodClass,
     PodInfo,
 )
+from bayplan.state.resource_table import EPHEMERAL_STORAGE
 from bayplan.state.row_log import RowLog
 
 LARGEST_SAFE_REQUEST = 1 << 62
@@ -160,7 +161,8 @@ class ClusterState:
         else:
             requests, cpu_milli, memory_bytes = self._account(pod, self.request_gates)
         numbers = [self.register_resource(name) for name in requests]
-        amounts = [0] * (FIRST_RESOURCE + len(self.nodes.resources))
+        # No longer than needed: there may be thousands of resources.
+        amounts = [0] * (FIRST_RESOURCE + 1 + max([EPHEMERAL_STORAGE, *numbers]))
         amounts[POD_COUNT], amounts[NON_ZERO_CPU], amounts[NON_ZERO_MEMORY] = 1, cpu_milli, memory_bytes
         for number, amount in zip(numbers, requests.values(), strict=True):
             amounts[FIRST_RESOURCE + number] = amount

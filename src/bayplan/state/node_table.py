@@ -154,9 +154,12 @@ class NodeTable:
     def register_resource(self, name: str) -> int:
         """Return the number of a resource; a new one gets a row of zeros."""
         number = self.resources.register(name)
-        if number >= len(self.allocatable):
-            grown = np.zeros((number + 4, self.capacity), dtype=np.int64)
-            grown[: len(self.allocatable)] = self.allocatable
+        rows = len(self.allocatable)
+        if number >= rows:
+            # By half, so that clusters with thousands of resources aren't copied once for every few of them.
+            wanted = max(number + 4, rows + rows // 2)
+            grown = np.zeros((wanted, self.capacity), dtype=np.int64)
+            grown[:rows] = self.allocatable
             self.allocatable = grown
         return number
 

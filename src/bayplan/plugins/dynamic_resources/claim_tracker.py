@@ -67,6 +67,15 @@ class ClaimTracker:
         for claim in self._catalog.all(ResourceClaim):
             yield self._latest(claim)
 
+    def changed_since(self, version: tuple[int, int, int]) -> tuple[list[str], list[str]] | None:
+        """Return the keys of claims that may have changed since a `version`, and the UIDs of those in flight; None if too many."""
+        claims = self._catalog.written(ResourceClaim, version[0])
+        in_flight = self._catalog.written(InFlightClaim, version[1])
+        assumed = self._catalog.written(AssumedClaim, version[2])
+        if claims is None or in_flight is None or assumed is None:
+            return None
+        return list(dict.fromkeys(claims + assumed)), list(dict.fromkeys(in_flight))
+
     def _latest(self, claim: ResourceClaim) -> ResourceClaim:
         entry = self._catalog.get(AssumedClaim, claim.key)
         if entry is None:
@@ -89,13 +98,22 @@ class ClaimTracker:
 
     # In flight.
 
-    def in_flight(self) -> Iterator[ResourceClaim]:
-        """Iterate over the claims in flight, with their allocations."""
-        for entry in list(self._catalog.all(InFlightClaim)):
-            if self._is_known(entry):
-                self._catalog.remove(InFlightClaim, uid_of(entry.claim))
-            else:
-                yield entry.claim
+    def in_flight(self) -> Iterator[str]:
+        """Iterate over the UIDs of the claims in flight."""
+        return (uid_of(entry.claim) for entry in list(self._catalog.all(InFlightClaim)))
+
+    def claim_in_flight(self, uid: str) -> tuple[ResourceClaim | None, str]:
+        """Return a claim in flight with its allocation, or None, and the key that it is being written under, if any.
+
+        Ends the flight of a claim that the cluster has been told of.
+        """
+        entry = self._catalog.get(InFlightClaim, uid)
+        if entry is None:
+            return None, ""
+        if self._is_known(entry):
+            self._catalog.remove(InFlightClaim, uid)
+            return None, ""
+        return entry.claim, entry.written_as
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
         """Return the allocation in flight of a claim, or None."""

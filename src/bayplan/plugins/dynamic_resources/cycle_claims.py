@@ -1,6 +1,6 @@
-"""The claims of one pod in one situation of the cluster: what PreFilter found, and what Filter adds node by node.
+"""The claims of one pod in one situation of the cluster, as PreFilter found them.
 
-As long as nothing that matters changes, the same object stands for all cycles of a pod, and kept verdicts stay right.
+The same object serves all cycles of a pod until something changes that it was made of, and cached verdicts hold as long.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ import msgspec
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.objects.pod import Pod
-from bayplan.objects.resource import AllocationResult, ResourceClaim
+from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.selectors import CompiledNodeSelector
 from bayplan.plugins.dynamic_resources.allocator import ChosenClaim
 from bayplan.plugins.dynamic_resources.extended_resources import NodeRequests
-
-MAX_PREFERENCE = 8
-"""So many alternatives a request can have: the first one is worth this much, each further one less."""
+from bayplan.plugins.dynamic_resources.preferences import preference
 
 
 class NodeAllocation(msgspec.Struct, frozen=True, eq=False):
@@ -55,7 +53,6 @@ class CycleClaims:
         expires_ns: when the next device will have taken too long; None: never.
         answer: what PreFilter says.
         verdicts: texts by verdict, without the bits that say how bad it is.
-        allocations: per row what would be allocated. unavailable: per row the claims that can't be used there.
         variants: per set of resources that a node lacks the claims to allocate there, with their signature.
     """
 
@@ -70,8 +67,6 @@ class CycleClaims:
         self.expires_ns: int | None = None
         self.answer: PreFilterResult | Status = SKIP
         self.verdicts: dict[int, str] = {}
-        self.allocations: dict[int, NodeAllocation] = {}
-        self.unavailable: dict[int, tuple[int, ...]] = {}
         self.variants: dict[tuple[str, ...], Variant] = {}
         self._numbers: dict[str, int] = {}
 
@@ -79,6 +74,11 @@ class CycleClaims:
     def params(self) -> tuple[Hashable, ...]:
         """Return the params of Filter and Score."""
         return (self,)
+
+    @property
+    def wants_allocation(self) -> bool:
+        """Return whether some claim is not allocated."""
+        return any(claim.status.allocation is None for claim in self.claims)
 
     def to_allocate(self) -> Iterator[tuple[int, ResourceClaim]]:
         """Iterate over the claims without allocation, with their places."""
@@ -95,26 +95,13 @@ class CycleClaims:
         """Return the text of a verdict."""
         return self.verdicts[verdict & ~(ERROR_BIT | UNRESOLVABLE_BIT)]
 
-    def forget(self, row: int) -> None:
-        """Forget what was found for a row."""
-        self.allocations.pop(row, None)
-        self.unavailable.pop(row, None)
-
-    def preference(self, row: int) -> int:
-        """Return the score of a row: how far up in their lists the alternatives stand that were chosen."""
-        allocation = self.allocations.get(row)
-        if allocation is None:
-            return 0
-        chosen = iter(zip(allocation.claims, allocation.chosen, strict=True))
-        total = 0
-        for claim in self.claims:
-            if claim.status.allocation is not None:
-                taken = _requests_of(claim.status.allocation)
-                total += _preference(claim, taken)
-            else:
-                own, part = next(chosen)
-                total += _preference(own, {device.wish.wish.full_name for device in part.devices})
-        return total
+    def preference_of_allocated(self) -> int:
+        """Return what the claims that are allocated already add to the score of every node."""
+        return sum(
+            preference(claim, {result.request for result in claim.status.allocation.devices.results})
+            for claim in self.claims
+            if claim.status.allocation is not None
+        )
 
 
 class Reservation(msgspec.Struct, frozen=True, eq=False):
@@ -123,17 +110,3 @@ class Reservation(msgspec.Struct, frozen=True, eq=False):
     node_name: str
     claims: dict[int, ResourceClaim]
     requests: NodeRequests | None
-
-
-def _requests_of(allocation: AllocationResult) -> set[str]:
-    return {result.request for result in allocation.devices.results}
-
-
-def _preference(claim: ResourceClaim, taken: set[str]) -> int:
-    return sum(
-        MAX_PREFERENCE - place
-        for request in claim.spec.devices.requests
-        if request.exactly is None
-        for place, alternative in enumerate(request.first_available)
-        if f"{request.name}/{alternative.name}" in taken
-    )

@@ -1,14 +1,14 @@
-"""Which devices are allocated, and how much of those that several claims share; followed claim by claim."""
+"""Which devices are allocated, and how much of those that several claims share; counted claim by claim."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from bayplan.objects.quantity import Quantity, parse_quantity
 from bayplan.objects.resource import DeviceRequestAllocationResult, ResourceClaim
-from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
+from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
 
 DeviceId: TypeAlias = tuple[str, str, str]
 """Driver, pool, device."""
@@ -27,46 +27,69 @@ class DeviceUse:
         tracker: where claims are read from.
         consumable_capacity: whether devices can be shared; else every allocated device is taken as a whole.
 
-    Attributes:
-        revisions: per pool a number that moves whenever what is taken there changes.
+    A refresh looks at the claims that were written since the last one.
     """
 
     def __init__(self, tracker: ClaimTracker, *, consumable_capacity: bool) -> None:
         self._tracker = tracker
         self._consumable_capacity = consumable_capacity
         self._seen: tuple[int, int, int] | None = None
+        # By "/" and the key, or "=" and the UID of one in flight.
         self._claims: dict[str, ResourceClaim] = {}
+        # By the keys under which claims in flight are being written, their UIDs.
+        self._written_as: dict[str, str] = {}
         self._dedicated: Counter[DeviceId] = Counter()
         self._shares: Counter[DeviceId] = Counter()
         self._capacities: dict[DeviceId, dict[tuple[str, int], Mapping[str, Quantity]]] = {}
-        self.revisions: Counter[PoolId] = Counter()
+        self._changed: dict[PoolId, None] = {}
 
     def refresh(self) -> None:
-        """Follow the claims."""
-        version = self._tracker.version
-        if version == self._seen:
+        """Count the claims as they are now."""
+        tracker, seen = self._tracker, self._seen
+        if tracker.version == seen:
             return
-        self._seen = version
-        current: dict[str, ResourceClaim] = {}
-        for claim in self._tracker.all():
-            if claim.status.allocation is not None:
-                current["/" + claim.key] = claim
-        for claim in self._tracker.in_flight():
-            current[uid_of(claim)] = claim
-        known = self._claims
-        for key, old in list(known.items()):
-            if current.get(key) is not old:
-                self._count(key, old, -1)
-                del known[key]
-        for key, claim in current.items():
-            if key not in known:
-                known[key] = claim
-                self._count(key, claim, 1)
+        changed = tracker.changed_since(seen) if seen is not None else None
+        if changed is None:
+            # Whatever was counted under a key that is not there any more is looked up, too.
+            keys = [claim.key for claim in tracker.all()]
+            uids = list(tracker.in_flight())
+            keys += [key[1:] for key in self._claims if key.startswith("/")]
+            uids += [key[1:] for key in self._claims if key.startswith("=")]
+        else:
+            keys, uids = changed
+            uids += [uid for key in keys if (uid := self._written_as.pop(key, None)) is not None]
+        for key in dict.fromkeys(keys):
+            claim = tracker.get(key)
+            self._replace("/" + key, claim if claim is not None and claim.status.allocation is not None else None)
+        for uid in dict.fromkeys(uids):
+            flying, written_as = tracker.claim_in_flight(uid)
+            self._replace("=" + uid, flying)
+            if written_as:
+                self._written_as[written_as] = uid
+        # Ending flights has moved it.
+        self._seen = tracker.version
+
+    def take_changed_pools(self) -> Iterable[PoolId]:
+        """Return the pools in which something else is taken than at the last call."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def _replace(self, key: str, claim: ResourceClaim | None) -> None:
+        """Count a claim instead of the one that was counted under its key."""
+        known = self._claims.get(key)
+        if known is claim:
+            return
+        if known is not None:
+            self._count(key, known, -1)
+            del self._claims[key]
+        if claim is not None:
+            self._claims[key] = claim
+            self._count(key, claim, 1)
 
     def _count(self, key: str, claim: ResourceClaim, delta: int) -> None:
         for place, result in enumerate(_taking(claim)):
             device = (result.driver, result.pool, result.device)
-            self.revisions[device[:2]] += 1
+            self._changed[device[:2]] = None
             if result.share_id is None or not self._consumable_capacity:
                 self._dedicated[device] += delta
                 continue

@@ -59,16 +59,18 @@ def asked_resources(pod: Pod) -> dict[str, int]:
     return found
 
 
+def owners_of_special_claim(claim: ResourceClaim) -> list[tuple[str, str]]:
+    """Return the names and UIDs of the pods that a claim was made for as their special one, each once; none for other claims."""
+    metadata = claim.metadata
+    if metadata.annotations.get(ANNOTATION) != "true":
+        return []
+    return list(dict.fromkeys((owner.name, owner.uid) for owner in metadata.owner_references if owner.controller))
+
+
 def find_special_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim | None:
     """Return the special claim that an earlier attempt made for a pod, or None."""
-    metadata = pod.metadata
-    for claim in claims:
-        if claim.metadata.annotations.get(ANNOTATION) != "true":
-            continue
-        for owner in claim.metadata.owner_references:
-            if owner.name == metadata.name and owner.controller and owner.uid == metadata.uid:
-                return claim
-    return None
+    owner = (pod.metadata.name, pod.metadata.uid)
+    return next((claim for claim in claims if owner in owners_of_special_claim(claim)), None)
 
 
 def make_special_claim(pod: Pod) -> ResourceClaim:

@@ -1,65 +1,78 @@
-"""Allocate claims on nodes: keeps pools, uses of devices and solutions up to date, so that only what changed is searched again."""
+"""Allocate claims on nodes: what claims of one kind would get on each node, searched again only where something changed."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.objects.node import Node
-from bayplan.objects.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from bayplan.objects.resource import (
+    DeviceClaim,
+    DeviceClass,
+    DeviceSubRequest,
+    DeviceTaintRule,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceSlice,
+)
 from bayplan.plugins.dynamic_resources.allocation_checks import RequestChecks
 from bayplan.plugins.dynamic_resources.allocator import Allocator, ChosenClaim
 from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
-from bayplan.plugins.dynamic_resources.device_use import DeviceUse
+from bayplan.plugins.dynamic_resources.device_use import DeviceUse, PoolId
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
-from bayplan.plugins.dynamic_resources.pools import Pool, PoolCatalog, PoolSlice
+from bayplan.plugins.dynamic_resources.node_solutions import InvalidPools, NodeSolutions
+from bayplan.plugins.dynamic_resources.pools import PoolCatalog, PoolSlice
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed, Selectors
-from bayplan.state.object_catalog import ObjectCatalog
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.row_log import RowLog
 
-KEPT_SOLUTIONS = 100_000
+MAX_SOLUTIONS = 100_000
+"""Solutions that are cached, of all nodes and kinds of claims together. One takes about 500 bytes."""
+
+Asked = TypeVar("Asked", ExactDeviceRequest, DeviceSubRequest)
 
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class InvalidPools(Exception):
-    """Nothing was found, and a pool of the node is invalid: only this node is out. Caught in this package."""
-
-
-class Solution(NamedTuple):
-    """What a search found, and all that it depended on beside the claims."""
-
-    node: Node
-    pools: tuple[Pool, ...]
-    revisions: tuple[int, ...]
-    chosen: tuple[ChosenClaim, ...] | None
 
 
 class NodeAllocator:
     """The devices of a cluster.
 
     Args:
-        catalog: where slices, classes and rules are read from.
+        cluster: where nodes, slices, classes and rules are read from.
         tracker: where claims are read from.
         features: what is switched on.
         taint_rules: whether rules can taint devices.
+
+    Attributes:
+        log: rows whose node or devices changed. epoch: moves when that may be all rows.
+        searches: how many searches were made.
     """
 
     def __init__(
-        self, catalog: ObjectCatalog, tracker: ClaimTracker, features: AllocationFeatures, *, taint_rules: bool
+        self, cluster: ClusterState, tracker: ClaimTracker, features: AllocationFeatures, *, taint_rules: bool
     ) -> None:
         self.features = features
-        self._catalog = catalog
+        self.log = RowLog()
+        self.epoch = 0
+        self.searches = 0
+        self._cluster = cluster
+        self._catalog = cluster.catalog
         self._use = DeviceUse(tracker, consumable_capacity=features.consumable_capacity)
         self._selectors = Selectors(features)
         self._taint_rules = taint_rules
-        self._seen: tuple[int, int] | None = None
-        self._class_version = -1
+        self._seen: tuple[int, int, int] | None = None
         self._slices: dict[str, PoolSlice] = {}
         self._rules: tuple[DeviceTaintRule, ...] = ()
         self._pools = PoolCatalog((), partitionable_devices=features.partitionable_devices)
-        self._solutions: dict[tuple[bytes, str], Solution] = {}
+        self._node_position = -1
+        self._pools_at: dict[int, tuple[PoolId, ...]] = {}
+        # Dictionaries, as sets have no order.
+        self._rows_with: dict[PoolId, dict[int, None]] = {}
+        self._solutions: OrderedDict[bytes, NodeSolutions] = OrderedDict()
 
     @property
     def version(self) -> tuple[int, int, int]:
@@ -69,15 +82,46 @@ class NodeAllocator:
         return (catalog.version(DeviceClass), catalog.version(ResourceSlice), rules)
 
     def refresh(self) -> None:
-        """Follow the cluster. Call it before nodes are asked about."""
-        classes, *seen = self.version
-        if classes != self._class_version:
-            self._class_version = classes
-            self._solutions.clear()
-        if (seen[0], seen[1]) != self._seen:
-            self._seen = (seen[0], seen[1])
-            self._read_slices()
+        """Read what changed in the cluster. Call it before nodes are asked about."""
+        version = self.version
+        rows: list[int] | None = None
+        if version != self._seen:
+            if self._seen is None or version[1:] != self._seen[1:]:
+                self._read_slices()
+            self._seen = version
+        else:
+            rows = self._cluster.node_log.since(self._node_position)
+        self._node_position = self._cluster.node_log.end
+        if rows is None:
+            self.epoch += 1
+            self._pools_at.clear()
+            self._rows_with.clear()
+            for row in range(self._cluster.nodes.count):
+                self._find_pools(row)
+        else:
+            for row in dict.fromkeys(rows):
+                self._find_pools(row)
+                self.log.append(row)
         self._use.refresh()
+        for pool in self._use.take_changed_pools():
+            for row in self._rows_with.get(pool, ()):
+                self.log.append(row)
+
+    def _find_pools(self, row: int) -> None:
+        """Note which pools the node in a row can use."""
+        for pool in self._pools_at.pop(row, ()):
+            del self._rows_with[pool][row]
+        node = self._cluster.nodes.nodes[row]
+        if node is None:
+            return
+        try:
+            found = tuple([pool.id for pool in self._pools.pools_of(node)])
+        except ValueError:
+            # Whoever searches this node is told.
+            return
+        self._pools_at[row] = found
+        for pool in found:
+            self._rows_with.setdefault(pool, {})[row] = None
 
     def _read_slices(self) -> None:
         rules = tuple(self._catalog.all(DeviceTaintRule)) if self._taint_rules else ()
@@ -93,30 +137,63 @@ class NodeAllocator:
         self._pools = PoolCatalog(self._slices.values(), partitionable_devices=self.features.partitionable_devices)
 
     def signature(self, claims: Sequence[ResourceClaim]) -> bytes:
-        """Return what claims ask for; claims with one signature have the same solutions."""
-        return _encode([claim.spec for claim in claims])
+        """Return what claims ask for; claims with one signature have the same solutions.
 
-    def allocate(self, node: Node, claims: Sequence[ResourceClaim], signature: bytes) -> tuple[ChosenClaim, ...] | None:
-        """Return what each claim would get on a node, or None where it can't serve them all.
+        Classes count by what they select and configure, not by their names.
+        """
+        numbers: dict[str, int] = {}
+        specs = [_with_numbered_classes(claim.spec.devices, numbers) for claim in claims]
+        classes = [
+            (item.spec.selectors, item.spec.config) if (item := self._catalog.get(DeviceClass, name)) else None
+            for name in numbers
+        ]
+        return _encode((specs, classes))
+
+    def solutions(self, claims: Sequence[ResourceClaim], signature: bytes) -> NodeSolutions:
+        """Return what claims would get on each node as things are now; claims with one signature share it."""
+        found = self._solutions.get(signature)
+        if found is None:
+            found = self._solutions[signature] = NodeSolutions(self)
+            room = max(MAX_SOLUTIONS // max(self._cluster.nodes.count, 1), 2)
+            while len(self._solutions) > room:
+                self._solutions.popitem(last=False)
+        self._solutions.move_to_end(signature)
+        found.refresh(claims, self._cluster.nodes.nodes, self._cluster.nodes.capacity)
+        return found
+
+    def search(self, node: Node, claims: Sequence[ResourceClaim]) -> tuple[ChosenClaim, ...] | None:
+        """Return what each claim would get on a node, or None if it can't serve them all.
 
         Raises:
             AllocationFailed: a claim, class or slice is wrong.
             InvalidPools: there is no solution, and the node has an invalid pool.
             SearchTimedOut: the search took too long.
         """
+        self.searches += 1
         try:
             pools = self._pools.pools_of(node)
         except ValueError as problem:
             raise AllocationFailed(f"gather pool information: {problem}") from problem
-        revisions = tuple([self._use.revisions[pool.id] for pool in pools])
-        key = (signature, node.metadata.name)
-        known = self._solutions.get(key)
-        if known is None or known.node is not node or known.pools != pools or known.revisions != revisions:
-            checks = RequestChecks(self.features, self._use, self._catalog, self._selectors, node)
-            chosen = Allocator(checks, pools, claims).allocate()
-            if len(self._solutions) >= KEPT_SOLUTIONS:
-                self._solutions.clear()
-            known = self._solutions[key] = Solution(node, pools, revisions, chosen)
-        if known.chosen is None and any(pool.invalid for pool in pools):
-            raise InvalidPools("invalid resource pools were encountered")
-        return known.chosen
+        checks = RequestChecks(self.features, self._use, self._catalog, self._selectors, node)
+        chosen = Allocator(checks, pools, claims).allocate()
+        if chosen is None and any(pool.invalid for pool in pools):
+            raise InvalidPools
+        return chosen
+
+
+def _with_numbered_classes(devices: DeviceClaim, numbers: dict[str, int]) -> DeviceClaim:
+    """Return what a claim asks for with numbers in place of the names of classes; new names get the next numbers."""
+
+    def numbered(asked: Asked) -> Asked:
+        name = asked.device_class_name
+        return replace(asked, device_class_name=str(numbers.setdefault(name, len(numbers))) if name else "")
+
+    requests = tuple(
+        replace(
+            request,
+            exactly=None if request.exactly is None else numbered(request.exactly),
+            first_available=tuple(map(numbered, request.first_available)),
+        )
+        for request in devices.requests
+    )
+    return replace(devices, requests=requests)

@@ -1,61 +1,151 @@
-"""Filter's part: ask one node after the other whether it can serve a pod's claims, and note what would be allocated."""
+"""Filter and Score: whether each node can serve a pod's claims, and what would be allocated there."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from bayplan.base.errors import InvariantError
 from bayplan.objects.node import Node
 from bayplan.objects.quantity import value
 from bayplan.plugins.dynamic_resources.allocator import SearchTimedOut
 from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, NodeAllocation, Variant
 from bayplan.plugins.dynamic_resources.extended_resources import NodeRequests, node_requests, with_requests
-from bayplan.plugins.dynamic_resources.node_allocator import InvalidPools, NodeAllocator
+from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
+from bayplan.plugins.dynamic_resources.node_solutions import FAILED, INVALID, SOLVED, UNSOLVED, NodeSolutions
+from bayplan.plugins.dynamic_resources.preferences import prefers
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
+from bayplan.state.arrays import Codes, Index, Ints
+from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
 
 NOT_AVAILABLE = "resourceclaim not available on the node"
 CANNOT_ALLOCATE = "cannot allocate all claims"
 STALE_SPECIAL_CLAIM = "cannot schedule extended resource claim"
 CANNOT_FIT = "cannot fit resource"
+INVALID_POOLS = "invalid resource pools were encountered"
 PASSES = 0
+
+TEXTS = {UNSOLVED: CANNOT_ALLOCATE, INVALID: INVALID_POOLS}
+"""The texts of outcomes that are the same for all claims of a kind."""
+
+ALL_ALIKE: list[tuple[str, ...]] = [()]
 
 
 class NodeFilter:
     """Asks nodes about claims.
 
     Args:
-        allocator: chooses devices.
-        classes: which device class stands behind which resource.
+        cluster: whose nodes.
+        allocator: chooses devices; it must be up to date.
+        classes: which device class stands for which resource.
     """
 
-    def __init__(self, allocator: NodeAllocator, classes: DeviceClassResolver) -> None:
+    def __init__(self, cluster: ClusterState, allocator: NodeAllocator, classes: DeviceClassResolver) -> None:
+        self._cluster = cluster
         self._allocator = allocator
         self._classes = classes
 
+    def verdicts(self, cycle: CycleClaims, codes: Codes) -> None:
+        """Write the verdicts on all nodes: what `verdict` returns for each."""
+        nodes = self._cluster.nodes.nodes
+        if cycle.unready or any(selector is not None for selector in cycle.available_on) or _is_stale(cycle):
+            for row, node in enumerate(nodes):
+                codes[row] = PASSES if node is None else self.verdict(cycle, row, node)
+            return
+        codes[:] = PASSES
+        kinds, lacking = self._nodes_by_kind(cycle)
+        if kinds is not None and (kinds < 0).any():
+            codes[kinds < 0] = cycle.verdict(CANNOT_FIT)
+        for kind, names in enumerate(lacking):
+            if not cycle.wants_allocation or _needs_nothing(cycle, names):
+                continue
+            outcomes = self._solutions(cycle, names).outcomes
+            failing = outcomes != SOLVED
+            if kinds is not None:
+                failing &= kinds == kind
+            if not failing.any():
+                continue
+            for outcome, text in TEXTS.items():
+                alike = failing & (outcomes == outcome)
+                if alike.any():
+                    codes[alike] = cycle.verdict(text)
+            for row in np.flatnonzero(failing & (outcomes == FAILED)).tolist():
+                node = nodes[row] if row < len(nodes) else None
+                codes[row] = PASSES if node is None else self._search_failure(cycle, node, names)
+
     def verdict(self, cycle: CycleClaims, row: int, node: Node) -> int:
-        """Return the verdict on a node, and note in the cycle what belongs to it."""
-        cycle.forget(row)
+        """Return the verdict on a node."""
         lacking: tuple[str, ...] = ()
         if cycle.special is not None:
-            if cycle.special.spec.devices.requests:
+            if _is_stale(cycle):
                 return cycle.verdict(STALE_SPECIAL_CLAIM)
             found = self._lacking(cycle, node)
             if found is None:
                 return cycle.verdict(CANNOT_FIT)
             lacking = found
-            if not lacking and len(cycle.claims) == 1:
-                return PASSES
-        unavailable = self._unavailable(cycle, node)
-        allocation: NodeAllocation | None = None
-        if any(claim.status.allocation is None for claim in cycle.claims):
-            outcome = self._allocate(cycle, node, self._variant(cycle, lacking))
-            if isinstance(outcome, int):
-                return outcome
-            allocation = outcome
-        if unavailable:
-            cycle.unavailable[row] = unavailable
-            return cycle.verdict(NOT_AVAILABLE)
-        if allocation is not None:
-            cycle.allocations[row] = allocation
-        return PASSES
+        if _needs_nothing(cycle, lacking):
+            return PASSES
+        outcome = self._solutions(cycle, lacking).outcomes[row] if cycle.wants_allocation else SOLVED
+        if outcome == FAILED:
+            return self._search_failure(cycle, node, lacking)
+        if outcome != SOLVED:
+            return cycle.verdict(TEXTS[outcome])
+        return cycle.verdict(NOT_AVAILABLE) if self._unavailable(cycle, node) else PASSES
+
+    def allocation(self, cycle: CycleClaims, row: int, node: Node) -> NodeAllocation | None:
+        """Return what would be allocated on a node that passes; None if nothing needs to be."""
+        lacking = self._lacking(cycle, node) if cycle.special is not None else ()
+        if lacking is None or not cycle.wants_allocation or _needs_nothing(cycle, lacking):
+            return None
+        chosen = self._solutions(cycle, lacking).chosen[row]
+        variant = self._variant(cycle, lacking)
+        return None if chosen is None else NodeAllocation(variant.claims, chosen, variant.requests)
+
+    def unavailable(self, cycle: CycleClaims, node: Node, verdict: int) -> tuple[int, ...]:
+        """Return the places of the claims that led to a verdict on a node because they can't be used there."""
+        return self._unavailable(cycle, node) if cycle.text_of(verdict) == NOT_AVAILABLE else ()
+
+    def preferences(self, cycle: CycleClaims, raw: Ints) -> None:
+        """Write how far up in their lists the alternatives are that the nodes would give the claims."""
+        raw[:] = 0
+        if not cycle.wants_allocation or not prefers(cycle.claims):
+            return
+        known = cycle.preference_of_allocated()
+        kinds, lacking = self._nodes_by_kind(cycle)
+        for kind, names in enumerate(lacking):
+            if not _needs_nothing(cycle, names):
+                scores = self._solutions(cycle, names).preferences + known
+                if kinds is None:
+                    raw[:] = scores
+                else:
+                    raw[kinds == kind] = scores[kinds == kind]
+
+    def _nodes_by_kind(self, cycle: CycleClaims) -> tuple[Index | None, list[tuple[str, ...]]]:
+        """Return per row which of several sets of resources a node needs devices for; no rows if there is only one set.
+
+        -1: a node lacks a resource, and no class stands for it; see `_lacking`, which says the same of one node.
+        """
+        if cycle.special is None:
+            return None, ALL_ALIKE
+        nodes = self._cluster.nodes
+        kinds: Index = np.zeros(nodes.capacity, dtype=np.intp)
+        unfit = np.zeros(nodes.capacity, dtype=np.bool_)
+        lacking: list[tuple[str, ...]] = [()]
+        for name in cycle.resources:
+            number = nodes.resources.find(name)
+            without = np.ones(nodes.capacity, dtype=np.bool_) if number is None else nodes.allocatable[number] == 0
+            if self._classes.get(name) is None:
+                for row in np.flatnonzero(without[: nodes.count]).tolist():
+                    node = nodes.nodes[row]
+                    unfit[row] |= node is not None and name not in node.status.allocatable
+                continue
+            if without.all():
+                lacking = [(*names, name) for names in lacking]
+                continue
+            found, kinds = np.unique(2 * kinds + without, return_inverse=True)
+            lacking = [(*lacking[code // 2], name) if code % 2 else lacking[code // 2] for code in found.tolist()]
+        kinds[unfit] = -1
+        return kinds, lacking
 
     def _lacking(self, cycle: CycleClaims, node: Node) -> tuple[str, ...] | None:
         """Return the resources for which a node needs devices, or None where it has neither the resource nor a class for it."""
@@ -94,17 +184,27 @@ class NodeFilter:
             known = cycle.variants[lacking] = Variant(tuple(claims), signature, requests)
         return known
 
-    def _allocate(self, cycle: CycleClaims, node: Node, variant: Variant) -> NodeAllocation | int:
-        """Return what would be allocated, or a verdict."""
+    def _solutions(self, cycle: CycleClaims, lacking: tuple[str, ...]) -> NodeSolutions:
+        variant = self._variant(cycle, lacking)
+        return self._allocator.solutions(variant.claims, variant.signature)
+
+    def _search_failure(self, cycle: CycleClaims, node: Node, lacking: tuple[str, ...]) -> int:
+        """Return the verdict on a node where the search fails: it names the claim, which others with its solutions don't share."""
         try:
-            chosen = self._allocator.allocate(node, variant.claims, variant.signature)
+            self._allocator.search(node, self._variant(cycle, lacking).claims)
         except AllocationFailed as problem:
             return cycle.verdict(str(problem), fatal=True)
         except SearchTimedOut:
             text = f"node {node.metadata.name}: timed out trying to allocate devices"
             return cycle.verdict(text, fatal=True)
-        except InvalidPools as problem:
-            return cycle.verdict(str(problem))
-        if chosen is None:
-            return cycle.verdict(CANNOT_ALLOCATE)
-        return NodeAllocation(variant.claims, chosen, variant.requests)
+        raise InvariantError(f"the search on node {node.metadata.name} failed, and succeeds when it is made again")
+
+
+def _is_stale(cycle: CycleClaims) -> bool:
+    """Return whether the special claim is that of an earlier attempt."""
+    return cycle.special is not None and bool(cycle.special.spec.devices.requests)
+
+
+def _needs_nothing(cycle: CycleClaims, lacking: tuple[str, ...]) -> bool:
+    """Return whether a node has all that a pod without other claims asks for."""
+    return cycle.special is not None and not lacking and len(cycle.claims) == 1

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
+import numpy as np
 
 from bayplan.framework.configuration.plugin_arguments import DynamicResourcesArgs
 from bayplan.framework.cycle_state import CycleState
@@ -15,8 +17,6 @@ from bayplan.framework.events import ActionType, ClusterEvent, EventResource, Qu
 from bayplan.framework.plugin import (
     FilterPlugin,
     Handle,
-    NormalizePlugin,
-    Params,
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
@@ -24,8 +24,10 @@ from bayplan.framework.plugin import (
     PreFilterResult,
     Reads,
     ReservePlugin,
+    ScorePlugin,
 )
-from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+from bayplan.framework.rule import FilterRule, Params, ScoreRule
+from bayplan.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
@@ -46,18 +48,16 @@ from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
 from bayplan.plugins.dynamic_resources.node_filter import NodeFilter
 from bayplan.plugins.dynamic_resources.pod_resources import PodResources
 from bayplan.plugins.dynamic_resources.preparation import Preparation
+from bayplan.plugins.dynamic_resources.rules import ClaimsFit, NoPreference, PreferredDevices
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
-from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
-from bayplan.state.views import Rows
 
 STATE_KEY = "DynamicResources"
 RESERVED_KEY = "DynamicResources/reserved"
 UPDATES_KEY = "DynamicResources/updates"
 NO_CLAIMS = "no new claims to deallocate"
 NOT_FOUND = "not found"
-STATE_MISSING = 0x2000 | ERROR_BIT
 KEPT_CYCLES = 256
 
 
@@ -82,7 +82,7 @@ class DynamicResources(
     PreFilterPlugin[DynamicResourcesSpec],
     FilterPlugin[DynamicResourcesSpec],
     PostFilterPlugin[DynamicResourcesSpec],
-    NormalizePlugin[DynamicResourcesSpec],
+    ScorePlugin[DynamicResourcesSpec],
     ReservePlugin[DynamicResourcesSpec],
     PreBindPlugin[DynamicResourcesSpec],
 ):
@@ -103,12 +103,12 @@ class DynamicResources(
         self._resources = PodResources(classes if gates.enabled("DRAExtendedResource") else None)
         self.sums_in_pre_filter = int(gates.enabled("DRAExtendedResource"))
         self._allocator = NodeAllocator(
-            catalog, self._tracker, self._features, taint_rules=gates.enabled("DRADeviceTaintRules")
+            handle.cluster, self._tracker, self._features, taint_rules=gates.enabled("DRADeviceTaintRules")
         )
         self._preparation = Preparation(
             catalog, self._tracker, self._resources, self._features, given.binding_timeout_ns
         )
-        self._node_filter = NodeFilter(self._allocator, classes)
+        self._node_filter = NodeFilter(handle.cluster, self._allocator, classes)
         self._cycles: OrderedDict[Hashable, CycleClaims] = OrderedDict()
         # Where the profile leaves out PreFilter, everything after it finds no state.
         self._pre_filters = False
@@ -155,11 +155,11 @@ class DynamicResources(
 
     def _cycle(self, key: Hashable, pod: Pod, now_ns: int) -> CycleClaims:
         """Return what is known of a pod's claims: the same object as long as nothing changed that it was made of."""
+        self._allocator.refresh()
         token = (self._tracker.version, self._allocator.version)
         known = self._cycles.get(key)
         if known is not None and known.token == token and (known.expires_ns is None or now_ns <= known.expires_ns):
             return known
-        self._allocator.refresh()
         cycle = self._cycles[key] = CycleClaims(token, pod)
         self._cycles.move_to_end(key)
         if len(self._cycles) > KEPT_CYCLES:
@@ -167,18 +167,9 @@ class DynamicResources(
         self._preparation.prepare(cycle, now_ns)
         return cycle
 
-    def filter(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Codes:
-        """Return which nodes can't serve the claims, each with the text that the cycle has for its verdict."""
-        if params is None:
-            return rows.codes(rows.fill(STATE_MISSING))
-        (cycle,) = params
-        assert isinstance(cycle, CycleClaims)
-        nodes = rows.state.nodes.nodes
-        verdicts = [
-            self._node_filter.verdict(cycle, row, node) if (node := nodes[row]) is not None else 0
-            for row in rows_of(rows)
-        ]
-        return rows.codes(rows.from_list(verdicts))
+    def filter_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about claims."""
+        return ClaimsFit(self._node_filter, cluster)
 
     def reasons(self, spec: DynamicResourcesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the text of a verdict."""
@@ -223,39 +214,24 @@ class DynamicResources(
             return []
         mine = diagnosis.filters.index(self.name)
         found = set[int]()
-        for row, places in cycle.unavailable.items():
-            if diagnosis.examined[row] and diagnosis.first[row] == mine:
-                found.update(places)
+        nodes = self.handle.cluster.nodes.nodes
+        for row in np.flatnonzero(diagnosis.examined & (diagnosis.first == mine)).tolist():
+            node = nodes[row]
+            if node is not None:
+                found.update(self._node_filter.unavailable(cycle, node, int(diagnosis.verdicts[row])))
         return sorted(found)
 
     # Score.
 
-    def observe(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> Params:
-        """Return the claims of the cycle as the params of Score."""
-        cycle = self._cycles.get(spec.key) if spec.pod is not None else None
-        return () if cycle is None else cycle.params
-
-    def score(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Ints:
-        """Return how much of what a pod prefers a node would give it; 0 for all nodes where it has no prioritised lists."""
-        if not params or not self._features.prioritized_list:
-            return rows.fill(0)
-        (cycle,) = params
-        assert isinstance(cycle, CycleClaims)
-        return rows.from_list([cycle.preference(row) for row in rows_of(rows)])
+    def score_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about alternatives of requests; it scores 0 everywhere for pods without claims."""
+        if spec.pod is None or not self._features.prioritized_list:
+            return NoPreference(cluster.columns)
+        return PreferredDevices(self._node_filter, partial(self._cycles.get, spec.key), cluster)
 
     def score_error(self, spec: DynamicResourcesSpec, params: Params | None) -> str:
         """Refuse to score where PreFilter is disabled, as upstream does."""
         return "" if self._pre_filters or not self._features.prioritized_list else NOT_FOUND
-
-    def scale(self, spec: DynamicResourcesSpec, params: Params | None, raw: Ints) -> Params:
-        """Return the largest score."""
-        return (max(0, raw.max().item()),)
-
-    def normalize(self, spec: DynamicResourcesSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
-        """Return 100 for the largest score."""
-        (largest,) = scale
-        assert isinstance(largest, int)
-        return rows.quotient(rows.wrap(raw * 100), largest) if largest else raw
 
     # Reserve and PreBind.
 
@@ -268,7 +244,8 @@ class DynamicResources(
         if not wanted:
             return SUCCESS
         row = self.handle.cluster.nodes.row_of.get(node_name, -1)
-        allocation = cycle.allocations.get(row)
+        node = self.handle.cluster.nodes.nodes[row] if row >= 0 else None
+        allocation = self._node_filter.allocation(cycle, row, node) if node is not None else None
         if allocation is None or not allocation.chosen:
             # Where the node itself has the extended resources there is nothing to allocate.
             served = all(claim is cycle.special for _, claim in wanted)
@@ -357,8 +334,3 @@ class DynamicResources(
             (ClusterEvent(EventResource.DEVICE_CLASS, changes), None),
             (ClusterEvent(EventResource.RESOURCE_SLICE, changes), None),
         )
-
-
-def rows_of(rows: Rows) -> list[int]:
-    """Return the row numbers of a view."""
-    return rows.row_numbers().tolist()

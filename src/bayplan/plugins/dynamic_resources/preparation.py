@@ -13,11 +13,11 @@ from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, pod_claims
 from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims
 from bayplan.plugins.dynamic_resources.extended_resources import (
     asked_resources,
-    find_special_claim,
     make_special_claim,
 )
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.plugins.dynamic_resources.pod_resources import PodResources
+from bayplan.plugins.dynamic_resources.special_claims import SpecialClaims
 from bayplan.state.object_catalog import ObjectCatalog
 
 
@@ -41,6 +41,7 @@ class Preparation:
     ) -> None:
         self._catalog = catalog
         self._tracker = tracker
+        self._special_claims = SpecialClaims(tracker)
         self._resources = resources
         self._features = features
         self._binding_timeout_ns = binding_timeout_ns
@@ -82,7 +83,7 @@ class Preparation:
     def _special_claim(self, pod: Pod) -> ResourceClaim | None:
         if not self._resources.any_backed(pod):
             return None
-        return find_special_claim(pod, self._tracker.all()) or make_special_claim(pod)
+        return self._special_claims.find(pod) or make_special_claim(pod)
 
     def _check_claim(self, claim: ResourceClaim, *, is_special: bool) -> Status | None:
         """Return why a claim can't be allocated now, or None."""
