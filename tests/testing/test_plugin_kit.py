@@ -34,7 +34,7 @@ from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import SUCCESS, UNRESOLVABLE_BIT, Status
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.arrays import Bools, Codes, Flags, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE
 from bayplan.state.resource_table import CPU
@@ -75,6 +75,7 @@ class Right(FilterPlugin[PodSpec], NormalizePlugin[PodSpec]):
     """Wants half of the free CPU to stay free, and likes nodes with much of it; keeps its contract."""
 
     reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
+
     def compile(self, pod: Pod, cluster: ClusterState) -> PodSpec:
         milli = sum(1000 if container.resources.requests else 100 for container in pod.spec.containers)
         return PodSpec(milli, pod, milli)
@@ -404,7 +405,7 @@ class FreeCpuRule(ScoreRule):
         columns = self.columns
         return max(int(columns.allocatable[CPU, row] - columns.usage[FIRST_RESOURCE + CPU, row]), 0)
 
-    def scale(self, raw: Ints, feasible: Bools) -> Params:
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
         return (max(1, *(int(raw[row]) for row in range(self.columns.count) if feasible[row])),)
 
     def normalize(self, scale: Params, raw: int, row: int) -> int:
