@@ -115,12 +115,12 @@ def test_a_dry_run_finds_what_the_naive_one_finds(
     plan = _plan(scheduler, pod)
     rows = np.array([scheduler.state.nodes.row_of[each.name] for each in nodes], dtype=np.intp)
     want = {each.name: found for each in nodes if (found := victims(each, pod, budgets)) is not None}
-    found = _searched(scheduler, plan, _built(pod).obj(), rows, len(rows))
-    assert _told(scheduler, found) == want
+    shortlist = _searched(scheduler, plan, _built(pod).obj(), rows, len(rows))
+    assert _told(scheduler, shortlist) == want
     if want:
         by_name = {other.name: other for each in nodes for other in each.running}
         candidates = {name: ([by_name[each] for each in gone], count) for name, (gone, count) in want.items()}
-        names = [scheduler.state.nodes.names[row] for row in found.rows[found.best()].tolist()]
+        names = [scheduler.state.nodes.names[row] for row in shortlist.rows[shortlist.best()].tolist()]
         assert sorted(name or "" for name in names) == best_nodes(candidates)
     scheduler.state.check_invariants()
 

@@ -264,7 +264,7 @@ class HardSpread(FilterRule):
             table = self._tables[number]
             before = table.smallest
             table.refresh()
-            # Where every node is a domain of its own, only rows where pods came or went can have changed, unless the smallest moved.
+            # If every node is a domain of its own, only rows where pods came or went can have changed, unless the smallest moved.
             if table.sums.distinct:
                 moved = moved or table.smallest != before
             elif table.mark_uneven():
