@@ -162,7 +162,7 @@ class ScoresAllOtherwise(Scored):
     class rule(FreeCpuRule):  # noqa: N801
         def score_all(self, raw: Ints) -> None:
             super().score_all(raw)
-            raw[0] = 7
+            raw[: self.columns.count] = 7
 
 
 BROKEN = [
