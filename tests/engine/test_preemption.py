@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from random import Random
-from unittest.mock import patch
 
 import numpy as np
 import pytest
-from bayplan.engine.preemption.lockstep import Lockstep, Outcome
-from bayplan.engine.preemption.one_row import RowTrial
-from bayplan.engine.preemption.victim_table import VictimTable
-from bayplan.engine.supposing import FEW_SUPPOSED, supposed_parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
-from bayplan.engine.preemption import lockstep as lockstep_module
-from bayplan.engine.preemption.search import search_in_lockstep, search_node_by_node
+from bayplan.engine.preemption.dry_run import DryRun
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist
@@ -27,8 +20,10 @@ from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.pod import Pod
 from bayplan.plugins.default_preemption import DefaultPreemption
-from bayplan.state.arrays import SMALL, Index
+from bayplan.state.arrays import Index
+from bayplan.state.row_log import RowLog
 from bayplan.testing.builders import PodBuilder, make_node, make_pod
+from tests.engine.plan_histories import fresh_plan, said_by
 from tests.engine.preemption_worlds import budget, node, preempt, preemptor, running, scheduler_of
 from tests.oracle.preemption import SmallBudget, SmallNode, SmallPod, best_nodes, victims
 
@@ -104,29 +99,15 @@ def _told(scheduler: Scheduler, shortlist: Shortlist) -> dict[str, tuple[list[st
     }
 
 
-def _in_lockstep(
-    scheduler: Scheduler, plan: Plan, pod: SmallPod, rows: Index, wanted: int, few: int = FEW_SUPPOSED
-) -> Shortlist:
-    """Search in lockstep; up to so many rows are played through on plain numbers."""
-    parts = supposed_parts(plan)
-    assert parts is not None
-    table = VictimTable(scheduler.state)
-    assert table.refresh()
-    crowd = scheduler.nominated_pods(_built(pod).obj())
-    lockstep = Lockstep(plan, parts, table, crowd, DisruptionBudgets(scheduler.state.catalog))
-    with patch.object(lockstep_module, "FEW_SUPPOSED", few):
-        return search_in_lockstep(plan, lambda block: lockstep.run(block, pod.priority), rows, wanted)
-
-
-def _node_by_node(scheduler: Scheduler, plan: Plan, pod: SmallPod, rows: Index, wanted: int) -> Shortlist:
-    crowd = scheduler.nominated_pods(_built(pod).obj())
-    budgets = DisruptionBudgets(scheduler.state.catalog)
-    return search_node_by_node(plan, rows, pod.priority, crowd, budgets, wanted)
+def _searched(scheduler: Scheduler, plan: Plan, pod: Pod, rows: Index, wanted: int) -> Shortlist:
+    """Search with a dry run that knows nothing yet."""
+    crowd, budgets = scheduler.nominated_pods(pod), DisruptionBudgets(scheduler.state.catalog)
+    return DryRun(plan, RowLog()).search(rows, wanted, crowd, budgets)
 
 
 @settings(max_examples=150, deadline=None)
 @given(small_clusters())
-def test_both_ways_of_dry_running_find_what_the_naive_one_finds(
+def test_a_dry_run_finds_what_the_naive_one_finds(
     world: tuple[list[SmallNode], list[SmallBudget], SmallPod],
 ) -> None:
     nodes, budgets, pod = world
@@ -134,59 +115,18 @@ def test_both_ways_of_dry_running_find_what_the_naive_one_finds(
     plan = _plan(scheduler, pod)
     rows = np.array([scheduler.state.nodes.row_of[each.name] for each in nodes], dtype=np.intp)
     want = {each.name: found for each in nodes if (found := victims(each, pod, budgets)) is not None}
-    by_node = _node_by_node(scheduler, plan, pod, rows, len(rows))
-    assert _told(scheduler, by_node) == want
-    stepped = _in_lockstep(scheduler, plan, pod, rows, len(rows), few=0)
-    one_by_one = _in_lockstep(scheduler, plan, pod, rows, len(rows), few=len(rows))
-    assert _told(scheduler, stepped) == want
-    assert _told(scheduler, one_by_one) == want
+    shortlist = _searched(scheduler, plan, _built(pod).obj(), rows, len(rows))
+    assert _told(scheduler, shortlist) == want
     if want:
         by_name = {other.name: other for each in nodes for other in each.running}
         candidates = {name: ([by_name[each] for each in gone], count) for name, (gone, count) in want.items()}
-        for shortlist in (by_node, stepped, one_by_one):
-            names = [scheduler.state.nodes.names[row] for row in shortlist.rows[shortlist.best()].tolist()]
-            assert sorted(name or "" for name in names) == best_nodes(candidates)
-    else:
-        assert dict(by_node.refusals) == dict(stepped.refusals) == dict(one_by_one.refusals)
+        names = [scheduler.state.nodes.names[row] for row in shortlist.rows[shortlist.best()].tolist()]
+        assert sorted(name or "" for name in names) == best_nodes(candidates)
     scheduler.state.check_invariants()
 
 
-@settings(max_examples=80, deadline=None)
-@given(small_clusters(), st.integers(1, 4))
-def test_both_ways_end_their_search_at_the_same_candidate(
-    world: tuple[list[SmallNode], list[SmallBudget], SmallPod], wanted: int
-) -> None:
-    nodes, budgets, pod = world
-    scheduler = _scheduler(nodes, budgets)
-    plan = _plan(scheduler, pod)
-    rows = np.array([scheduler.state.nodes.row_of[each.name] for each in nodes], dtype=np.intp)
-    by_node = _node_by_node(scheduler, plan, pod, rows, wanted)
-    for few in (0, len(rows)):
-        stepped = _in_lockstep(scheduler, plan, pod, rows, wanted, few)
-        assert stepped.rows.tolist() == by_node.rows.tolist()
-        assert _told(scheduler, stepped) == _told(scheduler, by_node)
-        for column in ("violations", "highest", "sums", "counts", "starts"):
-            assert getattr(stepped, column).tolist() == getattr(by_node, column).tolist()
-
-
-def test_numbers_that_plain_ones_must_not_hold_are_left_to_arrays() -> None:
-    scheduler = scheduler_of([node("n1", "2"), running("r", "2", 0, "n1")])
-    pod = preemptor("2", 5, "vip").obj()
-    preempt(scheduler, pod)
-    plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
-    parts = supposed_parts(plan)
-    assert parts is not None
-    trial = RowTrial(plan, parts, scheduler.nominated_pods(pod))
-    potential = list(scheduler.state.pods_on[0].values())
-    found = trial.run(0, potential)
-    assert found is not None
-    assert found.victims == [0]
-    scheduler.state.usage[3, 0] += SMALL
-    assert trial.run(0, potential) is None
-
-
 @pytest.mark.parametrize("seed", range(8))
-def test_kept_outcomes_follow_every_change_of_the_cluster(seed: int) -> None:
+def test_known_outcomes_follow_every_change_of_the_cluster(seed: int) -> None:
     random = Random(seed)
     scheduler = scheduler_of([node(f"n{number:02}", random.choice(("2", "4"))) for number in range(12)])
     plugin = scheduler.profiles["default-scheduler"].plugins["DefaultPreemption"]
@@ -222,9 +162,8 @@ def test_kept_outcomes_follow_every_change_of_the_cluster(seed: int) -> None:
             continue
         rows = plugin.evaluator.potential_nodes(found.result.diagnosis)
         plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
-        budgets = DisruptionBudgets(scheduler.state.catalog)
-        crowd = scheduler.nominated_pods(pod)
-        want = search_node_by_node(plan, rows, pod.spec.priority or 0, crowd, budgets, len(rows))
+        want = _searched(scheduler, plan, pod, rows, len(rows))
+        scheduler.state.check_invariants()
         assert found.candidates == {
             scheduler.state.nodes.names[row] or "": tuple(info.key for info in want.victims_at(place))
             for place, row in enumerate(want.rows.tolist())
@@ -264,54 +203,41 @@ def crowded_pod(random: Random, name: str, priority: int) -> Pod:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_rules_that_count_pods_find_in_lockstep_what_they_find_node_by_node(seed: int) -> None:
+def test_rules_that_count_pods_are_dry_run_as_on_a_cluster_without_the_victims(seed: int) -> None:
     random = Random(seed)
     names = [f"n{number:02}" for number in range(random.choice((8, 14)))]
     made = [node(name, random.choice(("1", "2", "4"))).zone(random.choice("abc")) for name in names]
     scheduler = scheduler_of(made if random.random() < 0.7 else [*made, make_node("bare").capacity(cpu="4")])
     names = sorted(scheduler.state.nodes.row_of)
-    in_lockstep = found = 0
+    checked = 0
     for step in range(60):
         pod = crowded_pod(random, f"r{step}", random.randrange(4))
-        deleted = "2026-01-01T00:00:00Z" if random.random() < 0.1 else None
-        metadata = replace(pod.metadata, deletion_timestamp=deleted)
         status = replace(pod.status, start_time=f"2026-01-01T00:00:{step:02}Z")
-        bound = replace(pod, metadata=metadata, status=status, spec=replace(pod.spec, node_name=random.choice(names)))
+        bound = replace(pod, status=status, spec=replace(pod.spec, node_name=random.choice(names)))
         scheduler.handle(None, bound, step)
-        if random.random() < 0.3:
-            nominee = crowded_pod(random, f"nominee{step % 4}", random.randrange(2, 12))
-            scheduler.pods[nominee.key] = nominee
-            where = NominatingInfo(NominatingMode.OVERRIDE, random.choice(("", *names)))
-            scheduler.queue.nominate(nominee, where)
-        if random.random() < 0.1:
-            scheduler.handle(None, default_object(decode(budget({"app": "a"}, random.randrange(3)))), step)
         vip = crowded_pod(random, f"vip{step}", random.choice((3, 9)))
         preempt(scheduler, vip)
         plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], vip)
-        table, supposed = VictimTable(scheduler.state), supposed_parts(plan)
-        assert table.refresh()
-        assert supposed is not None
-        rows = np.flatnonzero(scheduler.state.nodes.alive)
-        rows = rows[plan.static_feasible[rows] & ~table.shares_ports[rows]]
-        if plan.pre.status is not None or not len(rows):
+        if plan.pre.status is not None:
             continue
-        budgets = DisruptionBudgets(scheduler.state.catalog)
-        crowd, priority = scheduler.nominated_pods(vip), vip.spec.priority or 0
-        lockstep = Lockstep(plan, supposed, table, crowd, budgets)
-        stepped = search_in_lockstep(plan, partial(_run, lockstep, priority), rows, len(rows))
-        by_node = search_node_by_node(plan, rows, priority, crowd, budgets, len(rows))
-        assert _told(scheduler, stepped) == _told(scheduler, by_node)
-        assert stepped.rows.tolist() == by_node.rows.tolist()
-        if not len(by_node):
-            assert dict(stepped.refusals) == dict(by_node.refusals)
-        in_lockstep += supposed.needs_pods
-        found += len(by_node)
-    assert in_lockstep > 20
-    assert found > 20
+        state, rows = scheduler.state, np.flatnonzero(scheduler.state.nodes.alive)
+        found = _searched(scheduler, plan, vip, rows, len(rows))
+        state.check_invariants()
+        for place, row in enumerate(found.rows.tolist()):
+            with state.trial():
+                for info in found.victims_at(place):
+                    state.remove_pod(info.key)
+                # The victims are gone: every filter of a new plan passes.
+                assert said_by(fresh_plan(scheduler, vip)).get("rejected") or row in feasible_of(scheduler, vip)
+            checked += 1
+    assert checked > 20
 
 
-def _run(lockstep: Lockstep, priority: int, block: Index) -> Outcome:
-    return lockstep.run(block, priority)
+def feasible_of(scheduler: Scheduler, pod: Pod) -> list[int]:
+    """Return the rows on which a pod fits, by a new plan."""
+    found = said_by(fresh_plan(scheduler, pod))["feasible"]
+    assert isinstance(found, list)
+    return found
 
 
 def test_a_port_that_two_pods_hold_is_dry_run_in_earnest() -> None:
@@ -326,26 +252,6 @@ def test_a_port_that_two_pods_hold_is_dry_run_in_earnest() -> None:
     scheduler.handle(None, with_port("second", "n4", 50), 0)
     # The port of n4 counts as free as soon as one of both leaves: the pod that stays does not keep it.
     assert preempt(scheduler, with_port("vip", "", 9)).candidates["n4"] == ("default/first-n4",)
-
-
-def test_the_table_of_victims_follows_pods_that_come_go_and_start() -> None:
-    scheduler = scheduler_of([node("n1"), running("a", "1", 0), running("b", "1", 0)])
-    table = VictimTable(scheduler.state)
-    assert table.refresh()
-    assert [info.key for info in table.pods[0]] == ["default/b", "default/a"]
-    early = running("b", "1", 0, started="2020-01-01T00:00:00Z").obj()
-    scheduler.handle(scheduler.pods["default/b"], early, 1)
-    scheduler.handle(None, running("c", "1", -5).obj(), 2)
-    assert table.refresh()
-    assert [info.key for info in table.pods[0]] == ["default/c", "default/a", "default/b"]
-    scheduler.handle(scheduler.pods["default/a"], None, 3)
-    assert table.refresh()
-    assert [info.key for info in table.pods[0]] == ["default/c", "default/b"]
-    for number in range(12):
-        scheduler.handle(None, running(f"more{number}", "10m", number).obj(), 4)
-    assert table.refresh()
-    assert len(table.pods[0]) == 14
-    assert table.priorities[:14, 0].tolist() == sorted(table.priorities[:14, 0].tolist())
 
 
 def test_a_dry_run_leaves_the_order_of_pods_on_a_node_alone() -> None:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import Handle
 from bayplan.framework.rule import scores_of
+from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import ScoredResource
 from bayplan.plugins.scoring_strategies import STRATEGIES, RequestedToCapacityRatio
 from bayplan.state.resource_table import CPU, MEMORY
 from bayplan.state.views import Rows
 from tests.oracle.resource_rules import on_shape
 from tests.plugins.builders import make_node, make_state
+
+STATE = make_state([])
+DEVICES = ScoredDevices(Handle(STATE, FeatureGates.from_mapping({})), ())
 
 
 @pytest.mark.parametrize(
@@ -23,8 +29,11 @@ from tests.plugins.builders import make_node, make_state
     ],
 )
 def test_broken_linear_functions(shape: tuple[tuple[int, int], ...]) -> None:
-    rule = RequestedToCapacityRatio((), shape, DEVICES, make_state([]))
-    found = [rule.share(percent, 100) for percent in range(101)]
+    state = make_state([make_node("n1", {"cpu": "100m", "pods": "1"})])
+    found = []
+    for percent in range(101):
+        rule = RequestedToCapacityRatio((ScoredResource(CPU, 1, percent),), shape, DEVICES, state)
+        found += scores_of(rule, (), state.columns, Rows(state).row_numbers()).tolist()
     assert found == [on_shape(shape, percent) for percent in range(101)]
 
 

@@ -1,6 +1,5 @@
 """The number functions of the views: Go's arithmetic on arrays."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -30,7 +30,6 @@ from bayplan.framework.plugin import (
     Reads,
     ScorePlugin,
 )
-from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import SUCCESS, UNRESOLVABLE_BIT, Status
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
@@ -75,6 +74,7 @@ class Right(FilterPlugin[PodSpec], NormalizePlugin[PodSpec]):
     """Wants half of the free CPU to stay free, and likes nodes with much of it; keeps its contract."""
 
     reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
+
     def compile(self, pod: Pod, cluster: ClusterState) -> PodSpec:
         milli = sum(1000 if container.resources.requests else 100 for container in pod.spec.containers)
         return PodSpec(milli, pod, milli)
@@ -308,144 +308,6 @@ class NodeNoText(PerNodePlugin):
         return False
 
 
-class ParityRule(FilterRule):
-    """Rejects all nodes while the number of pods in the cluster is odd."""
-
-    def __init__(self, state: ClusterState) -> None:
-        super().__init__(state.columns)
-        self.state = state
-        self.odd = False
-
-    def refresh(self) -> bool:
-        before, self.odd = self.odd, len(self.state.pods) % 2 == 1
-        return self.odd != before
-
-    def filter(self, row: int) -> int:
-        return 1 if self.odd else 0
-
-
-class Parity(FilterPlugin[PodSpec]):
-    """Has a rule that depends on the cluster as a whole; keeps its contract."""
-
-    reads: ClassVar[Reads] = Reads.NODES
-    rule: ClassVar[type[ParityRule]] = ParityRule
-    compile = Right.compile
-    reasons = Right.reasons
-
-    def filter_rule(self, spec: PodSpec, cluster: ClusterState) -> FilterRule:
-        return self.rule(cluster)
-
-
-def test_a_rule_that_looks_at_the_whole_cluster_passes() -> None:
-    check_plugin(Parity)
-
-
-class SilentRefresh(Parity):
-    """Notices that the number moved, and does not say so."""
-
-    class rule(ParityRule):  # noqa: N801
-        def refresh(self) -> bool:
-            super().refresh()
-            return False
-
-
-class DeafInTrials(Parity):
-    """Does not look again while pods are moved on trial."""
-
-    class rule(ParityRule):  # noqa: N801
-        def after_changes(self, params: Params | None) -> None:
-            self.seen = getattr(self, "seen", self.odd)
-            self.odd = self.seen
-
-
-class StaysInTrials(Parity):
-    """Does not look again when a trial is over."""
-
-    class rule(ParityRule):  # noqa: N801
-        def before_changes(self, params: Params | None) -> None:
-            return
-
-
-class OtherForAll(Parity):
-    class rule(ParityRule):  # noqa: N801
-        def filter_all(self, codes: Codes) -> None:
-            super().filter_all(codes)
-            codes[self.columns.count - 1] = 1
-
-
-class CountsOnce(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):
-    """Counts pods in PreFilter, and never again while they are moved on trial."""
-
-    compile = Right.compile
-    reasons = Right.reasons
-
-    def pre_filter(self, spec: PodSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult:
-        return PreFilterResult((len(cluster.pods) % 2,))
-
-    def filter(self, spec: PodSpec, params: Params | None, rows: Rows) -> Codes:
-        return rows.verdicts((rows.everywhere(params == (1,)), 1))
-
-
-class CountsAgain(CountsOnce):
-    def params_after_changes(self, spec: PodSpec, params: Params | None, cluster: ClusterState) -> Params | None:
-        return (len(cluster.pods) % 2,)
-
-
-def test_a_plugin_that_counts_again_in_trials_passes() -> None:
-    check_plugin(CountsAgain)
-
-
-class FreeCpuRule(ScoreRule):
-    def __init__(self, state: ClusterState) -> None:
-        super().__init__(state.columns)
-        self.normalizes = True
-
-    def score(self, row: int) -> int:
-        columns = self.columns
-        return max(int(columns.allocatable[CPU, row] - columns.usage[FIRST_RESOURCE + CPU, row]), 0)
-
-    def scale(self, raw: Ints, feasible: Bools) -> Params:
-        return (max(1, *(int(raw[row]) for row in range(self.columns.count) if feasible[row])),)
-
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
-        (most,) = scale
-        assert isinstance(most, int)
-        return min(raw * 100 // most, 100)
-
-
-class Scored(NormalizePlugin[PodSpec]):
-    reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
-    rule: ClassVar[type[FreeCpuRule]] = FreeCpuRule
-    compile = Right.compile
-
-    def score_rule(self, spec: PodSpec, cluster: ClusterState) -> ScoreRule:
-        return self.rule(cluster)
-
-
-def test_a_score_rule_in_plain_python_passes() -> None:
-    check_plugin(Scored)
-
-
-class ScoredOnce(Scored):
-    """Reads usage, and declares nodes only."""
-
-    reads: ClassVar[Reads] = Reads.NODES
-
-
-class NormalizesOtherwise(Scored):
-    class rule(FreeCpuRule):  # noqa: N801
-        def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
-            super().normalize_all(scale, raw, normalized)
-            normalized[0] = 7
-
-
-class ScoresAllOtherwise(Scored):
-    class rule(FreeCpuRule):  # noqa: N801
-        def score_all(self, raw: Ints) -> None:
-            super().score_all(raw)
-            raw[0] = 7
-
-
 BROKEN = [
     (NoFilterMethod, "inherits from the extension point filter without a method filter()"),
     (NoEvents, "NoEvents can reject pods (filter) and registers no event"),
@@ -475,14 +337,6 @@ BROKEN = [
     (SaysSuccess, "pre_filter() returned SUCCESS; return a PreFilterResult (PROCEED)"),
     (ScoresWithSuccess, "pre_score() returned SUCCESS; return params"),
     (ArrayAsParams, "the params of observe() is not hashable"),
-    (SilentRefresh, "and refresh() did not say that other rows moved"),
-    (DeafInTrials, "after_changes() must read again all that pods can change"),
-    (StaysInTrials, "before_changes() must go back"),
-    (OtherForAll, "when asked about this one"),
-    (CountsOnce, "return the params for the changed cluster from params_after_changes()"),
-    (ScoredOnce, "reads declares Reads.NODES only, and refresh() did not say that other rows moved"),
-    (NormalizesOtherwise, "normalize_all() gives"),
-    (ScoresAllOtherwise, "when asked about all rows, and"),
     (Breaks, "KeyError in filter_node()"),
     (ForgetsFreedRows, "AttributeError in "),
     (NodeNoText, "expected None, a text or a Status, got False"),

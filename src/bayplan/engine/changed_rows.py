@@ -1,4 +1,4 @@
-"""On which rows what a plan's filters say with other pods than there are may have changed: for answers that are cached row by row."""
+"""Rows on which a plan's filters may answer differently with other pods than there are: for answers that are cached row by row."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import numpy as np
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.node_sampling import NodeSampling
-from bayplan.engine.nominated_result import NominatedResult
 from bayplan.engine.nominated_pods import Crowd
+from bayplan.engine.nominated_result import NominatedResult
 from bayplan.engine.overrides import NO_OVERRIDES, Overrides
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
@@ -22,7 +22,7 @@ from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
 from bayplan.framework.status import ERROR_BIT, Code, Status, unresolvable, verdict_code
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Codes, Index, Ints
+from bayplan.state.arrays import Bools, Codes, Index
 from bayplan.state.row_log import RowLog
 
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)

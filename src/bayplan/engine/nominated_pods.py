@@ -18,6 +18,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
 from bayplan.state.row_log import RowLog
 
+
 class Crowd:
     """The nominated pods that one pod has to count in. To be read before nominations change.
 

@@ -104,7 +104,7 @@ class Plan:
         # Scores.
         self.score_parts: list[ScoreResult] = []
         self.weights: list[int] = []
-        self.scales: list[Params | None] = []
+        self.scales: list[Any] = []
         self.total: Ints = np.zeros(0, dtype=np.int64)
         self._total: Any = None
         self._pre_score_seen: PreScoreOutcome | None = None
@@ -459,7 +459,7 @@ class Plan:
                 total[row] = -1
         self._all_blocks_stale = True
 
-    def _normalized_level(self, result: ScoreResult, scale: Params | None) -> int:
+    def _normalized_level(self, result: ScoreResult, scale: Any) -> int:
         """Return the normalised score of all nodes, which have the same raw score."""
         alive = self.columns.alive
         for row in range(self.columns.count):

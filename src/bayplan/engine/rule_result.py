@@ -34,7 +34,7 @@ class RuleResult:
     """
 
     def __init__(self, plugin: Plugin[Any], spec: Any, rule: Rule, state: ClusterState, reads: Reads) -> None:
-        self.plugin = plugin
+        self.plugin: Any = plugin
         self.name = plugin.name
         self.spec = spec
         self.rule = rule

@@ -149,9 +149,7 @@ class Scheduler:
             return self._skipped(queued, profile, now_ns)
         cycle_state = CycleState(now_ns)
         plan = self.plans.plan_for(profile, pod)
-        result = schedule_pod(
-            plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling, self.extenders
-        )
+        result = schedule_pod(plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling, self.extenders)
         if result.row < 0:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
         node_name = self.state.nodes.names[result.row] or ""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
-from bayplan.framework.rule import FilterRule, ScoreRule
-from bayplan.state.arrays import Bools, Codes, Index, Ints
+from bayplan.framework.rule import FilterRule, Scale, ScoreRule
+from bayplan.state.arrays import Codes, Flags, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
@@ -67,18 +67,18 @@ class ArrayScoreRule(ScoreRule):
         index = _index(rows)
         np.asarray(raw)[index] = self._plugin.score(self._spec, self.params, Rows(self._state, index))
 
-    def scale(self, raw: Ints, feasible: Bools) -> Params:
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the plugin's scale."""
         plugin, count = self._normalizing(), self.columns.count
         chosen = np.asarray(feasible)[:count].view(np.bool_)
         return plugin.scale_over(self._spec, self.params, np.asarray(raw)[:count], chosen, Rows(self._state))
 
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
+    def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Normalise one score."""
         rows = Rows(self._state, _index([row]))
         return int(self._normalizing().normalize(self._spec, scale, np.array([raw], dtype=np.int64), rows)[0])
 
-    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
+    def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
         """Normalise all scores."""
         plugin, count = self._normalizing(), self.columns.count
         rows = Rows(self._state)

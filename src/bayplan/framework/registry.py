@@ -79,6 +79,6 @@ def _check_names(name: str, plugin: type[Plugin[Any]]) -> None:
                 raise PluginError(
                     f"plugin {name} defines {old}{where}",
                     got=f"{kind.__name__}.{old}",
-                    wanted="a plugin of this version (docs/plugins.md, Moving a plugin from 0.1)",
+                    wanted="no such name (docs/plugins.md, Moving a plugin from an earlier version)",
                     hint=REPLACED[old],
                 )

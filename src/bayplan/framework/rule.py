@@ -8,11 +8,11 @@ of a topology key, say) reads that in `refresh`, and says there whether it moved
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayplan.state.arrays import Bools, Codes, Index, Ints
+from bayplan.state.arrays import Codes, Flags, Index, Ints
 from bayplan.state.columns import Columns
 
 MAX_NODE_SCORE = 100
@@ -20,6 +20,9 @@ MIN_NODE_SCORE = 0
 
 Params: TypeAlias = tuple[Hashable, ...]
 """What a plugin computed about the cluster for this cycle; compared by value to decide whether cached results still hold."""
+
+Scale: TypeAlias = tuple[Any, ...]
+"""What `ScoreRule.scale` found, for `normalize`."""
 
 
 class Rule:
@@ -93,7 +96,7 @@ class ScoreRule(Rule):
         self.normalizes = False
         self.reads_feasible = False
 
-    def prepare(self, feasible: Bools) -> None:
+    def prepare(self, feasible: Flags) -> None:
         """Read what the rule needs to know of the feasible rows (uint8[capacity]); called only if `reads_feasible`."""
 
     def score(self, row: int) -> int:
@@ -110,7 +113,7 @@ class ScoreRule(Rule):
         for row in rows:
             raw[row] = self.score(row)
 
-    def scale(self, raw: Ints, feasible: Bools) -> Params:
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return what normalising needs of the raw scores of the feasible rows.
 
         Args:
@@ -118,11 +121,11 @@ class ScoreRule(Rule):
         """
         raise TypeError(f"{type(self).__name__} lacks scale()")
 
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
+    def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return the normalised score of a row with this raw score."""
         raise TypeError(f"{type(self).__name__} lacks normalize()")
 
-    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
+    def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
         """Write the normalised scores of all rows in use into int64[capacity]."""
         for row in range(self.columns.count):
             normalized[row] = self.normalize(scale, raw[row], row)

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bayplan.framework.rule import FilterRule, Params, Rule, ScoreRule
+from bayplan.framework.rule import FilterRule, Params, Rule, Scale, ScoreRule
 from bayplan.live.plugin_runner import PluginRunner
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.arrays import Codes, Flags, Ints
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class GuardedScoreRule(ScoreRule):
         """Read what the rule needs of the cluster as a whole."""
         return self._call(_refresh, self._rule, self.params)
 
-    def prepare(self, feasible: Bools) -> None:
+    def prepare(self, feasible: Flags) -> None:
         """Read what the rule needs to know of the feasible rows."""
         self._call(self._rule.prepare, np.array(feasible))
 
@@ -100,15 +100,15 @@ class GuardedScoreRule(ScoreRule):
         self._call(self._rule.score_rows, rows, found)
         np.asarray(raw)[:] = found
 
-    def scale(self, raw: Ints, feasible: Bools) -> Params:
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the scale."""
         return self._normalizing(self._rule.scale, np.array(raw), np.array(feasible))
 
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
+    def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Normalise one score."""
         return int(self._normalizing(self._rule.normalize, scale, raw, row))
 
-    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
+    def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
         """Normalise all scores."""
         found: Ints = np.zeros(len(normalized), dtype=np.int64)
         self._normalizing(self._rule.normalize_all, scale, np.array(raw), found)

@@ -26,13 +26,13 @@ from bayplan.framework.plugin import (
     PreScorePlugin,
     Reads,
 )
-from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, ScoreRule
+from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Scale, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, unresolvable
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.pod import Pod
 from bayplan.plugins import inter_pod_affinity_hints
 from bayplan.state.affinity_terms import AffinityTerm, PodTerms, TermKind, pod_terms
-from bayplan.state.arrays import Bools, Ints
+from bayplan.state.arrays import Bools, Flags, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Counter, DomainTable
 from bayplan.state.pod_info import PodClass
@@ -407,7 +407,7 @@ class WeighedTerms(ScoreRule):
                 if code >= 0:
                     raw[row] = go.add(raw[row], go.mul(weight, values[code]))
 
-    def scale(self, raw: Ints, feasible: Bools) -> Params:
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the smallest and the largest sum."""
         smallest = largest = 0
         seen = False
@@ -423,12 +423,12 @@ class WeighedTerms(ScoreRule):
                     largest = score
         return (int(smallest), int(largest))
 
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
+    def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return 0 for the smallest and 100 for the largest, in Go's order of operations; 0 for all if they are equal."""
         smallest, largest = scale[0], scale[1]
         return between(raw, smallest, largest)
 
-    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
+    def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
         """Do the same for all rows."""
         smallest, largest = scale[0], scale[1]
         if smallest == largest:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bayplan.base import go_arithmetic as go
-from bayplan.framework.rule import MAX_NODE_SCORE, Params, ScoreRule
-from bayplan.state.arrays import Bools, Ints
+from bayplan.framework.rule import MAX_NODE_SCORE, Params, Scale, ScoreRule
+from bayplan.state.arrays import Flags, Ints
 from bayplan.state.columns import Columns
 
 
@@ -21,7 +21,7 @@ class StretchedScoreRule(ScoreRule):
         self.normalizes = True
         self.reverse = reverse
 
-    def scale(self, raw: Ints, feasible: Bools) -> Params:
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the largest raw score."""
         largest = 0
         for row in range(self.columns.count):
@@ -29,7 +29,7 @@ class StretchedScoreRule(ScoreRule):
                 largest = raw[row]
         return (int(largest),)
 
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
+    def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return the share of the largest in percent; if that is 0, all scores stay as they are (reversed: become 100)."""
         largest = scale[0]
         if largest == 0:

@@ -26,14 +26,14 @@ from bayplan.framework.plugin import (
     PreScorePlugin,
     Reads,
 )
-from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, ScoreRule
+from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Scale, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, error
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_required_node_affinity, find_untolerated_taint
 from bayplan.plugins.pod_topology_spread_hints import PodTopologySpreadHints
 from bayplan.plugins.spread_constraints import HARD, HOSTNAME, SOFT, SpreadConstraint, SpreadConstraints
 from bayplan.plugins.spread_tables import ConstraintTable, SpreadTables
-from bayplan.state.arrays import Bools, Ints
+from bayplan.state.arrays import Bools, Flags, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Eligibility
 from bayplan.state.node_matching import required_node_affinity_matches
@@ -264,7 +264,7 @@ class HardSpread(FilterRule):
             table = self._tables[number]
             before = table.smallest
             table.refresh()
-            # Where every node is a domain of its own, only rows where pods came or went can have changed, unless the smallest moved.
+            # If every node is a domain of its own, only rows where pods came or went can have changed, unless the smallest moved.
             if table.sums.distinct:
                 moved = moved or table.smallest != before
             elif table.mark_uneven():
@@ -316,7 +316,7 @@ class SoftSpread(ScoreRule):
         self._by_node: Any = np.zeros(0, dtype=np.uint8)
         self._seen_domains: Any = np.zeros(1, dtype=np.uint8)
 
-    def prepare(self, feasible: Bools) -> None:
+    def prepare(self, feasible: Flags) -> None:
         """Weigh the constraints."""
         tables = self._plugin.tables(self._spec, self._cluster).soft
         if tables is not self._tables:
@@ -360,7 +360,7 @@ class SoftSpread(ScoreRule):
         for code in range(table.sums.last):
             self._worths[start + code] = float(values[code]) * weight + skew
 
-    def _count_nodes(self, feasible: Bools) -> int:
+    def _count_nodes(self, feasible: Flags) -> int:
         """Return how many feasible nodes are scored."""
         count = 0
         for row in range(self.columns.count):
@@ -368,7 +368,7 @@ class SoftSpread(ScoreRule):
                 count += 1
         return count
 
-    def _count_domains(self, table: ConstraintTable, feasible: Bools) -> int:
+    def _count_domains(self, table: ConstraintTable, feasible: Flags) -> int:
         """Return how many domains the feasible nodes that are scored have; those without the key are one domain more."""
         codes, last = table.sums.codes, table.sums.last
         self._seen_domains = np.zeros(last + 1, dtype=np.uint8)
@@ -412,7 +412,7 @@ class SoftSpread(ScoreRule):
                 total = total + self._worths[self._offsets[number] + code]
         return go.to_int64(go.round(total))
 
-    def scale(self, raw: Ints, feasible: Bools) -> Params:
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the smallest and largest score of the feasible nodes that are scored, and as bytes of bools which are not.
 
         The last is empty if all feasible nodes are scored.
@@ -438,14 +438,14 @@ class SoftSpread(ScoreRule):
     def _left_out(self) -> bytes:
         return bytes([not self.is_scored(row) for row in range(self.columns.count)])
 
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
+    def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return 100 for the smallest score, less for larger ones, 0 for nodes that are not scored."""
         smallest, largest, left_out = scale[0], scale[1], scale[2]
         if left_out and left_out[row]:
             return 0
         return evened(raw, smallest, largest)
 
-    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
+    def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
         """Do the same for all rows."""
         smallest, largest, left_out = scale[0], scale[1], scale[2]
         if largest == 0:

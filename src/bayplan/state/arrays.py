@@ -1,7 +1,6 @@
 """The array types of the columns, named once.
 
-A function that works on a view of rows is annotated with these types. In the one-row view plain Python numbers stand in for
-them (docs/architecture.md, "Plugins"): same text, same answers, one tenth of the time.
+Columns of the state, and arrays that plugins get and return, are annotated with these types.
 """
 
 from typing import TypeAlias
@@ -14,6 +13,9 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 """Intermediate scores, in Go's order of operations."""
+
+Flags: TypeAlias = npt.NDArray[np.uint8]
+"""Bools as compiled code reads them: 0 or 1."""
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 

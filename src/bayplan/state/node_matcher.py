@@ -1,4 +1,4 @@
-"""Selectors of nodes as compiled rules ask them: does the node in a row match?
+"""Selectors of nodes as compiled rules ask them: whether the node in a row matches.
 
 Each requirement is a table look-up: the node's code in the column of the label key, and whether the value of that code matches.
 """

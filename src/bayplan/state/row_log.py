@@ -12,7 +12,7 @@ from bayplan.state.arrays import Index
 FIRST_CAPACITY = 256
 
 LIMIT = 1 << 20
-"""The most entries a log holds by default; the older half is dropped when there are more. A reader this far behind reads all rows anyway."""
+"""The most entries a log holds by default; then the older half is dropped. A reader this far behind reads all rows anyway."""
 
 
 class RowLog:

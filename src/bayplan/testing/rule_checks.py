@@ -129,7 +129,9 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
                 fresh.after_changes(params)
                 want = fresh.filter(row)
                 again = subject.pre_filter()
-                counted = _new_filter_rule(subject, again.params).filter(row) if isinstance(again, PreFilterResult) else want
+                counted = (
+                    _new_filter_rule(subject, again.params).filter(row) if isinstance(again, PreFilterResult) else want
+                )
             rule.before_changes(params)
             if got != want:
                 raise PluginFault(

@@ -233,7 +233,7 @@ def prioritize_nodes(
             extenders, common.extended, pod, state, result.order, total[result.order]
         )
         total = np.full_like(total, -1)
-        total[best] = common.total
+        total[list(best)] = common.total
     chosen = select_host(state, total, result.order, settings.pick)
     if isinstance(chosen, Status):
         common.failure = chosen

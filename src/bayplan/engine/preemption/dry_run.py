@@ -63,10 +63,14 @@ def columns_of(found: list[Candidate]) -> Ints:
 
 def shortlist(found: list[Candidate], refused: dict[Status, list[int]]) -> Shortlist:
     """Return the candidates that were found, and why other rows are none."""
-    columns = columns_of(found)
+    rows, violations, highest, sums, counts, starts = columns_of(found)
     return Shortlist(
-        columns[0],
-        *columns[1:],
+        rows,
+        violations,
+        highest,
+        sums,
+        counts,
+        starts,
         lambda place: found[place].victims,
         tuple((status, len(rows)) for status, rows in refused.items()),
         lambda: [(status, np.array(rows, dtype=np.intp)) for status, rows in refused.items()],
