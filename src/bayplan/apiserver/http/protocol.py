@@ -164,7 +164,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._received += len(data)
         super().data_received(data)
         if not isinstance(self.transport, GatheringTransport):
-            # The protocol of WebSockets has the connection now, and a timer from here would end it.
+            # The WebSocket protocol owns the connection now; a timer of this one would end it.
             return
         if self._part == _NONE:
             if self._timer is None and before == _NONE and self._answering():
