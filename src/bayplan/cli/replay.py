@@ -47,7 +47,8 @@ def replay(
 ) -> None:
     """Replay a recording into a running Bayplan.
 
-    Changes keep their original timing. Standard input takes one command per line: pause, resume, speed X, seek TIME, where (prints the position).
+    Changes keep their original timing. Standard input takes one command per line: pause, resume, speed X, seek TIME, where
+    (prints the position).
     For a SimKube trace the workloads are applied, and Bayplan's controllers create the pods. Start Bayplan with bayplan up first.
 
     Example: bayplan replay monday.jsonl.gz --speed 60

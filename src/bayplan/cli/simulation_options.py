@@ -63,7 +63,8 @@ Until: TypeAlias = Annotated[
     typer.Option(metavar="DURATION", help="Virtual time to simulate: 90s, 1h30m, 7d. [default: until nothing changes]"),
 ]
 MaxPods: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Maximum number of pods of all workloads. [default: 500,000]", show_default=False)
+    int,
+    typer.Option(metavar="N", help="Maximum number of pods of all workloads. [default: 500,000]", show_default=False),
 ]
 CreationTimes: TypeAlias = Annotated[
     bool, typer.Option("--creation-times", help="Add objects at their creationTimestamp instead of all at the start.")
