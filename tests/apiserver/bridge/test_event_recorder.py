@@ -105,7 +105,7 @@ def test_events_of_a_namespace_that_goes_are_dropped() -> None:
     assert recording.written() == []
 
 
-def test_an_event_beyond_the_limit_is_dropped_before_it_is_built() -> None:
+def test_the_limit_is_that_of_an_object_whatever_part_of_it_events_are_about() -> None:
     recording = Recording()
     for number in range(1_000):
         recording.recorder.record(NODE, "Said", f"made {number}", "test", host="here", field_path=f"part{number}")
