@@ -47,7 +47,7 @@ def _merged_fields(document: Document, before: Document, after: Document) -> Doc
 
 
 def _merged_items(document: list[object], before: list[object], after: list[object]) -> list[object]:
-    """Merge lists in linear time: an item goes with the first equal one before that is left, else with its version."""
+    """Merge lists in linear time. Match each item with the first unmatched equal item, or else with one of its identity."""
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
         start += 1
@@ -78,7 +78,7 @@ def _first_left(places: deque[int] | None, taken: set[int]) -> int | None:
 
 
 def _identity(item: object) -> str:
-    """Return what versions of one item share: the first field that tells items of lists apart; empty without one."""
+    """Return the first identifying field of an item and its value, or an empty text if there is none."""
     if isinstance(item, dict):
         for name in _NAMES:
             if name in item:
