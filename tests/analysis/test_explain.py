@@ -257,7 +257,7 @@ def test_unmet_node_affinity_names_the_expressions() -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     result = run(node("n0").obj(), pod("p").spec(affinity={"nodeAffinity": required}).obj())
     assert changes(result) == [
-        ("on the node: disk In (ssd, nvme) or gpu Exists (the pod's required node affinity)", ["n0"])
+        ("node labels that match disk In (ssd, nvme) or gpu Exists (the pod's required node affinity)", ["n0"])
     ]
 
 

@@ -46,6 +46,8 @@ PODS = [
         ("statefulset/db", ["shop/db-0", "test/db-0"]),
         ("statefulset/test/db", ["test/db-0"]),
         ("deployment/web", ["deployment/web"]),
+        ("deploy/web", ["shop/web-7d4-abc", "shop/web-7d4-xyz"]),
+        ("pod/runner", ["test/runner"]),
     ],
     ids=[
         "namespace and name",
@@ -59,6 +61,8 @@ PODS = [
         "workloads of two namespaces",
         "one of them",
         "a pod goes before a workload",
+        "an abbreviated kind",
+        "a pod with its kind",
     ],
 )
 def test_found(text: str, want: list[str]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from msgspec.structs import replace
 
+from bayplan.app.annotation_reader import known_entries
 from bayplan.app.scheduler_settings import SchedulerOptions
 from bayplan.base.go_json import go_json
 from bayplan.engine.decision import Outcome, Record
@@ -230,6 +231,45 @@ def test_annotations_that_can_not_be_read_are_logged(
             assert [it.node for it in records(server)] == ["n2"]
 
     asyncio.run(scene())
+
+
+def test_entries_of_a_history_without_results_are_no_attempts() -> None:
+    """256 KiB hold 87,000 of them; comparing two such histories took minutes."""
+
+    async def scene() -> None:
+        async with running(OUTSIDE) as server:
+            await with_pod(server)
+            (real,) = history_of(annotations_of(PLACED))
+            for first in ({}, {"x": "y"}):
+                await annotate(server, {HISTORY: go_json([first, *[{}] * 80_000, real])})
+            assert [it.node for it in records(server)] == ["n2"]
+            await annotate(server, {HISTORY: "[]"})
+            assert len(records(server)) == 1
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "want"),
+    [
+        pytest.param("", "ab", 0, id="nothing was read before"),
+        pytest.param("ab", "abc", 2, id="the history has grown"),
+        pytest.param("abc", "bcd", 2, id="it has lost its oldest entry"),
+        pytest.param("abc", "def", 0, id="all entries are new"),
+        pytest.param("abc", "abc", 3, id="nothing has changed"),
+        pytest.param("abc", "bc", 2, id="it has only lost its oldest entry"),
+        pytest.param("aab", "aaba", 3, id="entries repeat at the beginning"),
+        pytest.param("abab", "ababab", 4, id="entries repeat in turn"),
+    ],
+)
+def test_known_entries_are_the_longest_end_with_which_the_history_begins(before: str, now: str, want: int) -> None:
+    assert known_entries([*map(ord, before)], [*map(ord, now)]) == want
+
+
+def test_known_entries_of_two_long_histories_are_found_in_linear_time() -> None:
+    """100,000 entries of which only the last or the first differs: comparing end by end took minutes."""
+    assert known_entries([*[1] * 99_999, 2], [1] * 100_000) == 0
+    assert known_entries([2, *[1] * 99_999], [1] * 100_000) == 99_999
 
 
 def test_what_is_written_here_is_not_read_back() -> None:

@@ -11,14 +11,11 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
-from bayplan.apiserver.rest.decoding import LONG_YAML
 from tests.hostile.families import scenarios
-from tests.hostile.scenario import APPLY, YAML, HostileRequest
+from tests.hostile.scenario import HostileRequest
 from tests.hostile.victim import Taken, Victim
 
 MAX_SECONDS = 1.0
-MAX_YAML_SECONDS = 2.0
-"""Of long YAML, which another thread parses while the server keeps answering."""
 MAX_MEGABYTES = 200.0
 
 
@@ -29,8 +26,7 @@ def problem_with(request: HostileRequest, taken: Taken) -> str:
         problems.append(f"no answer: {taken.text}")
     if taken.status == 500 and "Internal error occurred" in taken.text:
         problems.append("an internal error")
-    is_yaml = request.content_type in (YAML, APPLY) and len(request.body) > LONG_YAML
-    if taken.answer_s > (MAX_YAML_SECONDS if is_yaml else MAX_SECONDS):
+    if taken.answer_s > MAX_SECONDS:
         problems.append(f"{taken.answer_s:.2f} s")
     if taken.megabytes > MAX_MEGABYTES:
         problems.append(f"{taken.megabytes:.0f} MB")

@@ -64,6 +64,8 @@ def test_a_configuration_is_validated_with_its_places() -> None:
         bad = await lab.send("POST", "/config/validate", MISSPELT)
         assert bad["effective"] is None
         assert [(each["line"], each["hint"]) for each in bad["problems"]] == [(8, "'PodTopologySpread'")]
+        field = await lab.send("POST", "/config/validate", MOST_ALLOCATED.replace("profiles:", "profles:", 1))
+        assert [each["hint"] for each in field["problems"]] == ["'profiles'"]
         same = await lab.send("POST", "/config/validate", (await lab.get("/config/default"))["text"])
         assert (same["difference"], same["will"]) == ([], "nothing would change")
         assert (await lab.send("POST", "/config/validate", "{"))["problems"]

@@ -109,7 +109,7 @@ def _attempts(attempts: Sequence[Attempt]) -> Table:
         if isinstance(each, int):
             add(table, "", "", "", Text(f"... {each:,} more ...", style="dim"))
             continue
-        nodes = f"{each.feasible_nodes:,} of {each.evaluated_nodes:,}"
+        nodes = f"{each.feasible_nodes:,} of {each.evaluated_nodes:,}" if each.evaluated_nodes else "none tried"
         text = _outcome(each)
         add(table, f"{each.attempt:,}", format_duration(each.time_ns), nodes, "the same" if text == before else text)
         before = text
@@ -173,7 +173,7 @@ def _counts(detail: AttemptDetail) -> str:
     if detail.attempt.outcome == "error":
         return "ended by an error"
     if detail.rejected_by_pre_filter:
-        return "rejected before any node was looked at"
+        return "rejected before any node was tried"
     if not detail.nodes:
         return "there was no node"
     text = f"{detail.feasible:,} of {format_count(detail.nodes, 'node')} fit"

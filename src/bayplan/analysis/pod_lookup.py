@@ -8,6 +8,17 @@ from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.sim.result import PodTimeline
 
+ABBREVIATIONS = {
+    "cj": "cronjob",
+    "deploy": "deployment",
+    "ds": "daemonset",
+    "po": "pod",
+    "rc": "replicationcontroller",
+    "rs": "replicaset",
+    "sts": "statefulset",
+}
+"""Short names of kinds, as in kubectl."""
+
 LISTED = 5
 """So many candidates are named in a refusal."""
 
@@ -29,22 +40,32 @@ def find_pods(text: str, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
         return named[text]
     same = [key for key in named if key.rpartition("/")[2] == text]
     if same:
-        return named[_the_one(text, same)]
+        return named[_the_one(text, same, named)]
     owned = _owned(text, named)
     if owned:
         return owned
+    kind, slash, name = text.partition("/")
+    if slash and ABBREVIATIONS.get(kind.lower(), kind.lower()) in ("pod", "pods") and name:
+        return find_pods(name, (pod for timelines in named.values() for pod in timelines))
     begun = [key for key in named if key.startswith(text) or key.rpartition("/")[2].startswith(text)]
     if begun:
-        return named[_the_one(text, begun)]
+        return named[_the_one(text, begun, named)]
     raise _unknown(text, named)
 
 
-def _the_one(text: str, keys: Sequence[str]) -> str:
+def _the_one(text: str, keys: Sequence[str], named: dict[str, list[PodTimeline]]) -> str:
     if len(keys) == 1:
         return keys[0]
     more = f" and {len(keys) - LISTED:,} more" if len(keys) > LISTED else ""
     got = f"'{text}', which could be {', '.join(keys[:LISTED])}{more}"
-    raise InputError("pod", wanted="the name of one pod", got=got, hint=f"'{keys[0]}'")
+    raise InputError("pod", wanted="the name of one pod", got=got, hint=f"'{keys[0]}'{_shared_workload(keys, named)}")
+
+
+def _shared_workload(keys: Sequence[str], named: dict[str, list[PodTimeline]]) -> str:
+    """Return a hint to the workload of all these pods, empty if they don't share one."""
+    workloads = {named[key][-1].workload for key in keys}
+    kind, _, owner = workloads.pop().partition(" ")
+    return f" or '{kind.lower()}/{owner}'" if owner and not workloads else ""
 
 
 def _owned(text: str, named: dict[str, list[PodTimeline]]) -> list[PodTimeline]:
@@ -52,7 +73,7 @@ def _owned(text: str, named: dict[str, list[PodTimeline]]) -> list[PodTimeline]:
     kind, slash, name = text.partition("/")
     if not slash:
         return []
-    kind = kind.lower()
+    kind = ABBREVIATIONS.get(kind.lower(), kind.lower())
     found = []
     for timelines in named.values():
         for pod in timelines:

@@ -6,6 +6,7 @@ was free at that moment, and where both don't agree nothing is said.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -34,6 +35,9 @@ CORDON = "NodeUnschedulable"
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 """The taint that a cordoned node is given: it is rejected twice for one reason."""
 
+_NO_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" not found')
+"""The message of upstream's volume plugins for a claim that does not exist."""
+
 TOO_MANY_PODS = "Too many pods"
 INSUFFICIENT = "Insufficient "
 
@@ -60,8 +64,10 @@ def remedies(source: RunSource, number: int, decision: Decision, pod: PodTimelin
         decision: one that found no node.
         pod: the pod of the decision.
     """
-    if pod.pod is None or decision.pre_filter is not None:
+    if pod.pod is None:
         return []
+    if decision.pre_filter is not None:
+        return _missing_claim(decision.pre_filter.plugin, decision.pre_filter.message, pod.pod)
     found: list[Remedy] = []
     failing = _failing(source, decision, pod.pod)
     alone = failing.sum(axis=0) == 1
@@ -84,6 +90,16 @@ def remedies(source: RunSource, number: int, decision: Decision, pod: PodTimelin
             neighbours = Neighbours(source, number, pod.pod)
             found += _grouped(plugin, nodes, source, partial(_neighbours, neighbours, reasons))
     return sorted(found, key=lambda remedy: -len(remedy.nodes))
+
+
+def _missing_claim(plugin: str, message: str, pod: Pod) -> list[Remedy]:
+    """Return the claim to create, if the pod was rejected because its claim doesn't exist."""
+    match = _NO_CLAIM.fullmatch(message)
+    if match is None:
+        return []
+    name = f"{pod.metadata.namespace}/{match[1]}"
+    text = f"a PersistentVolumeClaim {name}: the pod uses it, and it does not exist"
+    return [Remedy(plugin=plugin, text=text, nodes=[])]
 
 
 def _failing(source: RunSource, decision: Decision, pod: Pod) -> Bools:
@@ -211,7 +227,7 @@ def _label(pod: Pod, node: Node) -> str:
     unmet = [_unmet(term, node.metadata) for term in required.node_selector_terms]
     if not all(unmet):
         return ""
-    return f"on the node: {' or '.join(dict.fromkeys(unmet))} (the pod's required node affinity)"
+    return f"node labels that match {' or '.join(dict.fromkeys(unmet))} (the pod's required node affinity)"
 
 
 def _unmet(term: NodeSelectorTerm, metadata: ObjectMeta) -> str:

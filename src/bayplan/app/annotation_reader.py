@@ -143,7 +143,7 @@ class AnnotationReader:
         entries = _entries(renamed(pod.metadata.annotations))
         seen = self._seen.setdefault(uid, _Seen())
         hashes = [hash(_entry_key(entry)) for entry in entries]
-        known = _overlap(seen.hashes, hashes)
+        known = known_entries(seen.hashes, hashes)
         seen.hashes = hashes
         found = []
         for place in range(known, len(entries)):
@@ -173,22 +173,34 @@ class AnnotationReader:
 
 def _entries(annotations: Entry) -> list[Entry]:
     """Return the attempts that annotations hold, the oldest first. Without a history there is one."""
+    newest = {key: text for key, text in annotations.items() if key.startswith(PREFIX) and key != HISTORY}
     history: list[Entry] = [*history_of(annotations)]
-    if history:
-        return history
-    return [{key: text for key, text in annotations.items() if key.startswith(PREFIX) and key != HISTORY}]
+    # An entry without results is no attempt, and 256 KiB can hold 87,000 of them.
+    return [entry for entry in history or [newest] if has_results(entry)]
 
 
 def _entry_key(entry: Entry) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(entry.items()))
 
 
-def _overlap(before: Sequence[int], now: Sequence[int]) -> int:
-    """Return how many of the first entries were there before: the history grows at its end, and loses its oldest entries."""
-    for length in range(min(len(before), len(now)), 0, -1):
-        if [*before[-length:]] == [*now[:length]]:
-            return length
-    return 0
+def known_entries(before: Sequence[int], now: Sequence[int]) -> int:
+    """Return how many entries of a history, from the first on, were read before. It grows at its end and loses its oldest entries.
+
+    It is the longest end of `before` with which `now` begins, found in linear time (Knuth, Morris and Pratt).
+    """
+    shorter = [0] * len(now)
+    length = 0
+    for place in range(1, len(now)):
+        while length and now[place] != now[length]:
+            length = shorter[length - 1]
+        length += now[place] == now[length]
+        shorter[place] = length
+    length = 0
+    for each in before:
+        while length and (length == len(now) or now[length] != each):
+            length = shorter[length - 1]
+        length += length < len(now) and now[length] == each
+    return length
 
 
 def _message(pod: Pod) -> str:

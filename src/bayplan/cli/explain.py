@@ -47,7 +47,7 @@ def explain(
         str,
         typer.Argument(
             metavar="POD",
-            help="Pod (name, namespace/name or a prefix), or workload (deployment/web).",
+            help="Pod (name, namespace/name or prefix), or workload (deployment/web, deployment/shop/web).",
         ),
     ],
     paths: Annotated[

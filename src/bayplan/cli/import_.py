@@ -39,7 +39,7 @@ def import_(
     """Copy a cluster, or files, into a running Bayplan.
 
     Everything that scheduling reads is copied. Running pods keep their nodes; waiting pods are scheduled by Bayplan. Workloads
-    (Deployments, Jobs and so on) are not copied, so no controller creates or deletes pods. Start the Bayplan with bayplan up.
+    (Deployments, Jobs and so on) are not copied, so no controller creates or deletes pods. Start Bayplan with bayplan up first.
 
     Example: bayplan import --context production
     """

@@ -40,15 +40,16 @@ def replay(
     seek: Annotated[
         str, typer.Option(metavar="TIME", help="Position to start from, such as 5m. [default: the beginning]")
     ] = "",
-    paused: Annotated[bool, typer.Option("--paused", help="Start paused.")] = False,
+    paused: Annotated[bool, typer.Option("--paused", help="Start with the recording paused.")] = False,
     reschedule: Reschedule = False,
     update_scheduled: UpdateScheduled = False,
     source_volumes: SourceVolumes = False,
 ) -> None:
     """Replay a recording into a running Bayplan.
 
-    Changes keep their original timing. Standard input takes one command per line: pause, resume, speed X, seek TIME, where.
-    For a SimKube trace the workloads are applied, and Bayplan's controllers create the pods. Start the Bayplan with bayplan up.
+    Changes keep their original timing. Standard input takes one command per line: pause, resume, speed X, seek TIME, where
+    (prints the position).
+    For a SimKube trace the workloads are applied, and Bayplan's controllers create the pods. Start Bayplan with bayplan up first.
 
     Example: bayplan replay monday.jsonl.gz --speed 60
     """

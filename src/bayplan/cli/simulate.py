@@ -58,7 +58,9 @@ def simulate(
         bool, typer.Option("--timeline", help="Print each pod's path through the scheduling queue, to the nanosecond.")
     ] = False,
     strict: Strict = False,
-    check: Annotated[bool, typer.Option("--check", help="Check all invariants after every event (slow).")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the simulator's own consistency after every event (slow).")
+    ] = False,
     once: Annotated[
         bool, typer.Option("--once", help="Accepted for scripts; simulate always exits after its report.")
     ] = False,

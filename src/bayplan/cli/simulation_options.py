@@ -22,7 +22,7 @@ from bayplan.sim.simulator import Progress as SimulatorProgress
 
 _DAYS = re.compile(r"(?:([0-9]{1,6})d)?(.*)", re.DOTALL)
 
-INPUT_HELP = "Manifests, cluster dumps or OpenB traces: files, folders, patterns, or - (stdin)."
+INPUT_HELP = "Manifests, cluster dumps (kubectl get -o yaml) or OpenB traces: files, folders, patterns, or - (stdin)."
 
 ModeOption: TypeAlias = Annotated[
     Mode, typer.Option("--mode", help="Current scheduler, or v1.16 with its queue (docs/classic.md).")
@@ -63,7 +63,8 @@ Until: TypeAlias = Annotated[
     typer.Option(metavar="DURATION", help="Virtual time to simulate: 90s, 1h30m, 7d. [default: until nothing changes]"),
 ]
 MaxPods: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", help="Refuse workloads that together ask for more pods.", show_default="500,000")
+    int,
+    typer.Option(metavar="N", help="Maximum number of pods of all workloads. [default: 500,000]", show_default=False),
 ]
 CreationTimes: TypeAlias = Annotated[
     bool, typer.Option("--creation-times", help="Add objects at their creationTimestamp instead of all at the start.")

@@ -33,8 +33,8 @@ def sync(
     """Keep a running Bayplan in sync with a cluster.
 
     First copies the cluster as import does, then applies its changes. Bayplan schedules pods that the source creates later,
-    independent of the source's own decision. A pod that is deleted in Bayplan stays deleted until the source deletes it.
-    Ctrl-C ends it; a restart continues at the same point. Start the Bayplan with bayplan up.
+    independent of the source's own decision. A pod that is deleted in Bayplan stays deleted, even while the source still has it.
+    Ctrl-C ends it; a restart continues at the same point. Start Bayplan with bayplan up first.
 
     Example: bayplan sync --context production
     """

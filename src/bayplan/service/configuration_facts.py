@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from http import HTTPStatus
 
 import yaml
@@ -19,7 +18,9 @@ from bayplan.framework.configuration import (
     examine_configuration,
 )
 from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.configuration.positions import TextPositions
 from bayplan.framework.configuration.problems import problems_of
+from bayplan.framework.configuration.suggestions import suggestion
 from bayplan.service.refusal import Refusal
 from bayplan.service.subject import Settings
 
@@ -119,24 +120,19 @@ def _with_custom_plugins(
 
 
 def _problems(settings: Settings, found: Examination, text: str) -> list[Plain]:
+    value_at, plugins = TextPositions(text).value_at, list(settings.registry)
+    listed = problems_of(found, text)
+    hints = [suggestion(each.message, each.place.path, value_at, plugins) for each in listed]
     return [
         {
             "line": each.place.line,
             "column": each.place.column,
             "path": each.place.path,
             "message": each.message,
-            "hint": _hint(settings, each.message),
+            "hint": f"'{hint}'" if hint else "",
         }
-        for each in problems_of(found, text)
+        for each, hint in zip(listed, hints, strict=True)
     ]
-
-
-def _hint(settings: Settings, message: str) -> str:
-    """Return the plugin that was meant, where a message is about one that does not exist."""
-    if "does not exist" not in message or '"' not in message:
-        return ""
-    close = get_close_matches(message.split('"')[1], list(settings.registry), n=1)
-    return f"'{close[0]}'" if close else ""
 
 
 def check(settings: Settings, text: str) -> SchedulerConfiguration:

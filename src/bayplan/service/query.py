@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from time import monotonic
 
+from bayplan.base.near_names import near_name
 from bayplan.service.refusal import Refusal
 
 MOST_ROWS = 200
@@ -47,9 +47,8 @@ class Query:
         self._values = values
         for name in values:
             if name not in known:
-                close = get_close_matches(name, known, n=1)
-                hint = close[0] if close else ""
-                raise Refusal(400, "query", got=f"'{name}'", wanted=f"one of {', '.join(known) or 'none'}", hint=hint)
+                wanted = f"one of {', '.join(known) or 'none'}"
+                raise Refusal(400, "query", got=f"'{name}'", wanted=wanted, hint=near_name(name, known))
 
     def text(self, name: str, default: str = "") -> str:
         """Return a text."""

@@ -103,3 +103,11 @@ def test_events_of_a_namespace_that_goes_are_dropped() -> None:
     recording.recorder.record(pod_like, "Said", "hello", "test")
     recording.post()
     assert recording.written() == []
+
+
+def test_the_limit_is_that_of_an_object_whatever_part_of_it_events_are_about() -> None:
+    recording = Recording()
+    for number in range(1_000):
+        recording.recorder.record(NODE, "Said", f"made {number}", "test", host="here", field_path=f"part{number}")
+    recording.post()
+    assert len(recording.events()) == 25

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from bayplan.apiserver.bridge.merging import merged
 
+LONG_LIST_BUDGET_S = 2.0
+"""For lists of 20,000 items; comparing every item with every other took far longer."""
 READY = {"type": "Ready", "status": "False"}
 
 
@@ -40,6 +44,20 @@ READY = {"type": "Ready", "status": "False"}
             [{"name": "b"}, {"name": "a", "x": 1}],
             id="a new item comes where it stands",
         ),
+        pytest.param(
+            [{"containerPort": 1, "protocol": "TCP", "x": 1}, {"containerPort": 1, "protocol": "UDP", "x": 2}],
+            [{"containerPort": 1, "protocol": "TCP"}, {"containerPort": 1, "protocol": "UDP"}],
+            [{"containerPort": 1, "protocol": "UDP"}, {"containerPort": 1, "protocol": "SCTP"}],
+            [{"containerPort": 1, "protocol": "UDP", "x": 2}, {"containerPort": 1, "protocol": "SCTP", "x": 1}],
+            id="of two items with one key, the equal one is found first",
+        ),
+        pytest.param(
+            [{"a": 1, "x": 1}, {"a": 2, "x": 2}],
+            [{"a": 1}, {"a": 2}],
+            [{"a": 2}, {"a": 3}],
+            [{"a": 2, "x": 2}, {"a": 3}],
+            id="items without a key are found when equal",
+        ),
         pytest.param(["a", "b"], ["a", "b"], ["b", "c"], ["b", "c"], id="a list of texts"),
         pytest.param(
             [{"name": "a"}, {"name": "odd"}], [{"name": "a"}], [], [], id="lists of other lengths are taken as a whole"
@@ -50,3 +68,19 @@ READY = {"type": "Ready", "status": "False"}
 )
 def test_merged(document: object, before: object, after: object, want: object) -> None:
     assert merged(document, before, after) == want
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(("type", "status"), id="items with a key"),
+        pytest.param(("a", "b"), id="items without a key"),
+    ],
+)
+def test_long_lists_merge_in_linear_time(fields: tuple[str, str]) -> None:
+    before: list[object] = [{fields[0]: f"n{number}", fields[1]: "True"} for number in range(20_000)]
+    document: list[object] = [{**item, "x": 1} for item in before if isinstance(item, dict)]
+    started = time.process_time()
+    found = merged(document, before, [{"type": "Ready"}, *reversed(before)])
+    assert found == [{"type": "Ready"}, *reversed(document)]
+    assert time.process_time() - started < LONG_LIST_BUDGET_S

@@ -116,6 +116,15 @@ def test_a_file_that_is_no_kubeconfig_stays_as_it_is(text: str, tmp_path: Path) 
     assert os.listdir(tmp_path) == ["config"]
 
 
+def test_a_kubeconfig_with_text_that_is_not_utf_8_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    content = OTHERS.encode() + b"# caf\xe9\nextra: caf\xe9\n"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="got text that is not UTF-8"):
+        write_kubeconfig(path, ENTRY)
+    assert path.read_bytes() == content
+
+
 @pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing"])
 def test_links_are_not_followed(there: bool, tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "config"

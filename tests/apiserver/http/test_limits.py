@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
 import threading
 import time
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
+from websockets.sync.client import connect as websocket
 
+from bayplan.apiserver.http.graceful import GracefulServer
 from bayplan.apiserver.http.limits import ConnectionTable, DescriptorWatch, HttpLimits, default_connections
+from bayplan.apiserver.http.protocol import limited_protocol
 from bayplan.apiserver.http.server import ApiServer
 from tests.apiserver.serving import ask, call, serving, wait_until
 
@@ -150,6 +156,30 @@ def test_a_watch_is_no_slow_client() -> None:
         found = b""
         while b'"late"' not in found:
             found += opened.recv(1 << 16)
+
+
+def test_a_websocket_is_no_slow_client() -> None:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await asyncio.sleep(4 * QUICK.header_seconds)
+        await send({"type": "websocket.send", "text": "late"})
+
+    config = uvicorn.Config(
+        application, port=0, http=limited_protocol(QUICK), ws="websockets-sansio", lifespan="off", log_level="error"
+    )
+    ready = threading.Event()
+    server = GracefulServer(config, on_ready=ready.set)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        assert ready.wait(20)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with websocket(f"ws://127.0.0.1:{port}/", proxy=None) as opened:
+            assert opened.recv(20) == "late"
+    finally:
+        server.should_exit = True
+        thread.join(20)
 
 
 def test_a_half_body_is_not_taken_for_a_whole_one() -> None:

@@ -28,9 +28,23 @@ def test_percentages() -> None:
     assert str(answer.at("message")).endswith("must not be greater than 100%")
 
 
-@pytest.mark.parametrize("query", [f"resourceVersion={DIGITS}", f"limit={DIGITS}", f"timeoutSeconds={DIGITS}"])
+@pytest.mark.parametrize("query", [f"limit={DIGITS}", f"timeoutSeconds={DIGITS}"])
 def test_parameters(query: str) -> None:
-    assert Client().get(f"{PODS}?{query}").status in (200, 400, 504)
+    assert Client().get(f"{PODS}?{query}").status in (200, 400)
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "want"),
+    [
+        pytest.param(str(2**64 - 1), 504, "Timeout: Too large resource version: ", id="the largest of 64 bits"),
+        pytest.param(str(2**64), 500, 'parsing "18446744073709551616": value out of range', id="one more"),
+        pytest.param(DIGITS, 500, "value out of range", id="thousands of digits"),
+        pytest.param("abc", 500, 'strconv.ParseUint: parsing "abc": invalid syntax', id="no number"),
+    ],
+)
+def test_resource_versions(version: str, status: int, want: str) -> None:
+    answer = Client().get(f"{PODS}?resourceVersion={version}")
+    assert (answer.status, want in str(answer.at("message"))) == (status, True)
 
 
 @pytest.mark.parametrize("schedule", [f"{DIGITS} * * * *", f"@every {DIGITS}h"])

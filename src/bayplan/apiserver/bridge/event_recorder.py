@@ -113,7 +113,11 @@ class EventRecorder:
         """
         if len(self._waiting) >= _MOST_WAITING:
             return
-        kind, metadata = kind_of(type(item)), item.metadata
+        kind, metadata, now_ns = kind_of(type(item)), item.metadata, self._clock()
+        # First the budget: a pod may have thousands of containers, nearly all of whose events it refuses.
+        source = (component, host, kind.kind, metadata.namespace, metadata.name, metadata.uid)
+        if not self._may_speak(source, now_ns):
+            return
         occurrence = _Occurrence(
             api_version=kind.api_version,
             kind=kind.kind,
@@ -127,21 +131,20 @@ class EventRecorder:
             message=message,
             component=component,
             host=host,
-            time_ns=self._clock(),
+            time_ns=now_ns,
         )
-        if self._may_speak(occurrence):
-            self._waiting.append(occurrence)
+        self._waiting.append(occurrence)
 
     def of_container(self, pod: Pod, container: str, reason: str, message: str) -> None:
         """Note what the kubelet did with a container of a pod."""
         path = f"spec.containers{{{container}}}"
         self.record(pod, reason, message, "kubelet", host=pod.spec.node_name, field_path=path)
 
-    def _may_speak(self, event: _Occurrence) -> bool:
-        tokens, since_ns = self._budgets.get(event.source, (float(_BURST), event.time_ns))
-        tokens = min(float(_BURST), tokens + max(event.time_ns - since_ns, 0) / _REFILL_NS)
+    def _may_speak(self, source: tuple[str, ...], now_ns: int) -> bool:
+        tokens, since_ns = self._budgets.get(source, (float(_BURST), now_ns))
+        tokens = min(float(_BURST), tokens + max(now_ns - since_ns, 0) / _REFILL_NS)
         allowed = tokens >= 1
-        _put(self._budgets, event.source, (tokens - 1 if allowed else tokens, event.time_ns))
+        _put(self._budgets, source, (tokens - 1 if allowed else tokens, now_ns))
         return allowed
 
     @property

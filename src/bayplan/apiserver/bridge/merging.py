@@ -6,6 +6,8 @@ for item beside those of the document; that is how an item finds its document wi
 
 from __future__ import annotations
 
+from collections import deque
+
 from bayplan.base.plain_data import Document
 
 _NAMES = ("type", "name", "uid", "key", "ip", "containerPort")
@@ -45,25 +47,40 @@ def _merged_fields(document: Document, before: Document, after: Document) -> Doc
 
 
 def _merged_items(document: list[object], before: list[object], after: list[object]) -> list[object]:
-    result: list[object] = []
-    left = list(range(len(before)))
-    for item in after:
-        at = next((index for index in left if before[index] == item), None)
-        if at is None:
-            at = next((index for index in left if _is_same(before[index], item)), None)
-        if at is None:
+    """Merge lists in linear time. Match each item with the first unmatched equal item, or else with one of its identity."""
+    start = 0
+    while start < min(len(before), len(after)) and before[start] == after[start]:
+        start += 1
+    result = document[:start]
+    equals: dict[str, deque[int]] = {}
+    versions: dict[str, deque[int]] = {}
+    for at in range(start, len(before)):
+        equals.setdefault(repr(before[at]), deque()).append(at)
+        versions.setdefault(_identity(before[at]), deque()).append(at)
+    taken: set[int] = set()
+    for item in after[start:]:
+        found = _first_left(equals.get(repr(item)), taken)
+        if found is None:
+            identity = _identity(item)
+            found = _first_left(versions.get(identity), taken) if identity else None
+        if found is None:
             result.append(item)
             continue
-        left.remove(at)
-        result.append(merged(document[at], before[at], item))
+        taken.add(found)
+        result.append(merged(document[found], before[found], item))
     return result
 
 
-def _is_same(one: object, other: object) -> bool:
-    """Say whether two items are versions of one: the first field by which items of lists are told apart is equal."""
-    if not isinstance(one, dict) or not isinstance(other, dict):
-        return False
-    for name in _NAMES:
-        if name in one or name in other:
-            return one.get(name) == other.get(name)
-    return False
+def _first_left(places: deque[int] | None, taken: set[int]) -> int | None:
+    while places and places[0] in taken:
+        places.popleft()
+    return places[0] if places else None
+
+
+def _identity(item: object) -> str:
+    """Return the first identifying field of an item and its value, or an empty text if there is none."""
+    if isinstance(item, dict):
+        for name in _NAMES:
+            if name in item:
+                return f"{name}={item[name]!r}"
+    return ""

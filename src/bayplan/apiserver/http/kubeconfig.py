@@ -131,8 +131,12 @@ def _read(path: Path) -> _Existing | None:
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise InputError(_OPTION, where=str(path), got="no regular file", wanted=wanted)
-    with open(descriptor, "rb") as file:
-        return _Existing(file.read().decode("utf-8", "replace"), status)
+    with open(descriptor, encoding="utf-8") as file:
+        try:
+            return _Existing(file.read(), status)
+        except UnicodeDecodeError:
+            hint = "another file"
+            raise InputError(_OPTION, where=str(path), got="text that is not UTF-8", wanted=wanted, hint=hint) from None
 
 
 def _parse(text: str, path: Path) -> dict[str, Any]:

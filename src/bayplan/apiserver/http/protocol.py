@@ -163,6 +163,9 @@ class LimitedProtocol(HttpToolsProtocol):
         before = self._part
         self._received += len(data)
         super().data_received(data)
+        if not isinstance(self.transport, GatheringTransport):
+            # The WebSocket protocol owns the connection now; a timer of this one would end it.
+            return
         if self._part == _NONE:
             if self._timer is None and before == _NONE and self._answering():
                 return

@@ -22,6 +22,7 @@ _META_GROUP = "meta.k8s.io"
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_MAX_UINT64 = 2**64 - 1
 NOT_OLDER_THAN = "NotOlderThan"
 EXACT = "Exact"
 
@@ -109,14 +110,16 @@ def read_revision(text: str) -> int | None:
     """Return a resource version, or None for an empty text.
 
     Raises:
-        ApiError: it is not a number.
+        ApiError: it is not a number of 64 bits; upstream answers 500, too.
     """
     if not text:
         return None
-    if not text.isascii() or not text.isdigit():
-        problem = f"Invalid value: {quote(text)}: strconv.ParseUint: parsing {quote(text)}: invalid syntax"
+    number = whole_number(text) if text.isascii() and text.isdigit() else None
+    if number is None or number > _MAX_UINT64:
+        why = "invalid syntax" if number is None else "value out of range"
+        problem = f"Invalid value: {quote(text)}: strconv.ParseUint: parsing {quote(text)}: {why}"
         raise internal(f"resourceVersion: {problem}")
-    return whole_number(text)
+    return number
 
 
 def _list_causes(query: Mapping[str, str]) -> list[Cause]:

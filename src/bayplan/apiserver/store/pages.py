@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -60,7 +61,7 @@ class Pages:
     def kind(self, page: int) -> int:
         """Return the type of a page, 0 if it belongs to no tree."""
         start, _ = self._bounds(page)
-        return self._data[start] if start < len(self._data) and self._data[start] in _TREES else 0
+        return self._data[start] if 0 <= start < len(self._data) and self._data[start] in _TREES else 0
 
     def cells(self, page: int) -> Iterator[Cell]:
         """Yield the cells of a page in order; one that can't be read has no values.
@@ -117,13 +118,14 @@ class Pages:
     def freelist(self) -> set[int]:
         """Return the pages that are in use for nothing, as far as that can be read."""
         found: set[int] = set()
-        trunk = self._u32(32)
-        while 0 < trunk <= self.count and trunk not in found:
-            found.add(trunk)
-            base = (trunk - 1) * self.page_size
-            count = min(self._u32(base + 4), self._usable // 4 - 2)
-            found.update(self._u32(base + 8 + 4 * number) for number in range(count))
-            trunk = self._u32(base)
+        with suppress(PageError):
+            trunk = self._u32(32)
+            while 0 < trunk <= self.count and trunk not in found:
+                found.add(trunk)
+                base = (trunk - 1) * self.page_size
+                count = min(self._u32(base + 4), self._usable // 4 - 2)
+                found.update(self._u32(base + 8 + 4 * number) for number in range(count))
+                trunk = self._u32(base)
         return found
 
     # --- bytes --------------------------------------------------------------------------------------------------------

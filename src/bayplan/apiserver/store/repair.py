@@ -28,6 +28,7 @@ _MAX_CREDIBLE_FORMAT = 1000
 _COLUMNS = 8
 _LOCK_START, _LOCK_SIZE = 0x40000002, 510  # The bytes that SQLite locks for readers.
 _COLUMNS_WITHOUT_CHECKSUM = 7
+WANTED_FILE = "a database file of bayplan up --store"
 Key = tuple[str, str, str]
 
 
@@ -73,11 +74,13 @@ def check_store(path: Path) -> StoreReport:
         InputError: there is no such file, or it is locked or newer than this release.
     """
     if not path.is_file():
-        raise InputError("file", where=str(path), got="none", wanted="the store of a `bayplan up --store FILE`")
+        raise InputError(str(path), got="no file of that name", wanted=WANTED_FILE)
     with _copy(path) as (copy, damage):
         data = copy.read_bytes()
     reader = _Reader(data)
     reader.read()
+    if not reader.rows and not data.startswith(b"SQLite format 3\0"):
+        raise InputError(str(path), got="a file without its header and without any of its objects", wanted=WANTED_FILE)
     return StoreReport(reader.rows, [*damage, *reader.damage], reader.revision, len(data))
 
 

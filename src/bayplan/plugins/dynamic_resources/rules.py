@@ -11,7 +11,7 @@ from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Params, ScoreRule
 from bayplan.framework.status import ERROR_BIT
 from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims
 from bayplan.plugins.dynamic_resources.node_filter import NodeFilter
-from bayplan.state.arrays import Bools, Codes, Ints
+from bayplan.state.arrays import Codes, Flags, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.columns import Columns
 
@@ -63,7 +63,7 @@ class NoPreference(ScoreRule):
         """Write 0."""
         np.asarray(raw)[:] = 0
 
-    def scale(self, raw: Ints, feasible: Bools) -> Params:
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the largest score."""
         return (0,)
 
@@ -115,7 +115,7 @@ class PreferredDevices(ScoreRule):
         """Score all nodes: that costs hardly more than some."""
         self.score_all(raw)
 
-    def scale(self, raw: Ints, feasible: Bools) -> Params:
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the largest score."""
         count = self.columns.count
         chosen = np.asarray(feasible)[:count].view(np.bool_)
