@@ -22,7 +22,7 @@ from bayplan.sim.simulator import Progress as SimulatorProgress
 
 _DAYS = re.compile(r"(?:([0-9]{1,6})d)?(.*)", re.DOTALL)
 
-INPUT_HELP = "Manifests, cluster dumps (kubectl get -o yaml) or OpenB traces: files, folders, patterns, or - (stdin)."
+INPUT_HELP = "Manifests, cluster dumps or OpenB traces: files, folders, patterns, or - (stdin)."
 
 ModeOption: TypeAlias = Annotated[
     Mode, typer.Option("--mode", help="Current scheduler, or v1.16 with its queue (docs/classic.md).")

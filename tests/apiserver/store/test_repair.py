@@ -158,7 +158,7 @@ def test_the_write_ahead_log_of_a_crash_is_part_of_the_store(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        pytest.param(["check", "nowhere"], "expected the store", id="no file"),
+        pytest.param(["check", "nowhere"], "expected a database file of bayplan up --store, got no file", id="no file"),
         pytest.param(["repair", "store", "--out", "store"], "--out: expected a new file", id="in place"),
         pytest.param(["mend", "store"], "Invalid value", id="no such action"),
     ],
@@ -170,6 +170,16 @@ def test_what_can_not_be_done_is_refused(
     filled(Path("store"), 3).close()
     assert main(["store", *arguments]) == 2
     assert want in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", [0, 50, 5000])
+def test_a_file_that_is_no_database_is_refused(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("a" * size)
+    assert main(["store", "check", "notes.txt"]) == 2
+    assert "notes.txt: expected a database file of bayplan up --store" in capsys.readouterr().err
 
 
 def test_a_store_in_use_is_not_checked(tmp_path: Path) -> None:
