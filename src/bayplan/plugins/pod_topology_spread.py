@@ -172,10 +172,17 @@ class PodTopologySpread(
             action == HARD or bool(pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
         )
         keys = tuple(sorted({constraint.topology_key for constraint in constraints})) if all_keys else ()
-        return [self._table(pod, constraint, keys, cluster) for constraint in constraints], ""
+        # Constraints with equal policies count the same nodes: a pod may have thousands of constraints, each with a key of its own.
+        shared: dict[Hashable, Eligibility] = {}
+        return [self._table(pod, constraint, keys, cluster, shared) for constraint in constraints], ""
 
     def _table(
-        self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], cluster: ClusterState
+        self,
+        pod: Pod,
+        constraint: SpreadConstraint,
+        keys: tuple[str, ...],
+        cluster: ClusterState,
+        shared: dict[Hashable, Eligibility],
     ) -> ConstraintTable:
         namespace, selector = pod.metadata.namespace, constraint.selector
         counts_nobody = selector.matches_everything
@@ -193,6 +200,7 @@ class PodTopologySpread(
         counter = cluster.matching_counter(("spread", namespace, selector), matches)
         later = cluster.matching_counter(("spread later", namespace, selector), matches_later)
         eligibility = self._eligibility(pod, constraint, keys, cluster)
+        eligibility = shared.setdefault(eligibility.key, eligibility)
         key = constraint.topology_key
         return ConstraintTable(
             constraint,
