@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.plugin import Plugin, ScorePlugin
+from bayplan.framework.plugin import Plugin, PreFilterPlugin
 from bayplan.live.plugin_guard import guard
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.live.plugin_timer import PluginTimer
@@ -125,8 +125,8 @@ def test_what_others_ask_of_a_plugin_meanwhile_is_not_counted() -> None:
     scheduler = scheduler_with(small_pod("a"))
     plugins = scheduler.profiles["default-scheduler"].plugins
     asked: list[object] = []
-    score = cast("ScorePlugin[Any]", plugins["NodeResourcesFit"])
-    before = score.score
+    fit = cast("PreFilterPlugin[Any]", plugins["NodeResourcesFit"])
+    before = fit.pre_filter
 
     def look(*arguments: Any) -> object:
         # Somebody on another thread, in the middle of the cycle.
@@ -135,8 +135,8 @@ def test_what_others_ask_of_a_plugin_meanwhile_is_not_counted() -> None:
         thread.join()
         return before(*arguments)
 
-    score.score = look  # type: ignore[method-assign, assignment]
+    fit.pre_filter = look  # type: ignore[method-assign, assignment]
     outcomes(scheduler, PluginTimer(told, share=1.0))
     assert asked
-    assert told.plugins["NodeResourcesFit", "Score"] == ["Success"]
+    assert told.plugins["NodeResourcesFit", "PreFilter"] == ["Success"]
     assert ("NodePorts", "Sign") not in told.plugins

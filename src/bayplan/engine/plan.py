@@ -151,12 +151,16 @@ class Plan:
         self._interrupted = True
         if self._choose_filters():
             whole = True
+        timer = self._results.timer
         for number in self._observing_filters:
             part = self.filter_parts[number]
             self._filter_params[number] = part.plugin.observe(part.spec, self.state)
         for number in range(len(self.filter_parts)):
             result = self.filter_parts[number]
-            result.bring_up_to_date(self._filter_params[number])
+            if timer is None:
+                result.bring_up_to_date(self._filter_params[number])
+            else:
+                timer((result.name, "Filter"), self._ask_filter, result, self._filter_params[number])
             if result.epoch != self._filter_epochs[number]:
                 self._filter_epochs[number] = result.epoch
                 whole = True
@@ -181,6 +185,9 @@ class Plan:
         self._interrupted = False
         if self._has_errors:
             self._find_filter_error()
+
+    def _ask_filter(self, result: FilterResult, params: Params | None) -> None:
+        result.bring_up_to_date(params)
 
     def filter_stamp(self) -> tuple[int, ...]:
         """Return what moves when a filter has been asked about all rows again, or others take part."""
@@ -332,10 +339,12 @@ class Plan:
             return
         whole = self._totals_stale or self._capacity != len(self.total)
         self._totals_stale = True
-        moved = False
+        moved, timer = False, self._results.timer
         for number in range(len(self.score_parts)):
             result = self.score_parts[number]
-            if result.score_rule.reads_feasible:
+            if timer is not None:
+                timer((result.name, "Score"), self._ask_scorer, result, self._score_params[number])
+            elif result.score_rule.reads_feasible:
                 result.ask_for(self._feasible)
             else:
                 result.bring_up_to_date(self._score_params[number])
@@ -360,6 +369,12 @@ class Plan:
         self._totals_stale = self._scales_stale = False
         if self._has_custom_scores or not self.state.small:
             self._check_scores()
+
+    def _ask_scorer(self, result: ScoreResult, params: Params | None) -> None:
+        if result.score_rule.reads_feasible:
+            result.ask_for(self._feasible)
+        else:
+            result.bring_up_to_date(params)
 
     def _choose_scores(self) -> bool:
         """Take the scorers that PreScore left in, and their params; return False, with `failure` set, if scoring ended there."""

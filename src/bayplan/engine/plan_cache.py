@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -90,6 +90,10 @@ class PlanCache:
         self._latest: _Latest | None = None
         self._encode = msgspec.msgpack.Encoder().encode
         self._signing: dict[str, list[Plugin[object]]] = {}
+
+    def time_rules(self, timer: Callable[..., object] | None) -> None:
+        """Let a timer call the rules from now on (see `RuleResults`); None: nobody measures."""
+        self._results.timer = timer
 
     def __iter__(self) -> Iterator[Plan]:
         """Iterate over the plans that are kept, the one that was asked last at the end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -14,10 +14,16 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class RuleResults:
-    """The results that plans share; they live as long as some plan holds them."""
+    """The results that plans share; they live as long as some plan holds them.
+
+    Attributes:
+        timer: calls what it is given with the rest of its arguments, and counts the time for (plugin, extension point); None: nobody
+            measures.
+    """
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
+        self.timer: Callable[..., object] | None = None
         self._filters: WeakValueDictionary[tuple[int, Hashable], FilterResult] = WeakValueDictionary()
         self._scores: WeakValueDictionary[tuple[int, Hashable], ScoreResult] = WeakValueDictionary()
 

@@ -90,9 +90,12 @@ class PluginTimer(EngineCalls):
         self._thread = get_ident()
         for own, timed, _ in self._timed:
             own.update(timed)
+        plans = scheduler.plans
+        plans.time_rules(self._call)
         try:
             report = scheduler.schedule_one(now_ns)
         finally:
+            plans.time_rules(None)
             for own, timed, before in self._timed:
                 for name in timed:
                     del own[name]

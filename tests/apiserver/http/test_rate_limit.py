@@ -60,5 +60,5 @@ def test_the_server_says_when_to_come_back() -> None:
 
 
 def test_a_limit_below_zero_is_refused() -> None:
-    with pytest.raises(InputError, match="requests a second"):
+    with pytest.raises(InputError, match="requests per second"):
         ApiServer(ServerOptions(rate_limit=-1))

@@ -17,6 +17,7 @@ from bayplan.framework.events import ActionType, ClusterEvent, EventResource, Qu
 from bayplan.framework.plugin import (
     FilterPlugin,
     Handle,
+    NormalizePlugin,
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
@@ -24,7 +25,6 @@ from bayplan.framework.plugin import (
     PreFilterResult,
     Reads,
     ReservePlugin,
-    ScorePlugin,
 )
 from bayplan.framework.rule import FilterRule, Params, ScoreRule
 from bayplan.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
@@ -82,7 +82,7 @@ class DynamicResources(
     PreFilterPlugin[DynamicResourcesSpec],
     FilterPlugin[DynamicResourcesSpec],
     PostFilterPlugin[DynamicResourcesSpec],
-    ScorePlugin[DynamicResourcesSpec],
+    NormalizePlugin[DynamicResourcesSpec],
     ReservePlugin[DynamicResourcesSpec],
     PreBindPlugin[DynamicResourcesSpec],
 ):
