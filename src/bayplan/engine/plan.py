@@ -16,7 +16,7 @@ from bayplan.engine.best_rows import BestRows
 from bayplan.engine.invalid_scores import invalid_score
 from bayplan.engine.pre_filters import PreFilterOutcome, PreFilters, PreFilterSaid
 from bayplan.engine.pre_scores import PreScoreOutcome, PreScores
-from bayplan.engine.rule_result import FilterResult, ScoreResult
+from bayplan.engine.rule_result import FilterResult, ScoreResult, bring_up_to_date
 from bayplan.engine.rule_results import RuleResults
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Params, Plugin, PreFilterPlugin, PreScorePlugin
@@ -160,7 +160,7 @@ class Plan:
             if timer is None:
                 result.bring_up_to_date(self._filter_params[number])
             else:
-                timer((result.name, "Filter"), self._ask_filter, result, self._filter_params[number])
+                timer((result.name, "Filter"), bring_up_to_date, result, self._filter_params[number])
             if result.epoch != self._filter_epochs[number]:
                 self._filter_epochs[number] = result.epoch
                 whole = True
@@ -185,9 +185,6 @@ class Plan:
         self._interrupted = False
         if self._has_errors:
             self._find_filter_error()
-
-    def _ask_filter(self, result: FilterResult, params: Params | None) -> None:
-        result.bring_up_to_date(params)
 
     def filter_stamp(self) -> tuple[int, ...]:
         """Return what moves when a filter has been asked about all rows again, or others take part."""
@@ -342,12 +339,10 @@ class Plan:
         moved, timer = False, self._results.timer
         for number in range(len(self.score_parts)):
             result = self.score_parts[number]
-            if timer is not None:
-                timer((result.name, "Score"), self._ask_scorer, result, self._score_params[number])
-            elif result.score_rule.reads_feasible:
-                result.ask_for(self._feasible)
+            if timer is None:
+                self._ask_scorer(result, self._score_params[number])
             else:
-                result.bring_up_to_date(self._score_params[number])
+                timer((result.name, "Score"), self._ask_scorer, result, self._score_params[number])
             if result.epoch != self._score_epochs[number]:
                 self._score_epochs[number] = result.epoch
                 moved = True
@@ -584,21 +579,14 @@ class Plan:
                     number -= 1
         raise IndexError("there are fewer best rows")
 
-    # A sample of the nodes.
-
     @property
     def scores_samples(self) -> bool:
         """Return whether `score_sample` can be asked: PreScore must say the same whatever nodes are feasible."""
         return not self._pre_scores.reads_feasible and not self._has_custom_scores and self.state.small
 
     def score_sample(self, sample: Index) -> tuple[int, Index]:
-        """Score some feasible rows (intp) as if they alone were feasible; `refresh_scores` must have been called.
-
-        Returns:
-            The highest total, and the rows that have it (intp, ascending).
-        """
-        total, rows = self._total, sample
-        count = len(sample)
+        """Return the highest total of some feasible rows (intp), as if no others were feasible, and the rows that have it."""
+        total, rows, count = self._total, sample, len(sample)
         if self.rescales_samples:
             total = self._totals_of_sample(sample)
         highest = -1

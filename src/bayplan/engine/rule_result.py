@@ -254,3 +254,8 @@ class ScoreResult(RuleResult):
                 elif raw[row] != level:
                     return False
         return True
+
+
+def bring_up_to_date(result: RuleResult, params: Params | None) -> None:
+    """Do `RuleResult.bring_up_to_date`, as a function that Python can hand on."""
+    result.bring_up_to_date(params)

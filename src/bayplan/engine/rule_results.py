@@ -17,8 +17,7 @@ class RuleResults:
     """The results that plans share; they live as long as some plan holds them.
 
     Attributes:
-        timer: calls what it is given with the rest of its arguments, and counts the time for (plugin, extension point); None: nobody
-            measures.
+        timer: calls its second argument with the others, and counts the time for its first, (plugin, extension point); or None.
     """
 
     def __init__(self, state: ClusterState) -> None:
