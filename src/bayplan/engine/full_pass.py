@@ -57,7 +57,7 @@ class ScoreTable:
 def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable:
     """Score a plan's pod over the feasible rows (bool[rows], at least one true), evaluating everything anew.
 
-    `bare`: nothing is known of what is on the nodes (see `bayplan.state.bare_rows`).
+    `bare`: nothing is known of what is on the nodes (see `ClusterState.without_pods_and_images`).
     """
     state, profile = plan.state, plan.profile
     table = ScoreTable()

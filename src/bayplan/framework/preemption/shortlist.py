@@ -116,29 +116,6 @@ def shortlist_of(
     )
 
 
-def joined(shortlists: Sequence[Shortlist]) -> Shortlist:
-    """Return the candidates of several shortlists (at least one), one after the other."""
-    if len(shortlists) == 1:
-        return shortlists[0]
-
-    def victims_at(place: int) -> Sequence[PodInfo]:
-        for shortlist in shortlists:
-            if place < len(shortlist):
-                return shortlist.victims_at(place)
-            place -= len(shortlist)
-        raise IndexError(place)
-
-    return Shortlist(
-        np.concatenate([shortlist.rows for shortlist in shortlists]),
-        np.concatenate([shortlist.violations for shortlist in shortlists]),
-        np.concatenate([shortlist.highest for shortlist in shortlists]),
-        np.concatenate([shortlist.sums for shortlist in shortlists]),
-        np.concatenate([shortlist.counts for shortlist in shortlists]),
-        np.concatenate([shortlist.starts for shortlist in shortlists]),
-        victims_at,
-    )
-
-
 class Candidates(Collection[Candidate]):
     """A shortlist as candidates with names, each made when it is asked for: most are never looked at.
 
