@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.plugins.classic.algorithms import PREDICATE_ORDER, AlgorithmTable
-from bayplan.plugins.classic.gates import ClassicGates
+from bayplan.classic.algorithms import PREDICATE_ORDER, AlgorithmTable
+from bayplan.classic.gates import ClassicGates
 from bayplan.testing.builders import make_pod
 from tests.classic.worlds import Item, configured, cycle_of, node
 

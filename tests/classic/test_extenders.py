@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from bayplan.engine.classic.assemble import assemble_classic_scheduler
+from bayplan.classic.assemble import assemble_classic_scheduler
+from bayplan.classic.extender import ClassicExtender
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
 from bayplan.framework.extender import ExtenderFailure, Send
-from bayplan.plugins.classic.extender import ClassicExtender
 from bayplan.testing.builders import make_pod
 from tests.classic.worlds import Cycle, configured, cycle, node, only_priority
 

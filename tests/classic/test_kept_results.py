@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bayplan.base.errors import BayplanError
+from bayplan.classic.cycle import ClassicResult, priority_errors, schedule_pod
+from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.conformance.classic import ClassicRun
-from bayplan.engine.classic.cycle import ClassicResult, priority_errors, schedule_pod
-from bayplan.engine.classic.scheduler import ClassicScheduler
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.rule_results import RuleResults
@@ -31,7 +31,7 @@ def _compare(scheduler: ClassicScheduler, pod: Pod) -> None:
     kept_plan = scheduler.plans.plan_for(profile, pod)
     fresh_plan = Plan(profile, pod, scheduler.state, RuleResults(scheduler.state))
     kept, fresh = _cycle(scheduler, kept_plan, pod), _cycle(scheduler, fresh_plan, pod)
-    assert [part.name for part in kept_plan.filter_parts] == [part.name for part in fresh_plan.filter_parts]
+    assert [part.name for part in kept_plan.filtered.results] == [part.name for part in fresh_plan.filtered.results]
     assert (kept.common.failure is None) is (fresh.common.failure is None)
     if not kept.failing.size:
         # The basic checks ended the cycle.

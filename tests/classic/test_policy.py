@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.engine.classic.assemble import assemble_classic_scheduler
+from bayplan.classic.algorithms import Algorithms
+from bayplan.classic.assemble import assemble_classic_scheduler
+from bayplan.classic.configuration import ClassicConfiguration
+from bayplan.classic.policy import LabelPreference, LabelsPresence, Policy, RatioArguments, load_policy
 from bayplan.engine.records import RecordLevel
 from bayplan.framework.configuration.document import ExtenderManagedResource
-from bayplan.plugins.classic.algorithms import Algorithms
-from bayplan.plugins.classic.configuration import ClassicConfiguration
-from bayplan.plugins.classic.policy import LabelPreference, LabelsPresence, Policy, RatioArguments, load_policy
 from bayplan.testing.builders import make_pod
 from tests.classic.worlds import Item, configured, cycle_of, node, only_predicate
 

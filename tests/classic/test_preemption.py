@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.engine.classic.preemption import Victims, pick_one_node_for_preemption
+from bayplan.classic.preemption import Victims, pick_one_node_for_preemption
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.testing.builders import PodBuilder, make_pod
 from tests.classic.worlds import Cycle, Item, configured, cycle, cycle_of, node, scheduler_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from bayplan.engine.classic.pod_backoff import PodBackoffMap
-from bayplan.engine.classic.queue import IN_ACTIVE, IN_BACKOFF, IN_UNSCHEDULABLE, ClassicQueue, is_pod_updated
+from bayplan.classic.pod_backoff import PodBackoffMap
+from bayplan.classic.queue import IN_ACTIVE, IN_BACKOFF, IN_UNSCHEDULABLE, ClassicQueue, is_pod_updated
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import make_pod
@@ -23,7 +23,7 @@ AFFINE = {
 
 def _queue(*pods: Pod) -> tuple[ClassicQueue, dict[str, Pod]]:
     known = {item.key: item for item in pods}
-    queue = ClassicQueue(known.get)
+    queue = ClassicQueue({}, {}, known.get)
     for item in pods:
         queue.add(item, 0)
     return queue, known

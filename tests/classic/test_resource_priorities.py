@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.plugins.classic.resource_allocation import broken_linear, least_requested_score, most_requested_score
-from bayplan.state.views import Rows
+from bayplan.classic.plugins.resource_allocation import (
+    CapacityRatio,
+    LeastRequested,
+    MostRequested,
+    WeighedResource,
+)
+from bayplan.framework.rule import ready
+from bayplan.state import resource_table
 from bayplan.testing.builders import PodBuilder, make_pod
 from tests.classic.worlds import Item, configured, cycle, cycle_of, node, only_priority, scheduler_of
 
 MIB = 2**20
 LEAST, MOST, BALANCED = "LeastRequestedPriority", "MostRequestedPriority", "BalancedResourceAllocation"
 RATIO = "RequestedToCapacityRatioPriority"
-
-
-def _one_row() -> Rows:
-    return Rows(scheduler_of([node()]).state, np.array([0]))
 
 
 @pytest.mark.parametrize(
@@ -40,10 +41,11 @@ def _one_row() -> Rows:
     ],
 )
 def test_the_score_of_one_resource(requested: int, capacity: int, least: int, most: int) -> None:
-    rows = _one_row()
-    taken, there = np.array([requested]), np.array([capacity])
-    assert least_requested_score(taken, there, rows).tolist() == [least]
-    assert most_requested_score(taken, there, rows).tolist() == [most]
+    state = scheduler_of([node("n1", memory=str(capacity))]).state
+    resources = (WeighedResource(resource_table.MEMORY, False, requested, 1),)
+    for rule, want in ((LeastRequested(resources, state), least), (MostRequested(resources, state), most)):
+        ready(rule, (), state.columns)
+        assert rule.score(0) == want
 
 
 def _score(priority: str, objects: list[Item], pod: PodBuilder) -> dict[str, int]:
@@ -177,7 +179,8 @@ def test_without_an_argument_the_ratio_spreads() -> None:
 )
 def test_broken_lines_cut_towards_zero(utilization: int, want: int) -> None:
     # From (10, 10) to (40, 2): 10 + trunc(-8 * (u - 10) / 30).
-    assert broken_linear(((10, 10), (40, 2)), np.array([utilization]), _one_row()).tolist() == [want]
+    state = scheduler_of([node()]).state
+    assert CapacityRatio((), ((10, 10), (40, 2)), state).shaped(utilization) == want
 
 
 @pytest.mark.parametrize(

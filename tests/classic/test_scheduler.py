@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from bayplan.classic.assemble import assemble_classic_scheduler
+from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondition
-from bayplan.engine.classic.assemble import assemble_classic_scheduler
-from bayplan.engine.classic.scheduler import ClassicScheduler
 from bayplan.engine.records import Outcome
 from bayplan.engine.select_host import first_by_name
 from bayplan.testing.builders import NodeBuilder, PodBuilder, make_pod

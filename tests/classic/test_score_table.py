@@ -13,9 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bayplan.base.errors import BayplanError
+from bayplan.classic.cycle import priority_errors, schedule_pod
 from bayplan.conformance.cases import JsonObject
 from bayplan.conformance.classic import ClassicRun, answer_classic_case
-from bayplan.engine.classic.cycle import priority_errors, schedule_pod
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.framework.cycle_state import CycleState

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bayplan.base.random_streams import RandomStreams
-from bayplan.engine.classic.assemble import assemble_classic_scheduler, seeded_pick
-from bayplan.engine.classic.select_host import EMPTY_PRIORITY_LIST, reservoir_pick, select_host
+from bayplan.classic.assemble import assemble_classic_scheduler, seeded_pick
+from bayplan.classic.select_host import EMPTY_PRIORITY_LIST, reservoir_pick, select_host
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.status import Code, Status
 from bayplan.state.cluster_state import ClusterState

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayplan.engine.classic.assemble import assemble_classic_scheduler
-from bayplan.engine.classic.cycle import ClassicResult, schedule_pod
-from bayplan.engine.classic.preemption import Preemption
-from bayplan.engine.classic.scheduler import ClassicScheduler
+from bayplan.classic.assemble import assemble_classic_scheduler
+from bayplan.classic.configuration import ClassicConfiguration
+from bayplan.classic.cycle import ClassicResult, schedule_pod
+from bayplan.classic.gates import ClassicGates
+from bayplan.classic.policy import policy_from_mapping
+from bayplan.classic.preemption import Preemption
+from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.select_host import first_by_name
@@ -19,9 +22,6 @@ from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
-from bayplan.plugins.classic.configuration import ClassicConfiguration
-from bayplan.plugins.classic.gates import ClassicGates
-from bayplan.plugins.classic.policy import policy_from_mapping
 from bayplan.testing.builders import NodeBuilder, PodBuilder, make_node
 
 ZONE = "failure-domain.beta.kubernetes.io/zone"

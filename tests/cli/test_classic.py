@@ -108,7 +108,7 @@ def test_a_result_names_all_predicates_where_all_were_asked(
         (["--mode", "classic", "--config", "{policy}.none"], "expected a Policy file, got no such file"),
         (["--mode", "classic", "--config", "{wrong}"], "Priority type not found for Nope"),
         (["--mode", "classic", "--feature-gates", "Nope=true"], "unrecognized feature gate: Nope"),
-        (["--mode", "classic", "--plugin", "x.py"], "the classic scheduler has no framework for plugins"),
+        (["--mode", "classic", "--plugin", "x.py"], "expected FILE.py:Class"),
         (["--algorithm-provider", "DefaultProvider"], "--mode classic"),
     ],
 )

@@ -1,24 +1,42 @@
-"""The classic mode of simulations: from options to the scheduler of Kubernetes 1.16."""
+"""The classic mode of simulations and servers: from options to the scheduler of Kubernetes 1.16."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bayplan.base.errors import ConfigurationError, InputError
-from bayplan.engine.classic.assemble import assemble_classic_scheduler
-from bayplan.engine.classic.scheduler import ClassicScheduler
+from bayplan.app.classic_queues import CLASSIC_QUEUES
+from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
+from bayplan.base.errors import InputError
+from bayplan.classic.algorithms import DEFAULT_PROVIDER
+from bayplan.classic.assemble import assemble_classic_scheduler
+from bayplan.classic.configuration import ClassicConfiguration
+from bayplan.classic.extender import ClassicExtender
+from bayplan.classic.gates import ClassicGates
+from bayplan.classic.policy import load_policy
+from bayplan.classic.scheduler import ClassicScheduler
+from bayplan.classic.scheduler_configuration import (
+    ClassicSchedulerConfiguration,
+    custom_plugins,
+)
+from bayplan.classic.scheduler_configuration import (
+    classic_scheduler_configuration as classic_scheduler_configuration,
+)
+from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.bounded_reading import read_configuration_bytes
-from bayplan.framework.configuration.extenders import build_extenders
-from bayplan.framework.configuration.profiles import BuildError
-from bayplan.plugins.classic.algorithms import DEFAULT_PROVIDER
-from bayplan.plugins.classic.configuration import ClassicConfiguration
-from bayplan.plugins.classic.extender import ClassicExtender
-from bayplan.plugins.classic.gates import ClassicGates
-from bayplan.plugins.classic.policy import load_policy
+from bayplan.framework.configuration.loading import SchedulerConfiguration
+from bayplan.framework.extender import Extender
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.registry import Registry
+
+if TYPE_CHECKING:
+    from bayplan.state.cluster_state import ClusterState
+
+NO_PLUGINS = Registry({})
 
 
 def classic_configuration(provider: str, policy: Path | None, feature_gates: str) -> ClassicConfiguration:
@@ -41,41 +59,69 @@ def classic_configuration(provider: str, policy: Path | None, feature_gates: str
     return ClassicConfiguration(policy=load_policy(text, where=str(policy)), gates=gates)
 
 
-def connect_extenders(configuration: ClassicConfiguration) -> ExtenderConnections:
-    """Return connections with the extenders of a Policy, those last that can be ignored.
+def read_classic_simulation(
+    provider: str, policy: Path | None, feature_gates: str, plugins: Sequence[str]
+) -> tuple[ClassicSchedulerConfiguration, Registry, list[CustomPlugin]]:
+    """Return what a classic simulation is made from; arguments as for `classic_configuration`.
+
+    Args:
+        provider, policy, feature_gates: as for `classic_configuration`.
+        plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
 
     Raises:
-        ConfigurationError: their TLS settings can't be used.
+        InputError: anything that can't be used.
     """
-    policy = configuration.policy
-    given, where = (policy.extenders, policy.where) if policy is not None else ((), "")
-    try:
-        extenders = build_extenders(given, check_extender_tls)
-    except BuildError as problem:
-        raise ConfigurationError(f"couldn't create scheduler from policy: {problem}", where=where) from None
-    return ExtenderConnections(extenders, kind=ClassicExtender)
+    classic = classic_configuration(provider, policy, feature_gates)
+    registry, custom = load_custom_plugins(plugins, NO_PLUGINS) if plugins else (NO_PLUGINS, [])
+    configuration = classic_scheduler_configuration(classic, check_tls=check_extender_tls)
+    return with_custom_plugins(configuration, registry, custom), registry, custom
+
+
+def connect_extenders(configuration: SchedulerConfiguration) -> ExtenderConnections:
+    """Return connections with the extenders of a Policy."""
+    return ExtenderConnections(configuration.extenders, kind=ClassicExtender)
 
 
 def assemble(
-    configuration: ClassicConfiguration,
-    connections: ExtenderConnections,
-    plugins: Sequence[str],
+    configuration: SchedulerConfiguration,
+    registry: Registry,
     *,
-    seed: int,
-    start_ns: int,
-    record_level: RecordLevel,
+    feature_gates: FeatureGates | None = None,
+    seed: int = 0,
+    start_ns: int = 0,
+    record_level: RecordLevel = RecordLevel.SUMMARY,
+    state: ClusterState | None = None,
+    queue_type: type[SchedulingQueue] = SchedulingQueue,
+    sampling: bool = True,
+    extenders: Sequence[Extender] = (),
 ) -> ClassicScheduler:
-    """Return the scheduler of a simulation.
+    """Return a classic scheduler; arguments as for `bayplan.engine.assemble.assemble_scheduler`, whose counterpart it is.
 
     Raises:
         InputError: a custom plugin, or a configuration that upstream would not start with.
     """
-    if plugins:
-        raise InputError("--plugin", got=plugins[0], wanted="none: the classic scheduler has no framework for plugins")
+    assert isinstance(configuration, ClassicSchedulerConfiguration)
     return assemble_classic_scheduler(
-        configuration,
+        configuration.classic,
         seed=seed,
         start_ns=start_ns,
         record_level=record_level,
-        extenders=connections.extenders,
+        state=state,
+        sampling=sampling,
+        extenders=extenders,
+        queue_type=CLASSIC_QUEUES[queue_type],
+        scheduler_name=configuration.profiles[0].scheduler_name,
+        registry=registry,
+        plugins=custom_plugins(configuration),
     )
+
+
+def with_custom_plugins(
+    configuration: SchedulerConfiguration, registry: Registry, custom: Sequence[CustomPlugin]
+) -> ClassicSchedulerConfiguration:
+    """Return a configuration that enables custom plugins."""
+    enabled = configuration.with_plugins(
+        [(each.plugin.name, each.weight) for each in custom], registry.extension_points_for_configuration
+    )
+    assert isinstance(enabled, ClassicSchedulerConfiguration)
+    return enabled

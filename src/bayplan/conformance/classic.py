@@ -16,9 +16,9 @@ from bayplan.base.errors import BayplanError
 from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
-from bayplan.engine.classic.assemble import DEFAULT_SCHEDULER_NAME, assemble_classic_scheduler, classic_profile
-from bayplan.engine.classic.cycle import ClassicResult, priority_errors, schedule_pod
-from bayplan.engine.classic.scheduler import ClassicScheduler
+from bayplan.classic.assemble import DEFAULT_SCHEDULER_NAME, assemble_classic_scheduler, classic_profile
+from bayplan.classic.cycle import ClassicResult, priority_errors, schedule_pod
+from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.rule_results import RuleResults
@@ -27,14 +27,16 @@ from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import Handle
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import ERROR_BIT
 from bayplan.objects.pod import Pod
-from bayplan.plugins.classic.algorithms import DEFAULT_PROVIDER
-from bayplan.plugins.classic.configuration import ClassicConfiguration
-from bayplan.plugins.classic.gates import ClassicGates
-from bayplan.plugins.classic.policy import policy_from_mapping
-from bayplan.plugins.classic.priority import RowPriority
+from bayplan.classic.algorithms import DEFAULT_PROVIDER
+from bayplan.classic.configuration import ClassicConfiguration
+from bayplan.classic.gates import ClassicGates
+from bayplan.classic.policy import policy_from_mapping
+from bayplan.classic.plugins.priority import RowPriority
 from bayplan.state.arrays import Bools
 
 
@@ -53,7 +55,7 @@ class ClassicRun:
             configuration_of(case), pick=first_by_name, record_level=RecordLevel.OFF, sampling=False
         )
         self.state = self.scheduler.state
-        _, self._never_asked = classic_profile(configuration_of(case), self.state)
+        _, self._never_asked = classic_profile(configuration_of(case), Handle(self.state, FeatureGates()))
         self.objects: ClusterObjects = read_objects(case)
         for item in self.objects.others:
             self.scheduler.handle(None, item, 0)
@@ -111,7 +113,7 @@ class ClassicRun:
         for each in (plan, other):
             each.run_pre_filter_plugins(CycleState())
             each.refresh_filters()
-            for number, part in enumerate(each.filter_parts):
+            for number, part in enumerate(each.filtered.results):
                 failed = [(row, int(part.values[row])) for row in self._alive() if part.values[row]]
                 if failed:
                     told[part.name] = {self._name(row): _told(each, number, verdict) for row, verdict in failed}
@@ -153,7 +155,7 @@ class ClassicRun:
         highest = max(int(table.total[row]) for row in rows)
         answer["best"] = self._sorted_names([row for row in rows if int(table.total[row]) == highest])
         kept = result.common.scored and result.common.table is None
-        if kept and not np.array_equal(plan.total[: self.state.nodes.count], table.total):
+        if kept and not np.array_equal(plan.totals.total[: self.state.nodes.count], table.total):
             raise AssertionError("the kept totals of the plan differ from a full pass")
 
     def _take_node(

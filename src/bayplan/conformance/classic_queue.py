@@ -14,7 +14,7 @@ from bayplan.base.durations import MILLISECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
-from bayplan.engine.classic.queue import ClassicQueue
+from bayplan.classic.queue import ClassicQueue
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queued_pod import QueuedPod, key_of
 from bayplan.objects import kinds
@@ -62,7 +62,7 @@ class _Replay:
     def __init__(self, pods: dict[str, Pod]) -> None:
         self._pods = pods
         # The nominations of this queue don't ask whether a pod exists or has a node.
-        self._queue = ClassicQueue(lambda key: Pod())
+        self._queue = ClassicQueue({}, {}, lambda key: Pod())
         self._now_ms = 0
         self._last: QueuedPod | None = None
 

@@ -1,0 +1,328 @@
+"""The scheduling cycle of the classic scheduler, its functions in the order of execution and under the names of Kubernetes 1.16."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from bayplan.classic.fit_error import FitError
+from bayplan.classic.plugins.priority import MAX_PRIORITY, FailingPriority, RowPriority
+from bayplan.classic.select_host import select_host
+from bayplan.classic.trial import NodeTrial
+from bayplan.engine.cycle import CountedIn, NominatedFailures, ScheduleResult
+from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
+from bayplan.engine.full_pass import score_over
+from bayplan.engine.nominated_pods import Crowd
+from bayplan.engine.plan import Plan
+from bayplan.engine.select_host import NodeSampling, Pick
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.diagnosis import NO_NODES_AVAILABLE
+from bayplan.framework.extender import Extender
+from bayplan.framework.status import ERROR_BIT, Code, Status, error, unschedulable
+from bayplan.objects.pod import Pod
+from bayplan.objects.storage import PersistentVolumeClaim
+from bayplan.plugins.pod_claims import claim_not_found
+from bayplan.state.arrays import Bools, Codes, Index, Ints
+from bayplan.state.object_catalog import ObjectCatalog
+
+
+class CycleSettings(msgspec.Struct, frozen=True):
+    """What the cycles of a scheduler have in common.
+
+    Attributes:
+        pick: chooses among equals.
+        always_check_all_predicates: whether all predicates give their reasons, not just the first that fails.
+        sampling: when the search for nodes ends; None: when all have been looked at.
+        custom: the names of custom plugins. Their filters are asked after the predicates, whatever these say.
+    """
+
+    pick: Pick
+    always_check_all_predicates: bool = False
+    sampling: NodeSampling | None = None
+    custom: frozenset[str] = frozenset()
+
+
+@dataclass
+class ClassicResult:
+    """What a cycle found.
+
+    Attributes:
+        common: what every scheduler's cycle finds.
+        fit_error: why there is no node, where predicates say so; None where there is one, or an error ended the cycle.
+        failing: uint16[predicates, capacity], the verdicts that count.
+        order: intp, the feasible rows in the order in which they were found.
+    """
+
+    common: ScheduleResult = field(default_factory=ScheduleResult)
+    fit_error: FitError | None = None
+    failing: Codes = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint16))
+    order: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+
+
+def schedule_pod(
+    plan: Plan,
+    pod: Pod,
+    cycle_state: CycleState,
+    nominated_pods: CountedIn,
+    settings: CycleSettings,
+    extenders: Sequence[Extender] = (),
+) -> ClassicResult:
+    """Find the node for a pod: filter, score, choose. Changes nothing but what the plan keeps and where the sampling stands."""
+    result = ClassicResult()
+    common, state = result.common, plan.state
+    text = pod_passes_basic_checks(pod, state.catalog)
+    if text:
+        common.failure = error(text)
+        return result
+    if not state.nodes.row_of:
+        common.failure = unschedulable(NO_NODES_AVAILABLE)
+        return result
+    refused = run_pre_filter_plugins(plan, pod, cycle_state)
+    if refused is not None:
+        common.failure = refused
+        return result
+    plan.refresh_filters()
+    find_nodes_that_fit(plan, nominated_pods(pod), result, settings)
+    if extenders and common.failure is None:
+        pass_extenders(plan, pod, extenders, result)
+    if common.failure is not None:
+        return result
+    if not len(result.order):
+        rows: Index = state.nodes.alive.nonzero()[0]
+        result.fit_error = FitError(plan, len(state.nodes), rows, result.failing[:, rows], _said_by_extenders(common))
+        # The words are told when somebody asks for them.
+        common.failure = Status(Code.UNSCHEDULABLE)
+        return result
+    if len(result.order) == 1:
+        # A single node is taken without being scored.
+        common.row = int(result.order[0])
+        common.ties = [common.row]
+        return result
+    prioritize_nodes(plan, pod, result, settings, extenders)
+    return result
+
+
+def pod_passes_basic_checks(pod: Pod, catalog: ObjectCatalog) -> str:
+    """Return why the pod is not even looked at, or the empty text: a claim that is missing or being deleted."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is None:
+            continue
+        name = volume.persistent_volume_claim.claim_name
+        claim = catalog.get(PersistentVolumeClaim, f"{pod.metadata.namespace}/{name}")
+        if claim is None:
+            return claim_not_found(name)
+        if claim.metadata.deletion_timestamp is not None:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+    return ""
+
+
+def run_pre_filter_plugins(plan: Plan, pod: Pod, cycle_state: CycleState) -> Status | None:
+    """Let predicates prepare, then ask custom plugins; return why the cycle ends there, or None."""
+    pre = plan.run_pre_filter_plugins(cycle_state)
+    if pre.status is not None:
+        plugin, text = pre.status.plugin, pre.status.message
+        if pre.status.code.rejects:
+            return error(f'rejected by "{plugin}" at prefilter: {text}').by(plugin)
+        text = text.removeprefix(f'running PreFilter plugin "{plugin}": ')
+        name = pod.metadata.name
+        return error(f'error while running "{plugin}" prefilter plugin for pod "{name}": {text}').by(plugin)
+    if pre.node_names is not None:
+        plugin = pre.narrowed_by[0]
+        return error(f"plugin {plugin} chose nodes at PreFilter, which Kubernetes 1.16 does not have").by(plugin)
+    return None
+
+
+def find_nodes_that_fit(plan: Plan, crowd: Crowd, result: ClassicResult, settings: CycleSettings) -> None:
+    """Note what predicates say of every node, with nominated pods counted in, and who is feasible."""
+    state, common = plan.state, result.common
+    common.check_all = settings.always_check_all_predicates
+    result.failing = _verdicts_that_count(plan, settings)
+    if crowd:
+        _with_nominated_pods(plan, crowd, result, settings)
+    feasible: Bools = state.nodes.alive & ~result.failing.any(axis=0)
+    order = state.nodes.tree.order(state.nodes.row_of)
+    sampling = settings.sampling
+    wanted = len(order) if sampling is None else sampling.wanted(None, len(order), True)
+    if sampling is None or (wanted >= len(order) and sampling.wants_all(None)):
+        visited = order
+        result.order = order[feasible[order]]
+    else:
+        result.order, evaluated = sampling.search(order, feasible.view(np.uint8), wanted)
+        visited = sampling.visited(order, evaluated)
+        if len(result.order) < np.count_nonzero(feasible):
+            common.sample, common.sample_span = result.order, (sampling.next_start, evaluated)
+        sampling.advance(evaluated, len(order))
+    common.feasible_nodes, common.evaluated_nodes = len(result.order), len(visited)
+    common.failure = _predicate_errors(plan, result.failing[:, visited], settings)
+
+
+def _verdicts_that_count(plan: Plan, settings: CycleSettings) -> Codes:
+    """Return uint16[predicates, capacity]: all verdicts, or those of the first failing predicate of each node only.
+
+    In either case the first failing filter of a custom plugin counts, too.
+    """
+    capacity = plan.state.nodes.capacity
+    failing: Codes = np.zeros((len(plan.filtered.results), capacity), dtype=np.uint16)
+    for number, part in enumerate(plan.filtered.results):
+        failing[number, : len(part.values)] = part.values
+    predicates = [number for number, part in enumerate(plan.filtered.results) if part.name not in settings.custom]
+    if not settings.always_check_all_predicates:
+        _keep_first(failing, predicates)
+    if settings.custom:
+        _keep_first(failing, [number for number in range(len(failing)) if number not in predicates])
+    return failing
+
+
+def _keep_first(failing: Codes, numbers: Sequence[int]) -> None:
+    """Set all verdicts of some filters to 0 but the first failure of each node."""
+    seen = np.zeros(failing.shape[1], dtype=np.bool_)
+    for number in numbers:
+        failing[number][seen] = 0
+        seen |= failing[number] != 0
+
+
+def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ClassicResult, settings: CycleSettings) -> None:
+    """Ask the predicates once more about nodes that pods are nominated to, as if these ran there; their failures count first."""
+    rows, first, verdicts = [], [], []
+    for row in crowd.rows.tolist():
+        trial = NodeTrial(plan, row, settings.custom)
+        try:
+            with trial.with_nominated(crowd.pods_at(row)):
+                found = trial.verdicts(check_all=settings.always_check_all_predicates)
+        finally:
+            trial.close()
+        if found.any():
+            result.failing[:, row] = found
+            number = int(found.nonzero()[0][0])
+            rows.append(row)
+            first.append(number)
+            verdicts.append(int(found[number]))
+    if rows:
+        result.common.nominated_failures = NominatedFailures(
+            np.array(rows, dtype=np.intp), np.array(first, dtype=np.intp), np.array(verdicts, dtype=np.uint16)
+        )
+
+
+def _predicate_errors(plan: Plan, failing: Codes, settings: CycleSettings) -> Status | None:
+    """Return the error that ends the cycle where a predicate failed with one on some node: all of them, counted."""
+    counts: Counter[str] = Counter()
+    for column in failing.T[(failing >= ERROR_BIT).any(axis=0)]:
+        number = int((column >= ERROR_BIT).nonzero()[0][0])
+        status = plan.explain(number, int(column[number]))
+        text = status.message
+        if status.plugin in settings.custom:
+            name = plan.pod.metadata.name
+            text = f'error while running "{status.plugin}" filter plugin for pod "{name}": {text}'
+        counts[text] += 1
+    if not counts:
+        return None
+    return error(
+        aggregate([text if count == 1 else f"{text} (repeated {count} times)" for text, count in counts.items()])
+    )
+
+
+def aggregate(texts: Sequence[str]) -> str:
+    """Join several errors as upstream does. Their order is random there; here they are sorted."""
+    return texts[0] if len(texts) == 1 else f"[{', '.join(sorted(texts))}]"
+
+
+def pass_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender], result: ClassicResult) -> None:
+    """Ask extenders which of the feasible nodes they leave."""
+    common = result.common
+    common.extended = ExtendedCycle(extenders)
+    left = find_nodes_that_pass_extenders(extenders, common.extended, pod, plan.state.nodes, result.order)
+    if isinstance(left, Status):
+        common.failure = left
+        return
+    result.order = left
+    common.feasible_nodes = len(left)
+
+
+def _said_by_extenders(common: ScheduleResult) -> dict[str, str]:
+    """Return why extenders rejected nodes, by name."""
+    statuses = common.extended.statuses if common.extended is not None else {}
+    return {name: status.message for name, status in statuses.items()}
+
+
+def prioritize_nodes(
+    plan: Plan, pod: Pod, result: ClassicResult, settings: CycleSettings, extenders: Sequence[Extender] = ()
+) -> None:
+    """Score the feasible nodes, add what extenders say, and choose the host."""
+    common, state = result.common, plan.state
+    common.scored = True
+    common.failure = priority_errors(plan, len(result.order))
+    if common.failure is not None:
+        return
+    counts_nominated = common.nominated_failures is not None
+    if common.sample is not None and common.extended is None and not counts_nominated and plan.scores_samples:
+        common.total, found = plan.score_sample(result.order)
+        in_order: Index = result.order[np.isin(result.order, found)]
+        common.row, common.ties = settings.pick(state, in_order), found
+        return
+    feasible: Bools = np.zeros(state.nodes.capacity, dtype=np.bool_)
+    feasible[result.order] = True
+    if common.sample is None and np.array_equal(feasible, plan.filtered.feasible):
+        plan.refresh_scores()
+        total, failure = plan.totals.total, plan.failure
+        custom = [
+            (part.name, number) for number, part in enumerate(plan.totals.results) if part.name in settings.custom
+        ]
+        scores = [(name, plan.totals.normalized(number)) for name, number in custom]
+    else:
+        table = common.table = score_over(plan, feasible)
+        total, failure = table.total, table.failure
+        scores = [(name, each.normalized) for name, each in table.scores.items() if name in settings.custom]
+    if settings.custom:
+        common.failure = custom_score_error(pod, scores, failure, result.order, settings)
+        if common.failure is not None:
+            return
+    if common.extended is not None:
+        total = total if plan.profile.score else np.where(total < 0, total, 0)
+        common.total, best = add_extender_scores(
+            extenders, common.extended, pod, state, result.order, total[result.order]
+        )
+        total = np.full_like(total, -1)
+        total[list(best)] = common.total
+    chosen = select_host(state, total, result.order, settings.pick)
+    if isinstance(chosen, Status):
+        common.failure = chosen
+        return
+    common.row, common.total, ties = chosen
+    common.ties = np.sort(ties)
+
+
+def custom_score_error(
+    pod: Pod, scores: Sequence[tuple[str, Ints]], failure: Status | None, rows: Index, settings: CycleSettings
+) -> Status | None:
+    """Return the error with which a custom plugin ends scoring, or None.
+
+    Args:
+        pod: the pod. scores: int64[rows in use] by custom plugin. failure: what the plan says. rows: the feasible ones.
+        settings: name the custom plugins.
+    """
+    for name, normalized in scores:
+        wrong = [score for score in normalized[rows].tolist() if not 0 <= score <= MAX_PRIORITY]
+        if wrong:
+            text = f'score plugin "{name}" returns an invalid score {wrong[0]}, it should in the range of [0, {MAX_PRIORITY}]'
+            return error(
+                f'error while applying score weights for pod "{pod.metadata.name}": {text} after normalizing'
+            ).by(name)
+    return failure if failure is not None and failure.plugin in settings.custom else None
+
+
+def priority_errors(plan: Plan, count: int) -> Status | None:
+    """Return the error where a priority can't score the pod: that of every cell of the table, collected.
+
+    A priority that is mapped fails on each node, one that is computed as a whole fails once.
+    """
+    texts: list[str] = []
+    for entry in plan.profile.score:
+        plugin = entry.plugin
+        text = plugin.map_error(plan.specs[plugin.name]) if isinstance(plugin, FailingPriority) else ""
+        if text:
+            texts += [text] * (1 if isinstance(plugin, RowPriority) else count)
+    return error(aggregate(texts)) if texts else None

@@ -1,0 +1,86 @@
+"""BalancedResourceAllocation with the gate BalanceAttachedNodeVolumes: disks that a node can attach are a third resource."""
+
+from __future__ import annotations
+
+from bayplan.classic.plugins.attached_volumes import VOLUME_KINDS, UnnamedClaim, names_of
+from bayplan.classic.plugins.max_volume_count import VolumeRoom
+from bayplan.classic.plugins.priority import MAX_PRIORITY
+from bayplan.classic.plugins.resource_allocation import AllocationSpec, Balance, BalancedResourceAllocation
+from bayplan.framework.plugin import Handle, Reads
+from bayplan.framework.rule import ScoreRule
+from bayplan.objects.pod import Pod
+from bayplan.plugins.pod_claims import NO_VOLUMES, PodVolumes, pod_volumes
+from bayplan.state.cluster_state import ClusterState
+
+
+class AllocationAndVolumes(AllocationSpec, frozen=True):
+    """What the pod asks for, and its volumes."""
+
+    volumes: PodVolumes = NO_VOLUMES
+
+
+class BalancedVolumes(BalancedResourceAllocation):
+    """Scores nodes by how little the used parts of CPU, memory and attachable disks vary.
+
+    Disks count where one of the configured predicates counts those of the pod; of several the last one that is asked decides.
+    """
+
+    name = "BalancedResourceAllocation"
+    reads = Reads.EVERYTHING
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._room = VolumeRoom(handle.cluster, attach_volume_limit=self._arguments.gates.attach_volume_limit)
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> AllocationAndVolumes:
+        """Sum up what the pod asks for, and keep its volumes."""
+        return AllocationAndVolumes(super().compile(pod, cluster).key, pod_volumes(pod))
+
+    def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about three parts, or about CPU and memory for pods without volumes."""
+        if not isinstance(spec, AllocationAndVolumes) or not spec.volumes.volumes:
+            return Balance(spec.key, cluster)
+        return BalanceWithVolumes(spec, self, cluster)
+
+    def room_on(self, volumes: PodVolumes, row: int, cluster: ClusterState) -> tuple[int, int] | None:
+        """Return how many disks would be attached, and how many more the node takes; None where none count."""
+        found = None
+        for predicate, kind in VOLUME_KINDS.items():
+            if predicate not in self._arguments.predicates:
+                continue
+            try:
+                wanted = frozenset(names_of(kind, volumes, cluster.catalog))
+                if wanted:
+                    attached, missing, limit = self._room.on_row(kind, wanted, row)
+                    found = (missing, limit - attached)
+            except UnnamedClaim:
+                # The predicate has ended the cycle by then.
+                return None
+        return found if found is not None and found[1] > 0 else None
+
+
+class BalanceWithVolumes(Balance):
+    """``int((1 - variance) * 10)`` of the three parts, or that of CPU and memory if no disks count."""
+
+    def __init__(self, spec: AllocationAndVolumes, plugin: BalancedVolumes, cluster: ClusterState) -> None:
+        super().__init__(spec.key, cluster)
+        self._volumes = spec.volumes
+        self._plugin = plugin
+        self._cluster = cluster
+
+    def score(self, row: int) -> int:
+        """Count the disks, if the node has room for some."""
+        node = self._cluster.nodes.nodes[row]
+        room = self._plugin.room_on(self._volumes, row, self._cluster) if node is not None else None
+        if room is None:
+            return super().score(row)
+        attached, allocatable = room
+        parts = (self.fraction(0, row), self.fraction(1, row), float(attached) / float(allocatable))
+        return 0 if max(parts) >= 1 else int((1 - _variance(parts)) * float(MAX_PRIORITY))
+
+
+def _variance(parts: tuple[float, float, float]) -> float:
+    cpu, memory, disks = parts
+    mean = (cpu + memory + disks) / 3.0
+    squares = ((cpu - mean) * (cpu - mean)) + ((memory - mean) * (memory - mean)) + ((disks - mean) * (disks - mean))
+    return squares / 3.0

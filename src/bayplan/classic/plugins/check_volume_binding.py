@@ -1,0 +1,92 @@
+"""CheckVolumeBinding: the pod's volumes must be reachable from the node, or found or made there.
+
+The choice of volumes is that of VolumeBinding; what is looked at before, and what is an error instead of a rejection, is older.
+"""
+
+from __future__ import annotations
+
+from bayplan.classic.plugins.failure_reasons import VOLUME_BIND_CONFLICT, VOLUME_NODE_CONFLICT
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import Params, PreFilterResult
+from bayplan.framework.rule import FilterRule
+from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
+from bayplan.plugins.pod_claims import PodVolumes
+from bayplan.plugins.volume_binding.plugin import STATE_KEY, CycleClaims, VolumeBinding, VolumeNeeds
+from bayplan.plugins.volume_binding.solution import BIND_CONFLICT, NODE_CONFLICT, VOLUME_MISSING
+from bayplan.plugins.volume_binding.sorted_claims import sort_claims
+from bayplan.state.arrays import Codes
+from bayplan.state.cluster_state import ClusterState
+
+REASONS = {NODE_CONFLICT: VOLUME_NODE_CONFLICT, BIND_CONFLICT: VOLUME_BIND_CONFLICT}
+
+
+class CheckVolumeBinding(VolumeBinding):
+    """Rejects nodes where the pod's volumes can't be had, and reserves those of the chosen node.
+
+    Params: those of VolumeBinding, or the text of an error that every node fails with.
+    """
+
+    name = "CheckVolumeBinding"
+    migration = False
+
+    def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
+        """Sort the claims; SKIP pods without."""
+        self._pre_filters = True
+        if not spec.has_claims:
+            return SKIP
+        for volume in spec.volumes:
+            key = f"{spec.namespace}/{volume.claim}"
+            if volume.claim is not None and self._claims.get(key) is None:
+                text = f'error getting PVC "{key}": could not find v1.PersistentVolumeClaim "{key}"'
+                return PreFilterResult((text,))
+        claims = sort_claims(spec, cluster.catalog, self._claims, self._volumes)
+        if isinstance(claims, Status):
+            return PreFilterResult((claims.message,))
+        params = (self.needs(claims),)
+        state.write(STATE_KEY, CycleClaims(params))
+        return PreFilterResult(params)
+
+    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
+        """Return the rule about the volumes."""
+        return ReachableVolumes(self, cluster)
+
+    def codes(self, params: Params) -> Codes | int:
+        """Return flags of what is wrong with each node, or the number of the error that all fail with."""
+        self._filters = True
+        claims = params[0]
+        if isinstance(claims, str):
+            return self._number_of(claims) | ERROR_BIT
+        assert isinstance(claims, VolumeNeeds)
+        verdicts = self.verdicts(params)
+        missing = next((volume.missing for volume in claims.bound if volume.missing), None)
+        if missing is not None:
+            verdicts = verdicts.copy()
+            lacking = (verdicts & (VOLUME_MISSING | ERROR_BIT)) == VOLUME_MISSING
+            verdicts[lacking] = self._number_of(f'could not find v1.PersistentVolume "{missing}"') | ERROR_BIT
+        return verdicts
+
+    def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return what is wrong with the volumes on a node."""
+        if verdict & ERROR_BIT:
+            return super().reasons(spec, params, verdict)
+        flags = verdict & ~UNRESOLVABLE_BIT
+        return tuple(text for flag, text in REASONS.items() if flags & flag)
+
+
+class ReachableVolumes(FilterRule):
+    """What `CheckVolumeBinding.codes` found for the params of this cycle: which volume a node gets depends on all nodes."""
+
+    def __init__(self, plugin: CheckVolumeBinding, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._plugin = plugin
+        self._codes: Codes | int = 0
+
+    def refresh(self) -> bool:
+        """Find them again."""
+        assert self.params is not None
+        self._codes = self._plugin.codes(self.params)
+        return True
+
+    def filter(self, row: int) -> int:
+        """Look up the verdict."""
+        return self._codes if isinstance(self._codes, int) else int(self._codes[row])

@@ -1,0 +1,33 @@
+"""EqualPriority: every node is as good as the others."""
+
+from __future__ import annotations
+
+from bayplan.classic.plugins.node_label_presence import NO_SPEC, NoSpec
+from bayplan.framework.plugin import Reads, ScorePlugin
+from bayplan.framework.rule import ScoreRule
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+
+
+class EqualPriority(ScorePlugin[NoSpec]):
+    """Gives 1 to every node."""
+
+    name = "EqualPriority"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> NoSpec:
+        """Need nothing."""
+        return NO_SPEC
+
+    def score_rule(self, spec: NoSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule."""
+        return Equal(cluster.columns)
+
+
+class Equal(ScoreRule):
+    """1 for every node."""
+
+    def score(self, row: int) -> int:
+        """Return 1."""
+        return 1

@@ -1,0 +1,117 @@
+"""HostName, PodFitsHostPorts and MatchNodeSelector: what kubelets ask too before they run a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from bayplan.classic.plugins.failure_reasons import (
+    NODE_SELECTOR_NOT_MATCH,
+    POD_NOT_FITS_HOST_PORTS,
+    POD_NOT_MATCH_HOST_NAME,
+)
+from bayplan.classic.plugins.label_selectors import selector_from_set
+from bayplan.framework.plugin import FilterPlugin, Params, Reads
+from bayplan.framework.rule import FilterRule
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import HostPort, host_ports
+from bayplan.objects.selectors import RequiredNodeAffinity, compile_required_node_affinity
+from bayplan.plugins.node_affinity import RequiredAffinity
+from bayplan.plugins.node_name import NamedNode
+from bayplan.plugins.node_ports import FreePorts
+from bayplan.state.cluster_state import ClusterState
+
+
+class HostNameSpec(msgspec.Struct, frozen=True):
+    """The node that the pod names, or the empty text."""
+
+    key: str
+
+
+class HostPortsSpec(msgspec.Struct, frozen=True):
+    """The node ports that the pod wants."""
+
+    key: tuple[HostPort, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelectorSpec:
+    """What the pod requires of labels and name of its node."""
+
+    key: Hashable
+    required: RequiredNodeAffinity = field(compare=False)
+
+
+def compile_host_ports(pod: Pod) -> HostPortsSpec:
+    """Return the node ports that the pod wants, each once and in an order that does not depend on its containers'."""
+    return HostPortsSpec(tuple(sorted(set(host_ports(pod)))))
+
+
+def compile_node_selector_spec(pod: Pod) -> NodeSelectorSpec:
+    """Compile node selector and required affinity; a node selector with an invalid label selects every node, as upstream."""
+    required = compile_required_node_affinity(pod)
+    if pod.spec.node_selector:
+        required = RequiredNodeAffinity(selector_from_set(pod.spec.node_selector), required.node_selector)
+    return NodeSelectorSpec(required.key, required)
+
+
+class HostName(FilterPlugin[HostNameSpec]):
+    """Rejects all nodes but the one that the pod names."""
+
+    name = "HostName"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> HostNameSpec:
+        """Keep the name."""
+        return HostNameSpec(pod.spec.node_name)
+
+    def filter_rule(self, spec: HostNameSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule of today's NodeName."""
+        return NamedNode(spec.key, cluster)
+
+    def reasons(self, spec: HostNameSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the one reason."""
+        return (POD_NOT_MATCH_HOST_NAME,)
+
+
+class PodFitsHostPorts(FilterPlugin[HostPortsSpec]):
+    """Rejects nodes where a port that the pod wants is in use."""
+
+    name = "PodFitsHostPorts"
+    reads = Reads.PORTS
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> HostPortsSpec:
+        """Keep the ports."""
+        return compile_host_ports(pod)
+
+    def filter_rule(self, spec: HostPortsSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule of today's NodePorts."""
+        return FreePorts(spec.key, cluster)
+
+    def reasons(self, spec: HostPortsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the one reason."""
+        return (POD_NOT_FITS_HOST_PORTS,)
+
+
+class MatchNodeSelector(FilterPlugin[NodeSelectorSpec]):
+    """Rejects nodes that don't match the pod's node selector or required node affinity."""
+
+    name = "MatchNodeSelector"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> NodeSelectorSpec:
+        """Compile the selectors."""
+        return compile_node_selector_spec(pod)
+
+    def filter_rule(self, spec: NodeSelectorSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule of today's NodeAffinity."""
+        return RequiredAffinity(spec.required, None, cluster)
+
+    def reasons(self, spec: NodeSelectorSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the one reason."""
+        return (NODE_SELECTOR_NOT_MATCH,)

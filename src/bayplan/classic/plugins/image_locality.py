@@ -1,0 +1,66 @@
+"""ImageLocalityPriority: nodes that have the images of a pod's containers are better.
+
+An image counts with its size times the share of nodes that have it. How many have it was counted when the node came to be known:
+of two nodes with the same image the later one is worth more.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.classic.plugins.priority import MAX_PRIORITY
+from bayplan.framework.plugin import Params, Reads, ScorePlugin
+from bayplan.framework.rule import ScoreRule
+from bayplan.objects.image_names import normalized_image_name
+from bayplan.objects.pod import Pod
+from bayplan.objects.quantity import wrap_int64
+from bayplan.state.cluster_state import ClusterState
+
+MIN_THRESHOLD_BYTES = 23 * 1024 * 1024
+MAX_THRESHOLD_BYTES = 1000 * 1024 * 1024
+
+
+class ImagesSpec(msgspec.Struct, frozen=True):
+    """The normalised names of the images of all containers, repeats included; init containers don't count."""
+
+    key: tuple[str, ...]
+
+
+class ImageLocalityPriority(ScorePlugin[ImagesSpec]):
+    """Scores nodes by the images that they have."""
+
+    name = "ImageLocalityPriority"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> ImagesSpec:
+        """Keep the names."""
+        return ImagesSpec(tuple(normalized_image_name(container.image) for container in pod.spec.containers))
+
+    def observe(self, spec: ImagesSpec, cluster: ClusterState) -> Params:
+        """Return how many nodes there are."""
+        return (len(cluster.nodes),)
+
+    def score_rule(self, spec: ImagesSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about the images."""
+        return ImagesOnNode(spec.key, cluster)
+
+
+class ImagesOnNode(ScoreRule):
+    """0 at 23 MiB to 10 at 1000 MiB of images, scaled by how many nodes have them."""
+
+    def __init__(self, names: tuple[str, ...], cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._names = names
+        self._nodes = cluster.nodes
+
+    def score(self, row: int) -> int:
+        """Sum up the images on the node."""
+        total, whole = 0, float(len(self._nodes))
+        for name in self._names:
+            image = self._nodes.images.get(name)
+            holders = image.rows.get(row) if image is not None else None
+            if image is not None and holders is not None:
+                total = wrap_int64(total + int(float(image.size_bytes) * (float(holders) / whole)))
+        clipped = min(max(total, MIN_THRESHOLD_BYTES), MAX_THRESHOLD_BYTES)
+        return MAX_PRIORITY * (clipped - MIN_THRESHOLD_BYTES) // (MAX_THRESHOLD_BYTES - MIN_THRESHOLD_BYTES)

@@ -1,0 +1,15 @@
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from bayplan.base cimport go
+from bayplan.plugins.inter_pod_affinity cimport WeighedTerms
+
+cdef double _MOST
+
+cdef class StretchedTerms(WeighedTerms):
+    @cython.locals(smallest=int64_t, largest=int64_t, row=Py_ssize_t)
+    cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
+    @cython.locals(smallest=int64_t, largest=int64_t)
+    cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
+    @cython.locals(row=Py_ssize_t)
+    cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *

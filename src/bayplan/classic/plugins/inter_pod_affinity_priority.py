@@ -1,0 +1,93 @@
+"""InterPodAffinityPriority: nodes near pods that the pod prefers, or that prefer the pod, are better; near those it shuns worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from bayplan.base import go_arithmetic as go
+from bayplan.classic.arguments import classic_arguments
+from bayplan.classic.plugins.inter_pod_terms import TermsSpec, compile_terms, table_of
+from bayplan.classic.plugins.priority import MAX_PRIORITY, RowPriority
+from bayplan.framework.plugin import Handle, Reads
+from bayplan.framework.rule import Params, Scale, ScoreRule
+from bayplan.objects.pod import Pod
+from bayplan.plugins.inter_pod_affinity import WeighedTerms
+from bayplan.state.affinity_terms import TermKind
+from bayplan.state.arrays import Flags, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.counters import DomainTable
+
+_MOST = float(MAX_PRIORITY)
+
+
+class InterPodAffinityPriority(RowPriority[TermsSpec]):
+    """Sums up weights per domain, then stretches them from 0 for the least to 10 for the most; both ends start at 0.
+
+    Required affinity of running pods counts with hardPodAffinitySymmetricWeight.
+    """
+
+    name = "InterPodAffinityPriority"
+    reads = Reads.NODES | Reads.USAGE
+    pre_reads = Reads.NOTHING
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._hard_weight = classic_arguments(arguments).hard_pod_affinity_symmetric_weight
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> TermsSpec:
+        """Compile the terms."""
+        return compile_terms(pod)
+
+    def score_rule(self, spec: TermsSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about weighed terms."""
+        return StretchedTerms(self, spec, cluster)
+
+    def weighed(self, spec: TermsSpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
+        """Return weight, topology key and pods of all terms that are scored; the same list as long as there are no new terms."""
+        owned = spec.owned
+        owned.follow(spec.namespace, spec.labels, cluster)
+        if owned.weighed is None:
+            owned.weighed = [*self._weighed(spec, cluster)]
+        return owned.weighed
+
+    def _weighed(self, spec: TermsSpec, cluster: ClusterState) -> Iterator[tuple[int, str, DomainTable]]:
+        for term in spec.terms.preferred_affinity:
+            yield term.weight, term.topology_key, table_of(term, cluster)
+        for term in spec.terms.preferred_anti_affinity:
+            yield -term.weight, term.topology_key, table_of(term, cluster)
+        owned = spec.owned.by_kind
+        for term, table in owned.get(TermKind.REQUIRED_AFFINITY, ()):
+            yield self._hard_weight, term.topology_key, table
+        for term, table in owned.get(TermKind.PREFERRED_AFFINITY, ()):
+            yield term.weight, term.topology_key, table
+        for term, table in owned.get(TermKind.PREFERRED_ANTI_AFFINITY, ()):
+            yield -term.weight, term.topology_key, table
+
+
+class StretchedTerms(WeighedTerms):
+    """The sum of weights in the domains of a node; 0 for the smallest to 10 for the largest, 0 for all if they are equal."""
+
+    def __init__(self, plugin: InterPodAffinityPriority, spec: TermsSpec, cluster: ClusterState) -> None:
+        # Of the plugin and the spec the base asks for `weighed` alone.
+        super().__init__(cast(Any, plugin), cast(Any, spec), cluster)
+
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
+        """Return the smallest sum, at most 0, and the largest, at least 0."""
+        smallest, largest = 0, 0
+        for row in range(self.columns.count):
+            if feasible[row]:
+                smallest, largest = min(smallest, raw[row]), max(largest, raw[row])
+        return (int(smallest), int(largest))
+
+    def normalize(self, scale: Scale, raw: int, row: int) -> int:
+        """Return the share of the way from the smallest to the largest."""
+        smallest, largest = scale[0], scale[1]
+        if largest == smallest:
+            return 0
+        return go.to_int64(_MOST * ((raw - smallest) / float(largest - smallest)))
+
+    def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
+        """Normalise the scores of all rows."""
+        for row in range(self.columns.count):
+            normalized[row] = self.normalize(scale, raw[row], row)

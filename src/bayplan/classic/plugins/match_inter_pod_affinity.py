@@ -1,0 +1,188 @@
+"""MatchInterPodAffinity: required pod affinity and anti-affinity, of the pod and of those that run already.
+
+When pods are added on trial, upstream counts them in another way than those that were there: one that matches any anti-affinity
+term counts for all of them, and one without a node (a nominated one) counts for no term of the pod at all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayplan.classic.plugins.failure_reasons import (
+    EXISTING_PODS_ANTI_AFFINITY_RULES_NOT_MATCH,
+    POD_AFFINITY_NOT_MATCH,
+    POD_AFFINITY_RULES_NOT_MATCH,
+    POD_ANTI_AFFINITY_RULES_NOT_MATCH,
+    verdict_of,
+)
+from bayplan.classic.plugins.inter_pod_terms import (
+    TermsSpec,
+    all_match,
+    compile_terms,
+    matches,
+    table_of,
+    tables_of_all,
+)
+from bayplan.classic.plugins.pod_changes import CountingRule, PodChanges
+from bayplan.framework.plugin import FilterPlugin, Params, Reads
+from bayplan.framework.rule import FilterRule
+from bayplan.objects.pod import Pod
+from bayplan.state.affinity_terms import AffinityTerm, TermKind, pod_terms
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.counters import DomainTable
+from bayplan.state.pod_info import PodInfo
+
+EXISTING = verdict_of(1, EXISTING_PODS_ANTI_AFFINITY_RULES_NOT_MATCH)
+AFFINITY = verdict_of(2, POD_AFFINITY_RULES_NOT_MATCH)
+ANTI_AFFINITY = verdict_of(4, POD_ANTI_AFFINITY_RULES_NOT_MATCH)
+_EXISTING, _AFFINITY, _ANTI_AFFINITY = EXISTING, AFFINITY, ANTI_AFFINITY
+REASONS = {
+    EXISTING: EXISTING_PODS_ANTI_AFFINITY_RULES_NOT_MATCH,
+    AFFINITY: POD_AFFINITY_RULES_NOT_MATCH,
+    ANTI_AFFINITY: POD_ANTI_AFFINITY_RULES_NOT_MATCH,
+}
+
+
+class MatchInterPodAffinity(FilterPlugin[TermsSpec]):
+    """Rejects nodes in whose domains are pods that the pod, or that dislike the pod, don't go with."""
+
+    name = "MatchInterPodAffinity"
+    reads = Reads.NODES | Reads.USAGE
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> TermsSpec:
+        """Compile the terms."""
+        return compile_terms(pod)
+
+    def filter_rule(self, spec: TermsSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about required terms."""
+        return RequiredTerms(spec, cluster)
+
+    def reasons(self, spec: TermsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return that affinity is the matter, then the rule that is broken."""
+        return (POD_AFFINITY_NOT_MATCH, REASONS[verdict])
+
+
+class RequiredTerms(CountingRule):
+    """The first of three rules that a node breaks: anti-affinity of running pods, the pod's affinity, its anti-affinity.
+
+    The tables are pods that match all affinity terms, pods for each anti-affinity term, and owners of each anti-affinity term that
+    matches the pod.
+    """
+
+    def __init__(self, spec: TermsSpec, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self.reads_others = True
+        self._spec, self._cluster = spec, cluster
+        self._wanted = [table for _, table in tables_of_all(spec.terms.required_affinity, cluster)]
+        self._shunned = [table_of(term, cluster) for term in spec.terms.required_anti_affinity]
+        self._owned: list[DomainTable] = []
+        self._content_with_itself = _content_with_itself(spec)
+        self._first_of_group = False
+        self._version = self._stamp = -1
+
+    def refresh(self) -> bool:
+        """Bring the tables up to date; return whether a domain of several nodes got its first pod or lost its last."""
+        spec, owned, moved = self._spec, self._spec.owned, False
+        owned.follow(spec.namespace, spec.labels, self._cluster)
+        if owned.version != self._version:
+            self._version, moved = owned.version, True
+            self._owned = [table for _, table in owned.by_kind.get(TermKind.REQUIRED_ANTI_AFFINITY, ())]
+        stamp, first = 0, self._content_with_itself
+        for tables in (self._wanted, self._shunned, self._owned):
+            for number in range(len(tables)):
+                table = tables[number]
+                table.refresh()
+                if not table.distinct:
+                    stamp += table.positive_version
+        for number in range(len(self._wanted)):
+            table = self._wanted[number]
+            first = first and table.positive == 0
+        if stamp != self._stamp or first != self._first_of_group:
+            moved = True
+        self._stamp, self._first_of_group = stamp, first
+        return moved
+
+    def filter(self, row: int) -> int:
+        """Look up the domains of the node."""
+        for number in range(len(self._owned)):
+            table = self._owned[number]
+            code = table.codes[row]
+            if code >= 0 and table.values[code] > 0:
+                return _EXISTING
+        # The first pod of a group that wants its own kind may go anywhere.
+        if not self._first_of_group:
+            for number in range(len(self._wanted)):
+                table = self._wanted[number]
+                code = table.codes[row]
+                if code < 0 or table.values[code] == 0:
+                    return _AFFINITY
+        for number in range(len(self._shunned)):
+            table = self._shunned[number]
+            code = table.codes[row]
+            if code >= 0 and table.values[code] > 0:
+                return _ANTI_AFFINITY
+        return 0
+
+    def filter_changed(self, row: int, changes: PodChanges) -> int:
+        """Return the verdict on one row after changes."""
+        if self._is_disliked(row, changes):
+            return EXISTING
+        if self._is_lonely(row, changes):
+            return AFFINITY
+        return ANTI_AFFINITY if self._is_near(row, changes) else 0
+
+    def _code(self, key: str, row: int) -> int:
+        return int(self._cluster.nodes.label_column(key).codes[row])
+
+    def _is_disliked(self, row: int, changes: PodChanges) -> bool:
+        spec, counts = self._spec, dict[str, int]()
+        for table in self._owned:
+            counts[table.key] = counts.get(table.key, 0) + _pods_in(table, row)
+        for infos, sign in ((changes.removed.values(), -1), (changes.added, 1)):
+            for info in infos:
+                for term in pod_terms(info.pod).required_anti_affinity:
+                    if matches(term, spec.namespace, spec.labels):
+                        counts[term.topology_key] = counts.get(term.topology_key, 0) + sign
+        return any([count > 0 and self._code(key, row) >= 0 for key, count in counts.items()])
+
+    def _is_lonely(self, row: int, changes: PodChanges) -> bool:
+        terms = self._spec.terms.required_affinity
+        if not terms:
+            return False
+        moved = [(info, 1) for info in changes.restored.values()] + [(info, -1) for info in changes.removed.values()]
+        # Pods without a node don't count.
+        change = sum(
+            [sign for info, sign in moved if all_match(terms, info.pod.metadata.namespace, info.pod.metadata.labels)]
+        )
+        if all([self._code(table.key, row) >= 0 and _pods_in(table, row) + change > 0 for table in self._wanted]):
+            return False
+        nowhere = all(
+            [
+                int(np.asarray(table.values).sum()) + (change if self._code(table.key, row) >= 0 else 0) == 0
+                for table in self._wanted
+            ]
+        )
+        return not (nowhere and self._content_with_itself)
+
+    def _is_near(self, row: int, changes: PodChanges) -> bool:
+        terms, counts = self._spec.terms.required_anti_affinity, dict[str, int]()
+        for term, table in zip(terms, self._shunned, strict=True):
+            gone = sum([_matches_info(term, info) for info in changes.removed.values()])
+            counts[table.key] = counts.get(table.key, 0) + _pods_in(table, row) - gone
+        back = sum([any([_matches_info(term, info) for term in terms]) for info in changes.restored.values()])
+        return any([count + back > 0 and self._code(key, row) >= 0 for key, count in counts.items()])
+
+
+def _pods_in(table: DomainTable, row: int) -> int:
+    """Return the pods in the domain of a row, as of the last refresh; 0 for nodes without the key."""
+    code = int(table.codes[row])
+    return int(table.values[code]) if code >= 0 else 0
+
+
+def _content_with_itself(spec: TermsSpec) -> bool:
+    return all_match(spec.terms.required_affinity, spec.namespace, spec.labels)
+
+
+def _matches_info(term: AffinityTerm, info: PodInfo) -> bool:
+    return matches(term, info.pod.metadata.namespace, info.pod.metadata.labels)

@@ -1,0 +1,100 @@
+"""NodeAffinityPriority: nodes that match a pod's preferred node affinity are better, by the weights of the terms."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayplan.base import go_arithmetic as go
+from bayplan.classic.plugins.label_selectors import node_requirement_error
+from bayplan.classic.plugins.priority import FailingPriority, ReducedScoreRule
+from bayplan.framework.plugin import Reads
+from bayplan.framework.rule import ScoreRule
+from bayplan.objects.affinity import PreferredSchedulingTerm
+from bayplan.objects.pod import Pod
+from bayplan.objects.quantity import wrap_int64
+from bayplan.objects.selectors import Requirement, Selector
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.node_matcher import TermMatcher
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredSpec:
+    """The preferred terms.
+
+    Attributes:
+        terms: weight and labels, for terms that say something about labels: fields of nodes are not looked at.
+        error: why the first term that upstream can't read is refused; every node then fails with it.
+    """
+
+    key: Hashable
+    terms: tuple[tuple[int, Selector], ...] = field(compare=False)
+    error: str = field(compare=False)
+
+
+class NodeAffinityPriority(FailingPriority[PreferredSpec]):
+    """Sums up the weights of the preferred terms that match."""
+
+    name = "NodeAffinityPriority"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> PreferredSpec:
+        """Compile the terms."""
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+        preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else None
+        terms, error = [], ""
+        for term in preferred or ():
+            if not term.weight:
+                continue
+            error = _error(term)
+            if error:
+                break
+            expressions = term.preference.match_expressions
+            if expressions:
+                # Valid by now, whatever the type says.
+                found = [Requirement(item.key, item.operator, item.values or ()) for item in expressions]  # type: ignore[arg-type]
+                terms.append((wrap_int64(term.weight), Selector(found)))
+        return PreferredSpec((tuple((weight, terms_of.key) for weight, terms_of in terms), error), tuple(terms), error)
+
+    def map_error(self, spec: PreferredSpec) -> str:
+        """Return why no node can be scored, or the empty text."""
+        return spec.error
+
+    def score_rule(self, spec: PreferredSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about the preferred terms."""
+        return PreferredTerms(spec.terms, cluster)
+
+
+class PreferredTerms(ReducedScoreRule):
+    """The sum of the weights of the terms that match."""
+
+    def __init__(self, terms: tuple[tuple[int, Selector], ...], cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._weights: Any = np.array([weight for weight, _ in terms], dtype=np.int64)
+        self._terms = [TermMatcher(selector, None, cluster.nodes) for _, selector in terms]
+
+    def bind(self) -> None:
+        """Look at the nodes as they are now."""
+        for term in self._terms:
+            term.bind()
+
+    def score(self, row: int) -> int:
+        """Sum up the weights."""
+        total = 0
+        for number in range(len(self._terms)):
+            term = self._terms[number]
+            if term.matches(row):
+                total = go.add(total, self._weights[number])
+        return total
+
+
+def _error(term: PreferredSchedulingTerm) -> str:
+    for item in term.preference.match_expressions:
+        problem = node_requirement_error(item.key, item.operator, item.values or ())
+        if problem:
+            return problem
+    return ""

@@ -1,0 +1,183 @@
+"""CheckNodeUnschedulable, and the predicates over node conditions that a gate (TaintNodesByCondition) replaced by taints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from bayplan.classic.plugins.failure_reasons import (
+    NODE_NETWORK_UNAVAILABLE,
+    NODE_NOT_READY,
+    NODE_UNDER_DISK_PRESSURE,
+    NODE_UNDER_MEMORY_PRESSURE,
+    NODE_UNDER_PID_PRESSURE,
+    NODE_UNSCHEDULABLE,
+    verdict_of,
+)
+from bayplan.framework.plugin import FilterPlugin, Params, Reads
+from bayplan.framework.rule import FilterRule
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.pod import Pod
+from bayplan.objects.quantity import nano_value
+from bayplan.objects.resource_names import CPU, MEMORY
+from bayplan.objects.selectors import tolerates
+from bayplan.state.cluster_state import ClusterState
+
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+CORDONED = verdict_of(1, NODE_UNSCHEDULABLE)
+PRESSED = verdict_of(1, NODE_UNDER_MEMORY_PRESSURE)
+
+NOT_READY_SHIFT, NETWORK_SHIFT, MOST_REPEATS = 1, 5, 15
+"""A condition that stands several times in a node's status gives its reason as often: counts of four bits each."""
+
+
+class FlagSpec(msgspec.Struct, frozen=True):
+    """Whether the predicate asks about nodes for this pod at all."""
+
+    key: bool
+
+
+class CheckNodeUnschedulable(FilterPlugin[FlagSpec]):
+    """Rejects cordoned nodes, unless the pod tolerates the taint that stands for that."""
+
+    name = "CheckNodeUnschedulable"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
+        """Ask where the pod has no toleration."""
+        found = any(tolerates(item, UNSCHEDULABLE_TAINT, comparison_operators=False) for item in pod.spec.tolerations)
+        return FlagSpec(not found)
+
+    def filter_rule(self, spec: FlagSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about cordons."""
+        return Cordoned(spec.key, cluster)
+
+    def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the one reason."""
+        return (NODE_UNSCHEDULABLE,)
+
+
+class ConditionPredicate(FilterPlugin[FlagSpec]):
+    """Base of the predicates over conditions, which no log of changes is told of: every node is asked about in every cycle."""
+
+    reads = Reads.EVERYTHING
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
+        """Ask for every pod."""
+        return FlagSpec(True)
+
+    def filter_rule(self, spec: FlagSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about conditions."""
+        return NodeVerdict(self.verdict if spec.key else None, cluster)
+
+    def verdict(self, node: Node) -> int:
+        """Return the verdict on a node."""
+        raise TypeError(f"{type(self).__name__} lacks verdict()")
+
+
+class CheckNodeCondition(ConditionPredicate):
+    """Rejects nodes that are not ready, without network, or cordoned."""
+
+    name = "CheckNodeCondition"
+
+    def verdict(self, node: Node) -> int:
+        """Count what is wrong."""
+        not_ready = unavailable = 0
+        for condition in node.status.conditions:
+            if condition.type == "Ready" and condition.status != "True":
+                not_ready += 1
+            elif condition.type == "NetworkUnavailable" and condition.status != "False":
+                unavailable += 1
+        packed = min(not_ready, MOST_REPEATS) << NOT_READY_SHIFT | min(unavailable, MOST_REPEATS) << NETWORK_SHIFT
+        packed |= int(node.spec.unschedulable)
+        return verdict_of(packed, NODE_NOT_READY) if packed else 0
+
+    def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return each reason as often as its condition is there."""
+        return (
+            *(NODE_NOT_READY,) * (verdict >> NOT_READY_SHIFT & MOST_REPEATS),
+            *(NODE_NETWORK_UNAVAILABLE,) * (verdict >> NETWORK_SHIFT & MOST_REPEATS),
+            *(NODE_UNSCHEDULABLE,) * (verdict & 1),
+        )
+
+
+class PressurePredicate(ConditionPredicate):
+    """Base of the predicates about pressure; the last condition of a type counts."""
+
+    condition = ""
+    reason = ""
+
+    def verdict(self, node: Node) -> int:
+        """Return whether the node is under pressure."""
+        states = [item.status for item in node.status.conditions if item.type == self.condition]
+        return PRESSED if states and states[-1] == "True" else 0
+
+    def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the one reason."""
+        return (self.reason,)
+
+
+class CheckNodeMemoryPressure(PressurePredicate):
+    """Keeps pods without any request or limit away from nodes that are short of memory."""
+
+    name = "CheckNodeMemoryPressure"
+    condition = "MemoryPressure"
+    reason = NODE_UNDER_MEMORY_PRESSURE
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
+        """Ask for pods of the class BestEffort only."""
+        return FlagSpec(is_best_effort(pod))
+
+
+class CheckNodeDiskPressure(PressurePredicate):
+    """Rejects nodes that are short of disk."""
+
+    name = "CheckNodeDiskPressure"
+    condition = "DiskPressure"
+    reason = NODE_UNDER_DISK_PRESSURE
+
+
+class CheckNodePIDPressure(PressurePredicate):
+    """Rejects nodes that are short of process ids."""
+
+    name = "CheckNodePIDPressure"
+    condition = "PIDPressure"
+    reason = NODE_UNDER_PID_PRESSURE
+
+
+class Cordoned(FilterRule):
+    """`CORDONED` if the node is."""
+
+    def __init__(self, asks: bool, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._asks = asks
+
+    def filter(self, row: int) -> int:
+        """Look whether the node is cordoned."""
+        return CORDONED if self._asks and self.columns.unschedulable[row] else 0
+
+
+class NodeVerdict(FilterRule):
+    """What a function says about the node; None: every node passes."""
+
+    def __init__(self, verdict: Callable[[Node], int] | None, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._verdict = verdict
+        self._nodes = cluster.nodes
+
+    def filter(self, row: int) -> int:
+        """Ask about the node."""
+        node = self._nodes.nodes[row] if self._verdict is not None else None
+        return 0 if node is None or self._verdict is None else self._verdict(node)
+
+
+def is_best_effort(pod: Pod) -> bool:
+    """Return whether no container asks for, or is limited in, any CPU or memory."""
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        for amounts in (container.resources.requests, container.resources.limits):
+            if any(nano_value(amounts[name]) > 0 for name in (CPU, MEMORY) if name in amounts):
+                return False
+    return True

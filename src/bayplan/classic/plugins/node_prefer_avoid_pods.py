@@ -1,0 +1,108 @@
+"""NodePreferAvoidPodsPriority: a node may ask, by an annotation, not to get the pods of some controllers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Iterator
+
+import msgspec
+
+from bayplan.classic.plugins.priority import MAX_PRIORITY
+from bayplan.framework.plugin import Handle, Reads, ScorePlugin
+from bayplan.framework.rule import ScoreRule
+from bayplan.objects.pod import Pod
+from bayplan.state.cluster_state import ClusterState
+
+ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+KINDS = ("ReplicationController", "ReplicaSet")
+
+
+class ControllerSpec(msgspec.Struct, frozen=True):
+    """Kind and uid of the pod's controller, or None where it has none of the kinds that nodes can avoid."""
+
+    key: tuple[str, str] | None
+
+
+class NodePreferAvoidPodsPriority(ScorePlugin[ControllerSpec]):
+    """Gives 0 to nodes that ask to avoid the pod's controller, 10 to all others. Its weight is 10,000."""
+
+    name = "NodePreferAvoidPodsPriority"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._avoided: dict[str, frozenset[tuple[str, str]]] = {}
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """Return the controller's kind and uid."""
+        return _controller(pod)
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> ControllerSpec:
+        """Keep the controller."""
+        return ControllerSpec(_controller(pod))
+
+    def score_rule(self, spec: ControllerSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about the annotation."""
+        return NotAvoided(spec.key, self.avoided_by, cluster)
+
+    def avoided_by(self, text: str) -> frozenset[tuple[str, str]]:
+        """Return the controllers that an annotation names."""
+        known = self._avoided.get(text)
+        if known is None:
+            known = self._avoided[text] = frozenset(avoided_controllers(text))
+        return known
+
+
+class NotAvoided(ScoreRule):
+    """0 if the node asks to avoid the controller, else 10."""
+
+    def __init__(
+        self,
+        controller: tuple[str, str] | None,
+        avoided_by: Callable[[str], frozenset[tuple[str, str]]],
+        cluster: ClusterState,
+    ) -> None:
+        super().__init__(cluster.columns)
+        self._controller = controller
+        self._avoided_by = avoided_by
+        self._nodes = cluster.nodes
+
+    def score(self, row: int) -> int:
+        """Read the annotation."""
+        node = self._nodes.nodes[row] if self._controller is not None else None
+        text = node.metadata.annotations.get(ANNOTATION) if node is not None else None
+        return 0 if text and self._controller in self._avoided_by(text) else MAX_PRIORITY
+
+
+def _controller(pod: Pod) -> tuple[str, str] | None:
+    owner = pod.metadata.controller()
+    return (owner.kind, owner.uid) if owner is not None and owner.kind in KINDS else None
+
+
+def avoided_controllers(text: str) -> Iterator[tuple[str, str]]:
+    """Yield kind and uid of the controllers that an annotation names; nothing where it can't be read."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return
+    entries = _field(value, "preferAvoidPods")
+    if not isinstance(entries, list):
+        return
+    found = []
+    for entry in entries:
+        controller = _field(_field(entry, "podSignature"), "podController")
+        kind, uid = _field(controller, "kind"), _field(controller, "uid")
+        if not isinstance(kind, str | None) or not isinstance(uid, str | None):
+            return
+        found.append((kind or "", uid or ""))
+    yield from found
+
+
+def _field(value: object, name: str) -> object:
+    """Return a field as Go finds it: by its name, or else by the same in other letters."""
+    if not isinstance(value, dict):
+        return None
+    if name in value:
+        return value[name]
+    return next((item for key, item in value.items() if key.lower() == name.lower()), None)

@@ -1,0 +1,4 @@
+from bayplan.framework.rule cimport FilterRule
+
+cdef class CountingRule(FilterRule):
+    pass

@@ -1,0 +1,40 @@
+"""What a trial changed on one node, and predicates that must be told of it.
+
+Upstream computes what predicates need of the whole cluster once for each pod (predicate metadata), and then adds and removes pods
+of one node: nominated ones, and potential victims. What is added is not always counted as what was there from the start, so
+these predicates get the changes themselves instead of a state to which they were applied.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bayplan.framework.rule import FilterRule
+from bayplan.state.pod_info import PodInfo
+
+
+class PodChanges(msgspec.Struct):
+    """The pods that a trial moved on one row.
+
+    Attributes:
+        removed: pods that ran there and were taken off, by key; also where they were put back.
+        restored: those of them that were put back.
+        nominated: pods that were added because they are nominated to the node.
+    """
+
+    removed: dict[str, PodInfo] = msgspec.field(default_factory=dict)
+    restored: dict[str, PodInfo] = msgspec.field(default_factory=dict)
+    nominated: dict[str, PodInfo] = msgspec.field(default_factory=dict)
+
+    @property
+    def added(self) -> list[PodInfo]:
+        """Return all pods that were added."""
+        return [*self.restored.values(), *self.nominated.values()]
+
+
+class CountingRule(FilterRule):
+    """The rule of a predicate that counts pods beyond the node itself. It is not refreshed while pods are moved on trial."""
+
+    def filter_changed(self, row: int, changes: PodChanges) -> int:
+        """Return the verdict on one row after changes there."""
+        raise TypeError(f"{type(self).__name__} lacks filter_changed()")

@@ -1,0 +1,276 @@
+"""The priorities over requests and capacity: LeastRequested, MostRequested, BalancedResourceAllocation, RequestedToCapacityRatio.
+
+All integer arithmetic is int64 and cut off, all float arithmetic in Go's order of operations. Pods count with the larger of their
+containers together and their largest init container; a container that asks for nothing counts 100 milli-CPU and 200 MiB.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bayplan.base import go_arithmetic as go
+from bayplan.base.errors import ConfigurationError
+from bayplan.classic.arguments import classic_arguments
+from bayplan.classic.plugins.priority import MAX_PRIORITY
+from bayplan.classic.policy import RatioArguments
+from bayplan.classic.requests import scored_pod_request
+from bayplan.framework.plugin import Handle, Reads, ScorePlugin
+from bayplan.framework.rule import ScoreRule
+from bayplan.objects.pod import Pod
+from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU
+
+DEFAULT_SHAPE = ((0, 10), (100, 0))
+FULL_UTILIZATION = 100
+_FULL = FULL_UTILIZATION
+_MOST = MAX_PRIORITY
+_MOST_AS_FLOAT = float(MAX_PRIORITY)
+
+
+class WeighedResource(msgspec.Struct, frozen=True):
+    """A resource that a score weighs.
+
+    Attributes:
+        number: of the resource, or None where nodes don't count it. basic: whether requests count with defaults (CPU, memory).
+        request: what the pod asks for. weight: in the mean.
+    """
+
+    number: int | None
+    basic: bool
+    request: int
+    weight: int
+
+
+class AllocationSpec(msgspec.Struct, frozen=True):
+    """The resources with what the pod asks of each."""
+
+    key: tuple[WeighedResource, ...]
+
+
+class ResourceAllocationPriority(ScorePlugin[AllocationSpec]):
+    """Base of the priorities over requests and capacity."""
+
+    reads = Reads.NODES | Reads.USAGE
+    pre_reads = Reads.NOTHING
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._arguments = classic_arguments(arguments)
+        self._weights: tuple[tuple[str, int], ...] = ((CPU, 1), (MEMORY, 1))
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> AllocationSpec:
+        """Sum up what the pod asks for."""
+        return AllocationSpec(tuple(self._weighed(pod, cluster, name, weight) for name, weight in self._weights))
+
+    def _weighed(self, pod: Pod, cluster: ClusterState, name: str, weight: int) -> WeighedResource:
+        if name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and not is_scalar(name):
+            return WeighedResource(None, False, 0, weight)
+        request = scored_pod_request(pod, name, pod_overhead=self._arguments.gates.pod_overhead)
+        cluster.admit(request)
+        return WeighedResource(cluster.register_resource(name), name in (CPU, MEMORY), request, weight)
+
+
+class LeastRequestedPriority(ResourceAllocationPriority):
+    """Prefers nodes with much left: the mean of the scores of CPU and memory."""
+
+    name = "LeastRequestedPriority"
+
+    def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about what is left."""
+        return LeastRequested(spec.key, cluster)
+
+
+class MostRequestedPriority(ResourceAllocationPriority):
+    """Prefers nodes with little left: the mean of the scores of CPU and memory."""
+
+    name = "MostRequestedPriority"
+
+    def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about what is taken."""
+        return MostRequested(spec.key, cluster)
+
+
+class BalancedResourceAllocation(ResourceAllocationPriority):
+    """Prefers nodes where CPU and memory are used to the same part; 0 where either would be full."""
+
+    name = "BalancedResourceAllocation"
+
+    def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about the difference of the parts."""
+        return Balance(spec.key, cluster)
+
+
+class RequestedToCapacityRatioPriority(ResourceAllocationPriority):
+    """Scores each resource by a piecewise linear function of its utilization. Argument: `RatioArguments`."""
+
+    name = "RequestedToCapacityRatioPriority"
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        given = self._arguments.argument.requested_to_capacity_ratio
+        self._shape = DEFAULT_SHAPE if given is None else checked_shape(given)
+        if given is not None and given.resources:
+            self._weights = tuple({name: weight or 1 for name, weight in given.resources}.items())
+
+    def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about the shape."""
+        return CapacityRatio(spec.key, self._shape, cluster)
+
+
+def checked_shape(given: RatioArguments) -> tuple[tuple[int, int], ...]:
+    """Return the points of a shape.
+
+    Raises:
+        ConfigurationError: in upstream's words.
+    """
+    problem = _shape_problem(given.shape)
+    if problem:
+        raise ConfigurationError(f"invalid RequestedToCapacityRatioPriority arguments: {problem}")
+    return given.shape
+
+
+def _shape_problem(shape: tuple[tuple[int, int], ...]) -> str:
+    if not shape:
+        return "at least one point must be specified"
+    for number, ((before, _), (after, _)) in enumerate(pairwise(shape), 1):
+        if before >= after:
+            places = f"Utilization[{number - 1}]=={before} >= Utilization[{number}]=={after}"
+            return f"utilization values must be sorted. {places}"
+    for number, (utilization, score) in enumerate(shape):
+        if utilization < 0:
+            return f"utilization values must not be less than 0. Utilization[{number}]=={utilization}"
+        if utilization > FULL_UTILIZATION:
+            return f"utilization values must not be greater than 100. Utilization[{number}]=={utilization}"
+        if score < 0:
+            return f"score values must not be less than 0. Score[{number}]=={score}"
+        if score > MAX_PRIORITY:
+            # Upstream's spelling.
+            return f"score valuses not be greater than 10. Score[{number}]=={score}"
+    return ""
+
+
+class ResourceAmounts(ScoreRule):
+    """Base of the rules: what would be requested of each resource with the pod, and what there is.
+
+    Both are 0 for a resource that nodes don't count.
+
+    Args:
+        resources: that are weighed. cluster: the state.
+    """
+
+    def __init__(self, resources: tuple[WeighedResource, ...], cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self.count = len(resources)
+        numbers = [-1 if item.number is None else item.number for item in resources]
+        usage_rows = [
+            (NON_ZERO_CPU if item.basic else FIRST_RESOURCE) + number
+            for item, number in zip(resources, numbers, strict=True)
+        ]
+        self.numbers: Any = np.array(numbers, dtype=np.intp)
+        self.usage_rows: Any = np.array(usage_rows, dtype=np.intp)
+        self.requests: Any = np.array([item.request for item in resources], dtype=np.int64)
+        self.weights: Any = np.array([item.weight for item in resources], dtype=np.int64)
+
+    def requested(self, place: int, row: int) -> int:
+        """Return what would be requested of a resource."""
+        if self.numbers[place] < 0:
+            return 0
+        return go.add(self.columns.usage[self.usage_rows[place], row], self.requests[place])
+
+    def capacity(self, place: int, row: int) -> int:
+        """Return how much of a resource the node has."""
+        return 0 if self.numbers[place] < 0 else self.columns.allocatable[self.numbers[place], row]
+
+    def fraction(self, place: int, row: int) -> float:
+        """Return which part of a resource would be requested; 1 without capacity."""
+        capacity = self.capacity(place, row)
+        return 1.0 if capacity == 0 else go.divide(float(self.requested(place, row)), float(capacity))
+
+
+class LeastRequested(ResourceAmounts):
+    """The weighted mean of ``(capacity - requested) * 10 / capacity``; 0 without capacity, and where more is requested."""
+
+    def score(self, row: int) -> int:
+        """Score each resource."""
+        total, weights = 0, 0
+        for place in range(self.count):
+            requested, capacity = self.requested(place, row), self.capacity(place, row)
+            if capacity != 0 and requested <= capacity:
+                score = go.quotient(go.mul(go.sub(capacity, requested), _MOST), capacity)
+                total = go.add(total, go.mul(score, self.weights[place]))
+            weights += self.weights[place]
+        return go.quotient(total, weights)
+
+
+class MostRequested(ResourceAmounts):
+    """The weighted mean of ``requested * 10 / capacity``; 0 without capacity, and where more is requested."""
+
+    def score(self, row: int) -> int:
+        """Score each resource."""
+        total, weights = 0, 0
+        for place in range(self.count):
+            requested, capacity = self.requested(place, row), self.capacity(place, row)
+            if capacity != 0 and requested <= capacity:
+                score = go.quotient(go.mul(requested, _MOST), capacity)
+                total = go.add(total, go.mul(score, self.weights[place]))
+            weights += self.weights[place]
+        return go.quotient(total, weights)
+
+
+class Balance(ResourceAmounts):
+    """``int((1 - |cpu - memory|) * 10)`` of the parts that would be requested; 0 where either would be full."""
+
+    def score(self, row: int) -> int:
+        """Compare the parts."""
+        cpu, memory = self.fraction(0, row), self.fraction(1, row)
+        if cpu >= 1.0 or memory >= 1.0:
+            return 0
+        return go.to_int64((1.0 - abs(cpu - memory)) * _MOST_AS_FLOAT)
+
+
+class CapacityRatio(ResourceAmounts):
+    """The weighted mean of what a shape makes of each utilization, rounded half up; a resource that scores 0 does not count.
+
+    Args:
+        resources, cluster: as for the base.
+        shape: points (utilization in percent, score), sorted.
+    """
+
+    def __init__(
+        self, resources: tuple[WeighedResource, ...], shape: tuple[tuple[int, int], ...], cluster: ClusterState
+    ) -> None:
+        super().__init__(resources, cluster)
+        self._points = len(shape)
+        self._utilizations: Any = np.array([utilization for utilization, _ in shape], dtype=np.int64)
+        self._scores: Any = np.array([score for _, score in shape], dtype=np.int64)
+
+    def score(self, row: int) -> int:
+        """Score each resource."""
+        total, weights = 0, 0
+        for place in range(self.count):
+            requested, capacity = self.requested(place, row), self.capacity(place, row)
+            utilization = _FULL
+            # No capacity is as good as a full one.
+            if capacity != 0 and requested <= capacity:
+                utilization = _FULL - go.quotient(go.mul(go.sub(capacity, requested), _FULL), capacity)
+            score = self.shaped(utilization)
+            if score > 0:
+                total = go.add(total, go.mul(score, self.weights[place]))
+                weights = go.add(weights, self.weights[place])
+        return go.quotient(go.add(go.mul(2, total), weights), go.mul(2, weights)) if weights != 0 else 0
+
+    def shaped(self, utilization: int) -> int:
+        """Return the piecewise linear function: constant before the first point and after the last, quotients cut towards zero."""
+        if utilization <= self._utilizations[0]:
+            return self._scores[0]
+        for point in range(1, self._points):
+            if utilization <= self._utilizations[point]:
+                x0, y0 = self._utilizations[point - 1], self._scores[point - 1]
+                rise, run = self._scores[point] - y0, self._utilizations[point] - x0
+                return y0 + go.quotient(rise * (utilization - x0), run)
+        return self._scores[self._points - 1]

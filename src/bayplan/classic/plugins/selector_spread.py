@@ -1,0 +1,265 @@
+"""SelectorSpreadPriority, ServiceSpreadingPriority and ServiceAntiAffinity: pods of one service or controller go apart.
+
+A running pod counts where it is in the pod's namespace, is not being deleted, and matches all selectors that match the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bayplan.base import go_arithmetic as go
+from bayplan.classic.arguments import classic_arguments
+from bayplan.classic.plugins.pod_owners import first_service_selector, owners_version, selectors_of
+from bayplan.classic.plugins.priority import MAX_PRIORITY
+from bayplan.framework.plugin import Handle, NormalizePlugin, PreScorePlugin, Reads
+from bayplan.framework.rule import Params, Scale, ScoreRule
+from bayplan.framework.status import Status
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import Selector
+from bayplan.plugins.csi_migration import BETA_REGION, BETA_ZONE
+from bayplan.state.arrays import Bools, Flags, Index, Ints
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.counters import Counter
+from bayplan.state.label_column import LabelColumn
+from bayplan.state.node_table import NodeTable
+from bayplan.state.pod_info import PodClass
+
+ZONE_WEIGHTING = 2.0 / 3.0
+NO_ZONE = 0
+_MOST = float(MAX_PRIORITY)
+_ZONE_WEIGHTING = ZONE_WEIGHTING
+
+
+class OwnerPods:
+    """The counter of the pods that belong together with a spec's pod; found anew when services or controllers change."""
+
+    __slots__ = ("counter", "key", "version")
+
+    def __init__(self) -> None:
+        self.version: tuple[int, ...] = ()
+        self.counter: Counter | None = None
+        self.key: Hashable = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadSpec:
+    """Namespace and labels of the pod, by which its services and controllers are found."""
+
+    key: tuple[str, tuple[tuple[str, str], ...]]
+    namespace: str = field(compare=False)
+    labels: dict[str, str] = field(compare=False)
+    pods: OwnerPods = field(compare=False)
+
+
+class SpreadPriority(PreScorePlugin[SpreadSpec], NormalizePlugin[SpreadSpec]):
+    """Base of the priorities that count the pods of a service or controller on each node: their map phase."""
+
+    reads = Reads.NODES | Reads.USAGE
+    pre_reads = Reads.OBJECTS
+    reads_feasible = False
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> SpreadSpec:
+        """Keep namespace and labels."""
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        return SpreadSpec((namespace, tuple(sorted(labels.items()))), namespace, labels, OwnerPods())
+
+    def selectors(self, spec: SpreadSpec, cluster: ClusterState) -> Sequence[Selector]:
+        """Return what the pods that count must all match; without any selector none counts."""
+        raise TypeError(f"{type(self).__name__} lacks selectors()")
+
+    def pre_score(self, spec: SpreadSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
+        """Find the counter; the params tell whose pods it counts."""
+        pods, version = spec.pods, owners_version(cluster.catalog)
+        if pods.version != version:
+            pods.version = version
+            selectors = self.selectors(spec, cluster)
+            pods.key = ("spread", spec.namespace, tuple(sorted(map(repr, selectors))))
+            pods.counter = None
+            if selectors:
+                pods.counter = cluster.matching_counter(pods.key, _matches_all(spec.namespace, selectors))
+        return (pods.key,)
+
+
+def _matches_all(namespace: str, selectors: Sequence[Selector]) -> _Matcher:
+    return _Matcher(namespace, tuple(selectors))
+
+
+class _Matcher(msgspec.Struct, frozen=True):
+    namespace: str
+    selectors: tuple[Selector, ...]
+
+    def __call__(self, pod_class: PodClass) -> bool:
+        if pod_class.namespace != self.namespace or pod_class.terminating:
+            return False
+        return all(selector.matches(pod_class.labels) for selector in self.selectors)
+
+
+class SelectorSpreadPriority(SpreadPriority):
+    """Prefers nodes, and even more zones, with few pods of the same services and controllers."""
+
+    name = "SelectorSpreadPriority"
+
+    def selectors(self, spec: SpreadSpec, cluster: ClusterState) -> Sequence[Selector]:
+        """Return those of all services and controllers."""
+        return selectors_of(spec.namespace, spec.labels, cluster.catalog)
+
+    def score_rule(self, spec: SpreadSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about nodes and zones."""
+        return SpreadByZone(spec.pods, cluster)
+
+
+class ServiceSpreadingPriority(SelectorSpreadPriority):
+    """The older name. Upstream hands it the selectors of all services and controllers too, which makes it the same."""
+
+    name = "ServiceSpreadingPriority"
+
+
+class ServiceAntiAffinity(SpreadPriority):
+    """Prefers nodes whose value of a label has few pods of the pod's first service. Argument: the label."""
+
+    name = "ServiceAntiAffinity"
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._label = classic_arguments(arguments).argument.service_anti_affinity or ""
+
+    def selectors(self, spec: SpreadSpec, cluster: ClusterState) -> Sequence[Selector]:
+        """Return that of the first service by name."""
+        selector = first_service_selector(spec.namespace, spec.labels, cluster.catalog)
+        return () if selector is None else (selector,)
+
+    def score_rule(self, spec: SpreadSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about values of the label."""
+        return SpreadByLabel(spec.pods, self._label, cluster)
+
+
+class OwnedPods(ScoreRule):
+    """Base of the rules: how many pods that count are on a node.
+
+    Attributes:
+        domains: intp[capacity], a number for the zone or the label's value of each node; 0 for nodes in none.
+        count_of_domains: one more than the largest of them.
+    """
+
+    def __init__(self, pods: OwnerPods, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self.normalizes = True
+        self._pods = pods
+        self.nodes = cluster.nodes
+        self.counter: Counter | None = None
+        self.domains: Any = np.zeros(0, dtype=np.intp)
+        self.count_of_domains = 1
+        self.by_domain: Any = np.zeros(1, dtype=np.int64)
+        self._seen: object = None
+
+    def refresh(self) -> bool:
+        """Take the counter that PreScore found; other params have every row asked again."""
+        self.counter = self._pods.counter
+        return False
+
+    def score(self, row: int) -> int:
+        """Return the count."""
+        counter = self.counter
+        return 0 if counter is None else counter.counts[row]
+
+    def sums(self, raw: Ints, feasible: Flags) -> bytes:
+        """Return int64[domains] as bytes: the counts of the feasible nodes in each domain."""
+        sums = np.zeros(self.count_of_domains, dtype=np.int64)
+        found = sums
+        for row in range(self.columns.count):
+            if feasible[row]:
+                found[self.domains[row]] += raw[row]
+        return sums.tobytes()
+
+    def take(self, scale: Scale) -> None:
+        """Look at the sums of a scale."""
+        if scale is not self._seen:
+            self._seen = scale
+            self.by_domain = np.frombuffer(scale[1], dtype=np.int64).copy()
+
+
+class SpreadByZone(OwnedPods):
+    """10 for the fewest: a third by node, two thirds by zone if the node is in one."""
+
+    def bind(self) -> None:
+        """Number the zones of the nodes."""
+        codes = zone_codes(self.nodes)
+        self.domains = codes
+        self.count_of_domains = int(codes.max(initial=0)) + 1
+
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
+        """Return the largest count of a node, and the counts of all zones; empty if no feasible node is in a zone."""
+        most, zoned = 0, False
+        for row in range(self.columns.count):
+            if feasible[row]:
+                most = max(most, raw[row])
+                zoned = zoned or self.domains[row] != 0
+        return (int(most), self.sums(raw, feasible) if zoned else b"")
+
+    def normalize(self, scale: Scale, raw: int, row: int) -> int:
+        """Return the score of a node."""
+        self.take(scale)
+        most, score = scale[0], _MOST
+        if most > 0:
+            score = _MOST * ((most - raw) / float(most))
+        zone = self.domains[row]
+        if zone != 0 and len(self.by_domain):
+            most_in_zone = 0
+            for domain in range(1, len(self.by_domain)):
+                most_in_zone = max(most_in_zone, self.by_domain[domain])
+            in_zone = _MOST
+            if most_in_zone > 0 and zone < len(self.by_domain):
+                in_zone = _MOST * ((most_in_zone - self.by_domain[zone]) / float(most_in_zone))
+            score = (score * (1.0 - _ZONE_WEIGHTING)) + (_ZONE_WEIGHTING * in_zone)
+        return go.to_int64(score)
+
+
+class SpreadByLabel(OwnedPods):
+    """10 if no pod shares the label's value, 0 if all do, and 0 for nodes without the label."""
+
+    def __init__(self, pods: OwnerPods, label: str, cluster: ClusterState) -> None:
+        super().__init__(pods, cluster)
+        self._label = label
+
+    def bind(self) -> None:
+        """Number the values of the label."""
+        column = self.nodes.label_column(self._label)
+        self.domains = column.codes + 1
+        self.count_of_domains = len(column.values) + 1
+
+    def scale(self, raw: Ints, feasible: Flags) -> Params:
+        """Return how many pods there are on feasible nodes, and how many of them at each value of the label."""
+        pods = 0
+        for row in range(self.columns.count):
+            if feasible[row]:
+                pods += raw[row]
+        return (int(pods), self.sums(raw, feasible))
+
+    def normalize(self, scale: Scale, raw: int, row: int) -> int:
+        """Return the score of a node."""
+        self.take(scale)
+        domain, pods, score = self.domains[row], scale[0], _MOST
+        if domain == 0:
+            return 0
+        if pods > 0 and domain < len(self.by_domain):
+            score = _MOST * ((pods - self.by_domain[domain]) / float(pods))
+        return go.to_int64(score)
+
+
+def zone_codes(nodes: NodeTable) -> Index:
+    """Return intp[capacity], a number for the zone of each row, region and zone together; `NO_ZONE` for nodes in none."""
+    region, zone = nodes.label_column(BETA_REGION), nodes.label_column(BETA_ZONE)
+    regions, zones = _without_empty(region), _without_empty(zone)
+    codes: Index = (regions + 1) * (len(zone.values) + 1) + zones + 1
+    return codes
+
+
+def _without_empty(column: LabelColumn) -> Index:
+    """Return the codes of a column with the empty value counted as none."""
+    empty = column.index.get("")
+    return column.codes if empty is None else np.where(column.codes == empty, -1, column.codes)

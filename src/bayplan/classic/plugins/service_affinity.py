@@ -1,0 +1,164 @@
+"""CheckServiceAffinity: pods of a service go to nodes with the same values of some labels. Argument: the labels.
+
+The first pod of a service chooses; the others follow it, unless their node selector says where they belong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bayplan.classic.arguments import classic_arguments
+from bayplan.classic.plugins.failure_reasons import SERVICE_AFFINITY_VIOLATED, verdict_of
+from bayplan.classic.plugins.label_selectors import selector_from_set
+from bayplan.classic.plugins.pod_changes import CountingRule, PodChanges
+from bayplan.classic.plugins.pod_owners import services_of
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.rule import FilterRule
+from bayplan.framework.status import ERROR_BIT, Status
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import Requirement, Selector
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.node_matcher import TermMatcher
+from bayplan.state.pod_info import PodInfo
+
+VIOLATED = verdict_of(1, SERVICE_AFFINITY_VIOLATED)
+NOWHERE = 2 | ERROR_BIT
+NOWHERE_TEXT = 'node "" not found'
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAffinitySpec:
+    """Namespace and labels of the pod, and what its node selector says about the labels of the rule.
+
+    Attributes:
+        same: matches the pods with all the labels of this one.
+        selected: the labels of the rule that the node selector gives a value.
+    """
+
+    key: tuple[object, ...]
+    namespace: str = field(compare=False)
+    labels: dict[str, str] = field(compare=False)
+    same: Selector = field(compare=False)
+    selected: dict[str, str] = field(compare=False)
+
+
+class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[ServiceAffinitySpec]):
+    """Rejects nodes with other values of the labels than the node of another pod of the service has.
+
+    Upstream takes any such pod; the first by namespace and name is taken here. Params: (label, value) pairs.
+    """
+
+    name = "CheckServiceAffinity"
+    reads = Reads.NODES
+    pre_reads = Reads.OBJECTS
+
+    def __init__(self, arguments: object, handle: Handle) -> None:
+        super().__init__(arguments, handle)
+        self._labels = classic_arguments(arguments).argument.service_affinity or ()
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> ServiceAffinitySpec:
+        """Keep what other pods of the service are found by."""
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        wanted = pod.spec.node_selector or {}
+        selected = {label: wanted[label] for label in self._labels if label in wanted}
+        key = (namespace, tuple(sorted(labels.items())), tuple(sorted(selected.items())))
+        same = Selector(Requirement(label, "In", (value,)) for label, value in labels.items())
+        return ServiceAffinitySpec(key, namespace, labels, same, selected)
+
+    def pre_filter(
+        self, spec: ServiceAffinitySpec, cluster: ClusterState, state: CycleState
+    ) -> PreFilterResult | Status:
+        """Return the labels that the node must have."""
+        node = None
+        if self.follows_others(spec, cluster):
+            first = min((info for info in cluster.pods.values() if _counts(spec, info)), key=_key, default=None)
+            node = cluster.nodes.nodes[first.row] if first is not None else None
+        return PreFilterResult(tuple(self.wanted(spec, node).items()))
+
+    def follows_others(self, spec: ServiceAffinitySpec, cluster: ClusterState) -> bool:
+        """Return whether other pods of a service decide."""
+        if len(self._labels) <= len(spec.selected):
+            return False
+        return bool(services_of(spec.namespace, spec.labels, cluster.catalog))
+
+    def wanted(self, spec: ServiceAffinitySpec, node: Node | None) -> dict[str, str]:
+        """Return the labels of the node selector, and those of the node that is followed."""
+        wanted = dict(spec.selected)
+        if node is not None:
+            for label in self._labels:
+                if label in node.metadata.labels:
+                    wanted.setdefault(label, node.metadata.labels[label])
+        return wanted
+
+    def filter_rule(self, spec: ServiceAffinitySpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule about the labels."""
+        return SameLabels(self, spec, cluster)
+
+    def reasons(self, spec: ServiceAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the one reason, or the error."""
+        return (NOWHERE_TEXT,) if verdict == NOWHERE else (SERVICE_AFFINITY_VIOLATED,)
+
+
+class SameLabels(CountingRule):
+    """`VIOLATED` if a label has another value."""
+
+    def __init__(self, plugin: CheckServiceAffinity, spec: ServiceAffinitySpec, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self.reads_others = True
+        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._seen: Params | None = None
+        self._matcher = TermMatcher(selector_from_set({}), None, cluster.nodes)
+
+    def bind(self) -> None:
+        """Look at the nodes as they are now."""
+        self._matcher.bind()
+
+    def refresh(self) -> bool:
+        """Take the labels that PreFilter found; other params have every row asked again."""
+        if self.params is not self._seen:
+            self._seen = self.params
+            wanted = {}
+            for entry in self.params or ():
+                assert isinstance(entry, tuple)
+                wanted[str(entry[0])] = str(entry[1])
+            self._matcher = TermMatcher(selector_from_set(wanted), None, self._cluster.nodes)
+            self._matcher.bind()
+        return False
+
+    def filter(self, row: int) -> int:
+        """Compare the labels."""
+        return 0 if self._matcher.matches(row) else VIOLATED
+
+    def filter_changed(self, row: int, changes: PodChanges) -> int:
+        """Return the verdict on one row after changes; a nominated pod that comes first is on no node that could be followed."""
+        plugin, spec, cluster = self._plugin, self._spec, self._cluster
+        node = None
+        if plugin.follows_others(spec, cluster):
+            others = [
+                info for info in cluster.pods.values() if info.key not in changes.nominated and _counts(spec, info)
+            ]
+            first = min(others, key=_key, default=None)
+            if first is not None:
+                node = cluster.nodes.nodes[first.row]
+            elif _any_counts(spec, changes.nominated.values()):
+                return NOWHERE
+        selector = selector_from_set(plugin.wanted(spec, node))
+        here = cluster.nodes.nodes[row]
+        assert here is not None
+        return 0 if selector.matches(here.metadata.labels) else VIOLATED
+
+
+def _counts(spec: ServiceAffinitySpec, info: PodInfo) -> bool:
+    metadata = info.pod.metadata
+    return metadata.namespace == spec.namespace and spec.same.matches(metadata.labels)
+
+
+def _any_counts(spec: ServiceAffinitySpec, infos: Iterable[PodInfo]) -> bool:
+    return any(_counts(spec, info) for info in infos)
+
+
+def _key(info: PodInfo) -> str:
+    return info.key

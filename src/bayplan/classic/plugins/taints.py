@@ -1,0 +1,103 @@
+"""PodToleratesNodeTaints and TaintTolerationPriority: pods stay away from nodes with taints that they don't tolerate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bayplan.classic.plugins.failure_reasons import TAINTS_TOLERATIONS_NOT_MATCH, verdict_of
+from bayplan.classic.plugins.priority import ReducedScoreRule
+from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, Reads
+from bayplan.framework.rule import FilterRule, ScoreRule
+from bayplan.objects.node import Taint
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import find_untolerated_taint, tolerates
+from bayplan.plugins.taint_toleration import REJECTING_EFFECTS, TaintFilter, TaintTable, TaintTolerationSpec
+from bayplan.state.cluster_state import ClusterState
+
+UNTOLERATED = verdict_of(1, TAINTS_TOLERATIONS_NOT_MATCH)
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+
+
+def _key(pod: Pod) -> tuple[tuple[str, str, str, str], ...]:
+    return tuple((item.key, item.operator, item.value, item.effect) for item in pod.spec.tolerations)
+
+
+def _spec(pod: Pod, number_of: Callable[[tuple[Taint, ...]], int]) -> TaintTolerationSpec:
+    """Return the pod's tolerations with the number that they make of each taint set: a verdict, or a count."""
+    table = TaintTable(number_of)
+    return TaintTolerationSpec(_key(pod), table, table)
+
+
+class PodToleratesNodeTaints(FilterPlugin[TaintTolerationSpec]):
+    """Rejects nodes with taints NoSchedule or NoExecute that the pod does not tolerate."""
+
+    name = "PodToleratesNodeTaints"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> TaintTolerationSpec:
+        """Keep the tolerations and make an empty table."""
+        tolerations = pod.spec.tolerations
+
+        def verdict(taints: tuple[Taint, ...]) -> int:
+            found = find_untolerated_taint(
+                taints,
+                tolerations,
+                comparison_operators=False,
+                matters=lambda taint: taint.effect in REJECTING_EFFECTS,
+            )
+            return 0 if found is None else UNTOLERATED
+
+        return _spec(pod, verdict)
+
+    def filter_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> FilterRule:
+        """Return today's rule, over a table of 1.16."""
+        return TaintFilter(spec, cluster)
+
+    def reasons(self, spec: TaintTolerationSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
+        """Return the one reason."""
+        return (TAINTS_TOLERATIONS_NOT_MATCH,)
+
+
+class TaintTolerationPriority(NormalizePlugin[TaintTolerationSpec]):
+    """Prefers nodes with few taints PreferNoSchedule that the pod does not tolerate."""
+
+    name = "TaintTolerationPriority"
+    reads = Reads.NODES
+    pre_reads = Reads.NOTHING
+
+    def compile(self, pod: Pod, cluster: ClusterState) -> TaintTolerationSpec:
+        """Keep the tolerations that can matter and make an empty table."""
+        tolerations = [item for item in pod.spec.tolerations if item.effect in ("", PREFER_NO_SCHEDULE)]
+
+        def count(taints: tuple[Taint, ...]) -> int:
+            return sum(
+                taint.effect == PREFER_NO_SCHEDULE
+                and not any(tolerates(item, taint, comparison_operators=False) for item in tolerations)
+                for taint in taints
+            )
+
+        return _spec(pod, count)
+
+    def score_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> ScoreRule:
+        """Return the rule about soft taints."""
+        return UntoleratedTaints(spec, cluster)
+
+
+class UntoleratedTaints(ReducedScoreRule):
+    """How many taints of a node are not tolerated; few are better."""
+
+    def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns, reverse=True)
+        self._table = spec.counts
+        self._taint_sets = cluster.nodes.taint_sets
+        self._counts: Any = self._table.of(self._taint_sets)
+
+    def bind(self) -> None:
+        """Look at the taint sets that have come since."""
+        self._counts = self._table.of(self._taint_sets)
+
+    def score(self, row: int) -> int:
+        """Look up the count of the node's taint set."""
+        return self._counts[self.columns.taint_codes[row]]

@@ -1,0 +1,439 @@
+"""The scheduling queue of the classic scheduler: activeQ, podBackoffQ, unschedulableQ.
+
+A state machine without clock, lock or thread, like `bayplan.engine.queue`, whose interface it has: hosts and event handlers use
+either. There are no hints and no gates: an event moves all unschedulable pods or, an assigned pod, those with a matching affinity
+term. A pod that failed goes to podBackoffQ where a move was asked for since it was popped, else to unschedulableQ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.classic.go_heap import GoHeap
+from bayplan.classic.pod_backoff import PodBackoffMap
+from bayplan.engine.in_flight import InFlightEvent
+from bayplan.engine.nominator import NominatingInfo, NominatingMode, PodLister
+from bayplan.engine.queue import NO_LABELS, PreCheck, PreEnqueue, Requeue, SchedulingQueue
+from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
+from bayplan.engine.queue_tiers import LABEL_ADD, LABEL_UPDATE
+from bayplan.engine.queued_pod import (
+    ACTIVE,
+    BACKOFF,
+    NO_PLUGINS,
+    NOWHERE,
+    UNSCHEDULABLE,
+    KeyFunction,
+    QueuedPod,
+    key_of,
+    priority_sort,
+    uid_of,
+)
+from bayplan.framework.events import (
+    ANY_EVENT,
+    ASSIGNED_POD_ADD,
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_TIMEOUT,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    HintTable,
+)
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.pod import Pod, PodStatus
+from bayplan.objects.storage import StorageClass
+from bayplan.plugins.pod_claims import WAIT_FOR_FIRST_CONSUMER
+from bayplan.state.affinity_terms import pod_terms
+
+UNSCHEDULABLE_TIMEOUT_NS = 60 * SECOND_NS
+"""A pod that has been unschedulable for longer is tried again without any event."""
+
+IN_UNSCHEDULABLE = "pod is already present in unschedulableQ"
+IN_ACTIVE = "pod is already present in the activeQ"
+IN_BACKOFF = "pod is already present in the backoffQ"
+
+
+_CHANGES = ActionType.ADD | ActionType.UPDATE
+_MOVING = {
+    EventResource.PERSISTENT_VOLUME: _CHANGES,
+    EventResource.PERSISTENT_VOLUME_CLAIM: _CHANGES,
+    EventResource.CSI_NODE: _CHANGES,
+    EventResource.STORAGE_CLASS: ActionType.ADD,
+    EventResource.NODE: ActionType.ADD,
+    EventResource.ASSIGNED_POD: ActionType.DELETE,
+}
+"""The events that move all unschedulable pods, by the kind of object; what else does is told by `bayplan.classic.events`."""
+
+
+class ClassicQueue(SchedulingQueue):
+    """The pods that wait for a node. Arguments as for `SchedulingQueue`; hints, PreEnqueue plugins and sort keys are not asked.
+
+    Attributes:
+        move_request_cycle: the scheduling cycle in which pods were last asked to move; -1: never.
+        pod_backoff: how long each pod waits.
+    """
+
+    def __init__(
+        self,
+        hints: HintTable,
+        pre_enqueue: Mapping[str, Sequence[tuple[str, PreEnqueue]]],
+        pod_lister: PodLister,
+        *,
+        sort_key: KeyFunction = priority_sort,
+        options: QueueOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        options = replace(options, pop_from_backoff=False)
+        super().__init__(hints, pre_enqueue, pod_lister, sort_key=sort_key, options=options)
+        self.move_request_cycle = -1
+        self.pod_backoff = PodBackoffMap()
+        self._active_q = GoHeap(_goes_first)
+        self._backoff_q = GoHeap(self._backs_off_shorter)
+        self._unschedulable_q: dict[str, QueuedPod] = {}
+        self._popped: dict[str, QueuedPod] = {}
+
+    def _backs_off_shorter(self, left: QueuedPod, right: QueuedPod) -> bool:
+        # A pod whose backoff was forgotten has upstream's zero time: before all others.
+        times = (self.pod_backoff.backoff_time_ns(queued.key) for queued in (left, right))
+        left_ns, right_ns = (-(1 << 63) if time_ns is None else time_ns for time_ns in times)
+        return left_ns < right_ns
+
+    # Pods come and go.
+
+    def add(self, pod: Pod, now_ns: int) -> None:
+        """Take in a pod that is new in the cluster."""
+        queued = self.new_record(pod, now_ns)
+        self._to_active(queued, now_ns, LABEL_ADD)
+        self._unschedulable_q.pop(queued.key, None)
+        self._backoff_q.delete(queued.key)
+        self.nominator.add(pod)
+
+    def add_if_not_present(self, pod: Pod, now_ns: int) -> None:
+        """Take in a pod unless it waits already, anywhere."""
+        if self.get(key_of(pod)) is None:
+            self._to_active(self.new_record(pod, now_ns), now_ns, LABEL_ADD)
+            self.nominator.add(pod)
+
+    def update(self, old: Pod | None, new: Pod, now_ns: int) -> None:
+        """Take in a changed version of a pod that has no node.
+
+        One that backs off becomes active at once; an unschedulable one does so, and forgets its backoff, where more than its
+        status has changed.
+        """
+        key = key_of(new)
+        for heap in (self._active_q, self._backoff_q):
+            queued = heap.get(key_of(old)) if old is not None else None
+            if queued is not None and old is not None:
+                self.nominator.update(old, new)
+                if heap is self._backoff_q:
+                    heap.delete(queued.key)
+                    queued.take(new)
+                    self._to_active(queued, now_ns, LABEL_UPDATE)
+                else:
+                    queued.take(new)
+                    self._active_q.add(queued)
+                return
+        queued = self._unschedulable_q.get(key)
+        if queued is None:
+            self._to_active(self.new_record(new, now_ns), now_ns, LABEL_UPDATE)
+            self.nominator.add(new)
+            return
+        # Upstream has an old version whenever it is told of an update.
+        before = queued.pod if old is None else old
+        self.nominator.update(before, new)
+        queued.take(new)
+        if is_pod_updated(before, new):
+            self.pod_backoff.clear(key)
+            del self._unschedulable_q[key]
+            self._to_active(queued, now_ns, LABEL_UPDATE)
+
+    def delete(self, pod: Pod) -> None:
+        """Forget a pod that is gone. One in activeQ keeps its backoff, should another of its name come."""
+        self.nominator.remove(uid_of(pod))
+        key = key_of(pod)
+        if not self._active_q.delete(key):
+            self.pod_backoff.clear(key)
+            self._backoff_q.delete(key)
+            self._unschedulable_q.pop(key, None)
+
+    # Attempts begin and end.
+
+    def pop(self) -> QueuedPod | None:
+        """Return the next pod; None where upstream would wait for one."""
+        queued = self._active_q.pop()
+        if queued is not None:
+            queued.tier = NOWHERE
+            queued.attempts += 1
+            self.scheduling_cycle += 1
+            self._popped[queued.uid] = queued
+        return queued
+
+    def pop_specific(self, pod: Pod, now_ns: int) -> QueuedPod | None:
+        """Return None: nobody asks for single pods yet."""
+        return None
+
+    def done(self, uid: str) -> None:
+        """Note that an attempt is over."""
+        self._popped.pop(uid, None)
+
+    def fail(
+        self,
+        queued: QueuedPod,
+        now_ns: int,
+        *,
+        unschedulable_plugins: frozenset[str] = NO_PLUGINS,
+        pending_plugins: frozenset[str] = NO_PLUGINS,
+        nominating: NominatingInfo | None = None,
+    ) -> Requeue:
+        """Put a popped pod back, unless it is gone or has a node by now."""
+        self._popped.pop(queued.uid, None)
+        known = self._pod_lister(queued.key)
+        if known is None or known.spec.node_name:
+            return Requeue(False)
+        queued.take(known)
+        queued.unschedulable_plugins = unschedulable_plugins
+        problem = self.add_unschedulable_if_not_present(queued, now_ns)
+        if nominating is not None:
+            self.nominator.add(known, nominating)
+        return Requeue(True, problem)
+
+    def add_unschedulable_if_not_present(
+        self, queued: QueuedPod, now_ns: int, *, scheduling_cycle: int | None = None
+    ) -> str:
+        """Put a pod that failed where it belongs; return why the queue refuses it, in upstream's words, or "".
+
+        Args:
+            queued: its record. now_ns: the time.
+            scheduling_cycle: the cycle in which it was popped; the current one if not given.
+        """
+        key = queued.key
+        if key in self._unschedulable_q:
+            return IN_UNSCHEDULABLE
+        if self._active_q.get(key) is not None:
+            return IN_ACTIVE
+        if self._backoff_q.get(key) is not None:
+            return IN_BACKOFF
+        queued.timestamp_ns = now_ns
+        self._backoff_pod(key, now_ns)
+        if self.move_request_cycle >= (self.scheduling_cycle if scheduling_cycle is None else scheduling_cycle):
+            self._to_backoff(queued, SCHEDULE_ATTEMPT_FAILURE)
+        else:
+            self._to_unschedulable(queued, SCHEDULE_ATTEMPT_FAILURE)
+        self.nominator.add(queued.pod)
+        return ""
+
+    def _backoff_pod(self, key: str, now_ns: int) -> None:
+        """Count a failed attempt, unless the pod still backs off from the one before."""
+        self.pod_backoff.clean_up(now_ns)
+        until_ns = self.pod_backoff.backoff_time_ns(key)
+        if until_ns is None or until_ns < now_ns:
+            self.pod_backoff.backoff_pod(key, now_ns)
+
+    # The cluster changes.
+
+    def move_all(
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        now_ns: int,
+        pre_check: PreCheck | None = None,
+    ) -> int:
+        """Do what the event handlers of 1.16 do about an event; return how many pods were moved."""
+        resource = EventResource(event.resource)
+        if resource is EventResource.ASSIGNED_POD and event.actions & ActionType.ADD:
+            return self.assigned_pod_added(new, now_ns) if isinstance(new, Pod) else 0
+        if not event.actions & _MOVING.get(resource, ActionType(0)):
+            return 0
+        if isinstance(new, StorageClass) and new.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
+            return 0
+        return self.move_all_to_active_queue(now_ns, event.label)
+
+    def move_all_to_active_queue(self, now_ns: int, label: str = ANY_EVENT.label) -> int:
+        """Move all unschedulable pods to activeQ, or to podBackoffQ while they back off; ask those in flight to come there, too.
+
+        Args:
+            now_ns: the time. label: of the event.
+        """
+        return self._move_to_queues(list(self._unschedulable_q.values()), now_ns, label)
+
+    def assigned_pod_added(self, pod: Pod, now_ns: int, namespace_labels: Mapping[str, str] = NO_LABELS) -> int:
+        """Move the pods that want to be near a pod like this one; also where none does, later failures know of the request."""
+        return self._move_to_queues(self._with_matching_affinity_term(pod), now_ns, ASSIGNED_POD_ADD.label)
+
+    def _with_matching_affinity_term(self, pod: Pod) -> list[QueuedPod]:
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        return [
+            queued
+            for queued in self._unschedulable_q.values()
+            if any(
+                namespace in term.namespaces and term.selector.matches(labels)
+                for term in pod_terms(queued.pod).required_affinity
+            )
+        ]
+
+    def _move_to_queues(self, movers: Iterable[QueuedPod], now_ns: int, label: str) -> int:
+        moved = 0
+        for queued in movers:
+            until_ns = self.pod_backoff.backoff_time_ns(queued.key)
+            if until_ns is not None and until_ns > now_ns:
+                self._to_backoff(queued, label)
+            else:
+                self._to_active(queued, now_ns, label)
+            del self._unschedulable_q[queued.key]
+            moved += 1
+        self.move_request_cycle = self.scheduling_cycle
+        return moved
+
+    def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
+        """Move pods to activeQ at once, as users ask for; return how many. No plugin could ask for it in 1.16."""
+        moved = 0
+        for pod in pods:
+            key = key_of(pod)
+            queued = self._unschedulable_q.pop(key, None) or self._backoff_q.get(key)
+            if queued is not None:
+                self._backoff_q.delete(key)
+                self._to_active(queued, now_ns, FORCE_ACTIVATE.label)
+                moved += 1
+        return moved
+
+    # The three queues.
+
+    def _to_active(self, queued: QueuedPod, now_ns: int, label: str, from_backoff: bool = False) -> bool:
+        self._active_q.add(queued)
+        queued.tier, queued.backoff_expiry_ns = ACTIVE, None
+        if queued.initial_attempt_ns is None:
+            queued.initial_attempt_ns = now_ns
+        self._incoming_active[label] += 1
+        return True
+
+    def _to_backoff(self, queued: QueuedPod, label: str) -> None:
+        self._backoff_q.add(queued)
+        queued.tier, queued.backoff_expiry_ns = BACKOFF, self.pod_backoff.backoff_time_ns(queued.key)
+        self._incoming_backoff[label] += 1
+
+    def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
+        self._unschedulable_q[queued.key] = queued
+        queued.tier = UNSCHEDULABLE
+        self._incoming_unschedulable[label] += 1
+
+    # Time passes.
+
+    def flush_backoff(self, now_ns: int) -> int:
+        """Move the pods whose backoff is over to activeQ; return how many. Upstream: every second."""
+        moved = 0
+        while (queued := self._backoff_q.peek()) is not None:
+            until_ns = self.pod_backoff.backoff_time_ns(queued.key)
+            if until_ns is not None and until_ns > now_ns:
+                break
+            self._backoff_q.pop()
+            self._to_active(queued, now_ns, BACKOFF_COMPLETE)
+            moved += 1
+        return moved
+
+    def flush_unschedulable(self, now_ns: int) -> int:
+        """Move the pods that have been unschedulable for more than 60 s; return how many. Upstream: every 30 s."""
+        overdue = [
+            queued
+            for queued in self._unschedulable_q.values()
+            if now_ns - queued.timestamp_ns > UNSCHEDULABLE_TIMEOUT_NS
+        ]
+        return self._move_to_queues(overdue, now_ns, UNSCHEDULABLE_TIMEOUT.label) if overdue else 0
+
+    def next_flush_ns(self, now_ns: int) -> int | None:
+        """Return the earliest instant, now or later, at which one of the timers would change something; None: never."""
+        start_ns = self.options.start_ns
+        ticks = []
+        first = self._backoff_q.peek()
+        if first is not None:
+            until_ns = self.pod_backoff.backoff_time_ns(first.key)
+            ticks.append(first_on_grid(max(until_ns or 0, now_ns, start_ns), start_ns, SECOND_NS))
+        if self._unschedulable_q:
+            oldest_ns = min(queued.timestamp_ns for queued in self._unschedulable_q.values())
+            due_ns = max(oldest_ns + UNSCHEDULABLE_TIMEOUT_NS + 1, now_ns, start_ns)
+            ticks.append(first_on_grid(due_ns, start_ns, FLUSH_UNSCHEDULABLE_PERIOD_NS))
+        return min(ticks, default=None)
+
+    # Nominations.
+
+    def nominate(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
+        """Nominate a pod to a node; without one to that of its status."""
+        if nominating is not None and not nominating.node_name:
+            nominating = NominatingInfo(NominatingMode.NOOP)
+        self.nominator.add(pod, nominating)
+
+    # What waits.
+
+    def __len__(self) -> int:
+        return len(self._active_q) + len(self._backoff_q) + len(self._unschedulable_q)
+
+    @property
+    def has_next(self) -> bool:
+        """Return whether there is something to pop."""
+        return bool(len(self._active_q))
+
+    def get(self, key: str) -> QueuedPod | None:
+        """Return the record of a waiting pod ``namespace/name``."""
+        return self._active_q.get(key) or self._backoff_q.get(key) or self._unschedulable_q.get(key)
+
+    def active(self) -> list[QueuedPod]:
+        """Return the pods of activeQ, in no particular order that would mean something."""
+        return [*self._active_q]
+
+    def backing_off(self) -> list[QueuedPod]:
+        """Return the pods of podBackoffQ, likewise."""
+        return [*self._backoff_q]
+
+    def unschedulable(self) -> list[QueuedPod]:
+        """Return the pods of unschedulableQ, in the order in which they came."""
+        return [*self._unschedulable_q.values()]
+
+    def in_flight(self) -> list[QueuedPod | InFlightEvent]:
+        """Return the pods in flight; events are not kept for them."""
+        return [*self._popped.values()]
+
+    def close(self) -> None:
+        """Forget what is in flight; see `SchedulingQueue.close`."""
+        super().close()
+        self._popped.clear()
+
+    def pending_counts(self) -> dict[str, int]:
+        """Return the sizes of the queues."""
+        return {
+            "active": len(self._active_q),
+            "backoff": len(self._backoff_q),
+            "unschedulable": len(self._unschedulable_q),
+            "gated": 0,
+        }
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError where a pod waits in two places."""
+        keys = [queued.key for queued in (*self.active(), *self.backing_off(), *self.unschedulable())]
+        assert len(keys) == len(set(keys))
+        assert all(key_of(queued.pod) == key for key, queued in self._unschedulable_q.items())
+        for tier, pods in (
+            (ACTIVE, self.active()),
+            (BACKOFF, self.backing_off()),
+            (UNSCHEDULABLE, self.unschedulable()),
+        ):
+            assert all(queued.tier == tier for queued in pods)
+
+
+def _goes_first(left: QueuedPod, right: QueuedPod) -> bool:
+    """Order by priority, then by age."""
+    if left.priority != right.priority:
+        return left.priority > right.priority
+    return left.timestamp_ns < right.timestamp_ns
+
+
+def is_pod_updated(old: Pod, new: Pod) -> bool:
+    """Return whether more than status and versions of a pod have changed."""
+    return _without_status(old) != _without_status(new)
+
+
+def _without_status(pod: Pod) -> Pod:
+    metadata: ObjectMeta = replace(pod.metadata, resource_version="", generation=0)
+    return replace(pod, metadata=metadata, status=PodStatus())

@@ -1,0 +1,95 @@
+"""Does a pod fit on one node with some pods added or taken off? What nominated pods and dry runs of preemption ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from bayplan.classic.plugins.pod_changes import CountingRule, PodChanges
+from bayplan.engine.plan import Plan
+from bayplan.framework.status import ERROR_BIT
+from bayplan.state.arrays import Codes
+from bayplan.state.pod_info import PodInfo
+from bayplan.state.pod_moves import PodMoves
+
+
+class NodeTrial:
+    """One node on which pods are moved on trial. `close` must be called at its end, whatever happened.
+
+    Args:
+        plan: of the pod that is to fit; its predicates were brought up to date before anything was moved.
+        row: the node.
+        custom: the names of custom plugins, whose filters are asked whatever predicates say.
+    """
+
+    def __init__(self, plan: Plan, row: int, custom: frozenset[str]) -> None:
+        self._plan = plan
+        self._custom = custom
+        self._row = row
+        # Predicates in plain Python look at single pods.
+        self._moves = PodMoves(plan.state, with_pods=True)
+        self.changes = PodChanges()
+
+    def close(self) -> None:
+        """Move all pods back."""
+        self._moves.undo()
+
+    def remove(self, info: PodInfo) -> None:
+        """Take a pod off the node."""
+        self._moves.remove(info, self._row)
+        self.changes.removed[info.key] = info
+        self.changes.restored.pop(info.key, None)
+
+    def restore(self, info: PodInfo) -> None:
+        """Put a pod back."""
+        self._moves.add(info, self._row)
+        self.changes.restored[info.key] = info
+
+    @contextmanager
+    def with_nominated(self, infos: Sequence[PodInfo]) -> Iterator[None]:
+        """Put nominated pods on the node for the time of the block."""
+        length, known = len(self._moves), self._plan.state.pods
+        for info in infos:
+            if info.key not in known:
+                self._moves.add(info, self._row)
+                self.changes.nominated[info.key] = info
+        try:
+            yield
+        finally:
+            self._moves.undo(length)
+            self.changes.nominated.clear()
+
+    def fits(self, nominated: Sequence[PodInfo]) -> bool:
+        """Return whether the pod fits, with nominated pods and without them; an error of a predicate counts as no."""
+        if nominated:
+            with self.with_nominated(nominated):
+                if self.verdicts(check_all=False).any():
+                    return False
+        return not self.verdicts(check_all=False).any()
+
+    def verdicts(self, *, check_all: bool) -> Codes:
+        """Return uint16[predicates]: what predicates say, up to the first that fails unless all are asked.
+
+        An error ends it in any case.
+        """
+        plan = self._plan
+        found: Codes = np.zeros(len(plan.filtered.results), dtype=np.uint16)
+        ended = False
+        for number, part in enumerate(plan.filtered.results):
+            if ended and part.name not in self._custom:
+                continue
+            rule = part.rule
+            if isinstance(rule, CountingRule):
+                verdict = rule.filter_changed(self._row, self.changes)
+            elif part.static:
+                verdict = int(part.values[self._row])
+            else:
+                part.rule.refresh()
+                verdict = int(part.filter_rule.filter(self._row))
+            found[number] = verdict
+            if verdict and (verdict & ERROR_BIT or part.name in self._custom):
+                break
+            ended = ended or (verdict != 0 and not check_all)
+        return found
