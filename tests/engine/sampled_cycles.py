@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.cycle import schedule_pod
-from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.records import Outcome, Record, RecordLevel
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.select_host import first_by_name
+from bayplan.engine.select_host import NodeSampling, first_by_name
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates

@@ -112,7 +112,7 @@ def plan_of(scheduler: Scheduler, pod: Pod) -> Plan | None:
     if plan.run_pre_filter_plugins(CycleState()).status is not None:
         return None
     plan.refresh_filters()
-    if plan.feasible_count < 2:
+    if plan.filtered.count < 2:
         return None
     plan.refresh_scores()
     return plan
@@ -150,8 +150,10 @@ def test_totals_equal_those_of_a_full_pass(seed: int, whole: bool) -> None:
             continue
         alive = np.flatnonzero(scheduler.state.nodes.alive)
         first, _ = filter_over(plan, alive)
-        assert np.array_equal(plan.feasible[alive], first < 0)
-        assert np.array_equal(plan.total[: scheduler.state.nodes.count], score_over(plan, plan.feasible).total)
+        assert np.array_equal(plan.filtered.feasible[alive], first < 0)
+        assert np.array_equal(
+            plan.totals.total[: scheduler.state.nodes.count], score_over(plan, plan.filtered.feasible).total
+        )
     scheduler.state.check_invariants()
 
 
@@ -167,9 +169,9 @@ def test_a_sample_is_scored_as_if_it_were_all(seed: int) -> None:
         plan = plan_of(scheduler, make_pod(random, "probe"))
         if plan is None or not plan.scores_samples:
             continue
-        rows = np.flatnonzero(plan.feasible)
+        rows = np.flatnonzero(plan.filtered.feasible)
         sample = np.array(random.sample(rows.tolist(), random.randint(1, len(rows))), dtype=np.intp)
-        chosen = np.zeros_like(plan.feasible)
+        chosen = np.zeros_like(plan.filtered.feasible)
         chosen[sample] = True
         wanted = score_over(plan, chosen).total
         highest, best = plan.score_sample(sample)

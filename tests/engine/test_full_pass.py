@@ -92,7 +92,7 @@ def test_a_filter_that_pre_filter_skipped_does_not_run() -> None:
     plan, _ = make({"pre_filter": SKIP, "refuses": ("n1",)}, {"refuses": ("n2",)})
     first, _ = filter_over(plan, np.arange(2, dtype=np.intp))
     assert first.tolist() == [-1, 0]
-    assert [part.name for part in plan.filter_parts] == ["B"]
+    assert [part.name for part in plan.filtered.results] == ["B"]
 
 
 def test_without_score_plugins_every_feasible_node_is_worth_one() -> None:

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
-from bayplan.engine.node_sampling import NodeSampling, num_feasible_nodes_to_find
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.select_host import first_by_name
+from bayplan.engine.select_host import NodeSampling, first_by_name, num_feasible_nodes_to_find
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import make_node, make_pod
@@ -45,7 +44,7 @@ def test_how_many_feasible_nodes_are_enough(percentage: int, count: int, want: i
     ],
 )
 def test_whose_percentage_counts(whole: int, profile: int | None, scoring: bool, want: int) -> None:
-    assert NodeSampling(whole).wanted(profile, 1000, scoring=scoring) == want
+    assert NodeSampling(whole).wanted(profile, 1000, scoring) == want
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(0, 40), st.integers(1, 12), st.randoms())
@@ -65,9 +64,9 @@ def test_a_search_finds_what_visiting_one_by_one_finds(
         evaluated += 1
         if fits[row]:
             found.append(row)
-    sample = sampling.search(order, feasible, wanted)
-    assert sample.rows.tolist() == found
-    assert sample.evaluated == evaluated
+    rows, visits = sampling.search(order, feasible.view(np.uint8), wanted)
+    assert rows.tolist() == found
+    assert visits == evaluated
     assert sampling.visited(order, evaluated).tolist() == [
         int(order[(start + step) % len(fits)]) for step in range(evaluated)
     ]

@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bayplan.engine.cycle import schedule_pod
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
@@ -15,6 +16,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import make_pod
 from tests.engine.preemption_worlds import node, preemptor, scheduler_of
+from tests.plugins.volume_worlds import make_claim, make_csi_node, make_volume, using, with_volumes
 
 
 def nominate(scheduler: Scheduler, pod: Pod, node_name: str) -> None:
@@ -28,8 +30,10 @@ def feasible(scheduler: Scheduler, pod: Pod) -> list[str]:
     names = scheduler.state.nodes.names
     if result.tried_alone:
         return [names[result.row] or ""]
-    rows = set(np.flatnonzero(plan.feasible).tolist())
-    return sorted(names[row] or "" for row in rows - {row for row in result.overrides if plan.feasible[row]})
+    rows = set(np.flatnonzero(plan.filtered.feasible).tolist())
+    failures = result.nominated_failures
+    shut = [] if failures is None else failures.rows.tolist()
+    return sorted(names[row] or "" for row in rows - set(shut))
 
 
 @pytest.mark.parametrize(
@@ -136,3 +140,28 @@ def test_records_of_nominees_are_made_once() -> None:
     second = scheduler.nominated_pods(preemptor("1", 4, "other").obj())
     assert len(first.rows) == len(second.rows) == 50
     assert all(first.pods_at(row)[0] is second.pods_at(row)[0] for row in first.rows.tolist())
+
+
+EBS = "ebs.csi.aws.com"
+DRIVERS = {"limited": EBS, "elsewhere": "csi.b"}
+"""Drivers by volume. A node has room for one volume of EBS."""
+
+
+def test_a_nominated_pod_whose_claim_is_bound_to_another_volume_is_counted_again() -> None:
+    scheduler = scheduler_of([node("n1")])
+    known = make_claim("of-nominee", volume="elsewhere")
+    for item in (
+        make_csi_node("n1", {EBS: 1}, migrated="kubernetes.io/aws-ebs"),
+        *(
+            make_volume(name, spec={"csi": {"driver": driver, "volumeHandle": name}})
+            for name, driver in DRIVERS.items()
+        ),
+        known,
+    ):
+        scheduler.handle(None, item, 0)
+    nominee, pod = using("of-nominee", name="nominee"), with_volumes({"awsElasticBlockStore": {"volumeID": "own"}})
+    nominate(scheduler, replace(nominee, spec=replace(nominee.spec, priority=200)), "n1")
+    for _ in "twice":
+        assert feasible(scheduler, pod) == ["n1"]
+    scheduler.handle(known, make_claim("of-nominee", volume="limited"), 0)
+    assert feasible(scheduler, pod) == []

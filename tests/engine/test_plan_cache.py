@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from bayplan.engine import plan_cache
 from bayplan.engine.plan import Plan
-from bayplan.engine.plan_cache import BYTES_PER_ROW, PROBATION, PlanCache
+from bayplan.engine.plan_cache import BYTES_PER_ROW, MAX_PROBATION, PlanCache
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.objects.meta import OwnerReference
@@ -118,7 +119,7 @@ def test_a_plan_that_is_met_again_stays() -> None:
     cache = make()
     first = plan_of(cache, pod(cpu="1m").obj())
     assert plan_of(cache, pod(cpu="1m").obj()) is first
-    for number in range(5 * PROBATION):
+    for number in range(5 * MAX_PROBATION):
         plan_of(cache, pod(cpu=f"{number + 2}m").obj())
     assert plan_of(cache, pod(cpu="1m").obj()) is first
 
@@ -133,7 +134,7 @@ def test_pods_that_come_once_leave_few_plans_behind() -> None:
     before = len(alive())
     for number in range(300):
         plan_of(cache, pod(cpu=f"{number + 1}m").obj())
-    assert len(alive()) - before <= PROBATION
+    assert len(alive()) - before <= MAX_PROBATION
 
 
 def test_pods_of_one_spec_with_labels_of_their_own_leave_few_plans_behind() -> None:
@@ -143,11 +144,11 @@ def test_pods_of_one_spec_with_labels_of_their_own_leave_few_plans_behind() -> N
     for number in range(300):
         labels = {"statefulset.kubernetes.io/pod-name": f"p-{number}"}
         plan_of(cache, replace(template, metadata=replace(template.metadata, labels=labels)))
-    assert len(alive()) - before <= PROBATION
+    assert len(alive()) - before <= MAX_PROBATION
 
 
 def test_templates_are_forgotten_within_the_budget_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_cache, "PROBATION", 0)
+    monkeypatch.setattr(plan_cache, "MAX_PROBATION", 0)
     scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
     room = 10
     plans = PlanCache(scheduler.state, budget_bytes=room * BYTES_PER_ROW * scheduler.state.nodes.capacity)
@@ -192,7 +193,7 @@ def test_pods_that_a_plugin_tells_apart_have_their_own_plans() -> None:
         annotations = {} if node is None else {"node": node}
         return replace(template, metadata=replace(template.metadata, name=name, annotations=annotations))
 
-    plans = {node: plan_of(cache, annotated("p", node)) for node in ("a", "b", None)}
+    plans = {node: [plan_of(cache, annotated("p", node)) for _ in "twice"][-1] for node in ("a", "b", None)}
     assert len({id(plan) for plan in plans.values()}) == 3
     for node in ("a", None, "b", None, "a", "b", None):
         for name in "qrs":
@@ -202,3 +203,77 @@ def test_pods_that_a_plugin_tells_apart_have_their_own_plans() -> None:
 def test_a_plugin_that_signs_nothing_sees_one_plan() -> None:
     cache = make(SignsNothing)
     assert plan_of(cache, pod("p").annotation(node="a").obj()) is plan_of(cache, pod("q").annotation(node="b").obj())
+
+
+def claiming(name: str, cpu: str = "1") -> Pod:
+    return pod(name, cpu).spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": name}}]).obj()
+
+
+def ephemeral(name: str) -> Pod:
+    template = {"spec": {"storageClassName": "fast"}}
+    volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": template}}
+    return pod(name).uid(f"uid-of-{name}").spec(volumes=[volume]).obj()
+
+
+def test_claims_of_ephemeral_volumes_are_those_of_the_pod_itself() -> None:
+    scheduler = make_scheduler(in_tree=("NodeResourcesFit", "VolumeBinding", "NodeVolumeLimits"), nodes=("n1",))
+    cache = (scheduler.plans, scheduler.profiles["default-scheduler"])
+    for name in ("a", "b", "a", "c"):
+        specs = plan_of(cache, ephemeral(name)).specs
+        for plugin in ("VolumeBinding", "NodeVolumeLimits"):
+            assert (specs[plugin].pod_name, specs[plugin].pod_uid) == (name, f"uid-of-{name}")
+
+
+@pytest.mark.parametrize(
+    ("pods", "want"),
+    [
+        pytest.param(
+            [pod(cpu=f"{number + 1}m").obj() for number in range(10)],
+            {"NodeResourcesFit": False, "TaintToleration": True},
+            id="pods that differ in requests share what does not look at them",
+        ),
+        pytest.param(
+            [claiming(f"c{number}") for number in range(10)],
+            {"NodeResourcesFit": True, "TaintToleration": True},
+            id="pods that differ in claims share what requests decide, too",
+        ),
+    ],
+)
+def test_a_plan_takes_over_what_a_pod_that_came_once_left(pods: list[Pod], want: dict[str, bool]) -> None:
+    scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2", "n3"))
+    plans = scheduler.plans
+    results = []
+    for item in pods:
+        plan = plan_of((plans, scheduler.profiles["default-scheduler"]), item)
+        plan.run_pre_filter_plugins(CycleState())
+        plan.refresh_filters()
+        plan.refresh_scores()
+        results.append({result.name: result for result in (*plan.filtered.results, *plan.totals.results)})
+        assert plan.filtered.combined == (1 if all(want.values()) else len(results))
+    assert (plans.compiled, plans.shared, plans.taken_over) == (len(pods), len(pods) - 1, len(pods) - 1)
+    for name, same in want.items():
+        assert (results[0][name] is results[-1][name]) is same
+        assert results[-1][name].epoch == 1
+
+
+def test_a_plan_whose_rows_were_taken_over_starts_over() -> None:
+    scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2"))
+    cache = (scheduler.plans, scheduler.profiles["default-scheduler"])
+    found: list[Plan] = []
+    for cpu in ("1", "1000", "2"):
+        plan = plan_of(cache, pod(cpu=cpu).obj())
+        for known in (*found, plan):
+            known.run_pre_filter_plugins(CycleState())
+            known.refresh_filters()
+        found.append(plan)
+        assert [known.filtered.count for known in found] == [2, 0, 2][: len(found)]
+
+
+def test_a_placement_asks_each_rule_about_one_row() -> None:
+    scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2", "n3"))
+    for number in range(10):
+        scheduler.handle(None, pod(f"p{number}", cpu="1m").obj(), 0)
+        assert scheduler.schedule_one(0) is not None
+    plan = plan_of((scheduler.plans, scheduler.profiles["default-scheduler"]), pod(cpu="1m").obj())
+    asked = {result.name: (result.epoch, result.asked_rows) for result in plan.filtered.results}
+    assert asked == {"NodeResourcesFit": (1, 9), "TaintToleration": (1, 0)}

@@ -121,7 +121,7 @@ def full_pass(
     alive = np.flatnonzero(state.nodes.alive).tolist()
     codes = {}
     feasible = state.nodes.alive[: state.nodes.count].copy()
-    for part in plan.filter_parts:
+    for part in plan.filtered.results:
         verdicts = part.plugin.filter(part.spec, plan.filter_params(part), rows)
         codes[part.name] = verdicts[alive].tolist()
         feasible &= verdicts == 0

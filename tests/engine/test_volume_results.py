@@ -77,7 +77,7 @@ class Asking:
             answer = plugin.pre_filter(spec, self.state, CycleState())
             if isinstance(answer, PreFilterResult):
                 result = found[plugin.name] = self.results.filter_result(plugin, spec)
-                result.bring_up_to_date(answer.params)
+                result.refresh(answer.params, None)
                 self.held.append(result)
         return found
 

@@ -30,6 +30,7 @@ def fingerprint(state: ClusterState, tables: list[DomainTable]) -> dict[str, obj
         "counters": [(np.asarray(counter.counts).tolist(), counter.total) for counter in counters],
         "tables": [(np.asarray(table.sums()).tolist(), table.positive) for table in tables],
         "small": state.small,
+        "ports": {row: set(state.host_ports.used(row)) for row in state.nodes.row_of.values()},
     }
 
 
@@ -83,6 +84,8 @@ def test_after_a_trial_everything_is_as_before(seed: int) -> None:
             trial.close()
         state.check_invariants()
         assert fingerprint(state, tables) == before
+        for part in plan.filtered.results:
+            assert [part.filter_rule.filter(row) for row in rows] == [int(part.codes[row]) for row in rows]
         assert said_by(plan) == want
         change_something(random, scheduler, step)
     assert tried > 20
@@ -115,7 +118,7 @@ def test_in_a_trial_rules_say_what_a_new_plan_says_of_a_cluster_where_pods_reall
                 # What PreFilter decided once, to skip, stays decided.
                 continue
             fresh.refresh_filters()
-            number, verdict = fresh.first_failure_at(row)
+            number, verdict = fresh.filtered.first_failure_at(row)
         assert got == (PASSES if number < 0 else number << 16 | verdict)
         compared += 1
         change_something(random, scheduler, step)

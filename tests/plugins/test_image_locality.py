@@ -96,7 +96,7 @@ def test_scores_move_with_the_nodes() -> None:
     result = ScoreResult(plugin, spec, score_rule(plugin, spec, state), state)
 
     def score_of_n1() -> int:
-        result.bring_up_to_date(())
+        result.refresh((), None)
         return int(result.values[state.nodes.row_of["n1"]])
 
     alone = score_of_n1()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -76,6 +78,12 @@ def act(random: Random, state: ClusterState, number: int) -> None:
         state.place(info, state.nodes.row_of[random.choice(names)])
 
 
+def through_a_pickle(state: ClusterState) -> ClusterState:
+    copied = pickle.loads(pickle.dumps(state))
+    assert isinstance(copied, ClusterState)
+    return copied
+
+
 @given(st.integers(min_value=0, max_value=10_000))
 @settings(max_examples=60, deadline=None)
 def test_a_trial_leaves_no_trace(seed: int) -> None:
@@ -97,12 +105,13 @@ def test_a_trial_leaves_no_trace(seed: int) -> None:
 
 @given(st.integers(min_value=0, max_value=10_000))
 @settings(max_examples=30, deadline=None)
-def test_a_fork_is_equal_and_independent(seed: int) -> None:
+@pytest.mark.parametrize("copy", [ClusterState.fork, through_a_pickle])
+def test_a_copy_is_equal_and_independent(copy: Callable[[ClusterState], ClusterState], seed: int) -> None:
     random = Random(seed)
     state = ClusterState()
     for number in range(30):
         act(random, state, number)
-    twin = state.fork()
+    twin = copy(state)
     twin.check_invariants()
     before = snapshot(state)
     assert snapshot(twin) == before

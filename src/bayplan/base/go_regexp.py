@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 import re2
 
@@ -21,7 +22,8 @@ USUAL_BYTES, MAX_BYTES = 2 << 20, 16 << 20
 """Memory of a compiled expression with its states: usually, and of one whose program alone needs more. Go compiles programs of
 128 MB; RE2 takes 0.2 s to find that one does not fit in 16 MB."""
 MAX_USUAL, MAX_LARGE = 48, 2
-"""Compiled expressions in memory, of either size: 130 MB at most, if texts drive all of them through all states."""
+"""Compiled expressions in memory, of either size: 130 MB at most, if texts drive all of them through all states. Compiling a
+usual one takes 14 us, finding it here 0.1 us: a selector is evaluated for each device, a schema's patterns for each object."""
 NS_PER_STEP = 20
 """Nanoseconds for an instruction and a byte, measured on the slowest expressions found."""
 COMPILE_STEPS = 60
@@ -129,6 +131,19 @@ def _usual(pattern: str) -> Regexp:
 @lru_cache(maxsize=MAX_LARGE)
 def _large(pattern: str) -> Regexp:
     return Regexp(pattern, MAX_BYTES)
+
+
+class CacheCounts(NamedTuple):
+    """How often an expression was found compiled, and how often it had to be compiled."""
+
+    found: int
+    compiled: int
+
+
+def cache_counts() -> CacheCounts:
+    """Return the counts of this process."""
+    infos = (_usual.cache_info(), _large.cache_info())
+    return CacheCounts(sum(each.hits for each in infos), sum(each.misses for each in infos))
 
 
 class WorkBudget:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.random_streams import RandomStreams
-from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.preemption.dry_runner import DryRunner
 from bayplan.engine.queue import PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import QueueOptions
 from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey, priority_sort
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.select_host import Pick, seeded_pick
+from bayplan.engine.select_host import NodeSampling, Pick, seeded_pick
 from bayplan.engine.waiting_pods import WaitingPods
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
 from bayplan.framework.configuration.loading import SchedulerConfiguration
@@ -28,6 +28,26 @@ from bayplan.framework.registry import Registry
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import RequestGates
 from bayplan.state.cluster_state import ClusterState
+
+
+class Assemble(Protocol):
+    """What `assemble_scheduler` is to hosts, and its counterpart for the classic scheduler."""
+
+    def __call__(
+        self,
+        configuration: SchedulerConfiguration,
+        registry: Registry,
+        *,
+        feature_gates: FeatureGates,
+        seed: int = 0,
+        start_ns: int = 0,
+        record_level: RecordLevel = RecordLevel.SUMMARY,
+        queue_type: type[SchedulingQueue] = SchedulingQueue,
+        sampling: bool = True,
+        extenders: Sequence[Extender] = (),
+    ) -> Scheduler:
+        """Return a scheduler for an empty cluster."""
+        ...
 
 
 def assemble_scheduler(

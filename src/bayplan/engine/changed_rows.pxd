@@ -6,13 +6,14 @@ from bayplan.state.row_log cimport RowLog
 
 cdef class ChangedRows:
     cdef Plan _plan
-    cdef RowLog _nominations, _usage_log, _ports_log
-    cdef Py_ssize_t _nominations_position, _usage_position, _ports_position, _own_row
+    cdef RowLog _nominations, _usage_log
+    cdef Py_ssize_t _nominations_position, _usage_position, _own_row
     cdef object _stamp
 
+    cpdef void forget(self) except *
     @cython.locals(
-        plan=Plan, whole=bint, part=FilterResult, nominations=RowLog, usage_log=RowLog, ports_log=RowLog,
-        nominations_start=Py_ssize_t, usage_start=Py_ssize_t, ports_start=Py_ssize_t, own_row=Py_ssize_t,
+        plan=Plan, whole=bint, part=FilterResult, nominations=RowLog, usage_log=RowLog,
+        nominations_start=Py_ssize_t, usage_start=Py_ssize_t, own_row=Py_ssize_t,
         position=Py_ssize_t, rows=list,
     )
     cpdef list take(self, object crowd, object stamp=*)

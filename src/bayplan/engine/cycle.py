@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
+from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import Crowd
-from bayplan.engine.nominated_result import NominatedResult
-from bayplan.engine.overrides import NO_OVERRIDES, Overrides
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
-from bayplan.engine.select_host import Pick, Ties, tie_set
+from bayplan.engine.select_host import NodeSampling, Pick, Ties, tie_set
 from bayplan.engine.what_if import PASSES, filter_rows_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
@@ -26,6 +24,23 @@ from bayplan.state.arrays import Bools, Codes, Index
 from bayplan.state.row_log import RowLog
 
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)
+
+
+class NominatedFailures(NamedTuple):
+    """Rows where a different filter fails first, or none did before, once the pods nominated to them count.
+
+    Attributes:
+        rows: intp, ascending. filters: intp, the number of the filter on each. verdicts: uint16, what it says.
+    """
+
+    rows: Index
+    filters: Index
+    verdicts: Codes
+
+    def write_to(self, first: Index, verdicts: Codes) -> None:
+        """Write them into columns over all rows (see `Plan.first_failures`)."""
+        first[self.rows] = self.filters
+        verdicts[self.rows] = self.verdicts
 
 
 class ScheduleResult:
@@ -42,32 +57,11 @@ class ScheduleResult:
         refused_row, refusal: the row of the nominated node that could not hold the pod, with (filter, verdict); else -1.
         sample: the feasible rows that a search came upon before it had enough, where that is not all of them; else None.
         sample_span: where that search began (see `NodeSampling.next_start`), and how many nodes it came by.
-        overrides: rows whose first failing filter differs from the plan's, for nominated pods: row to (filter, verdict).
+        first_failures: why the pod fits which node, if nominated pods make a difference; else None.
         table: the scores, where they are not the plan's own because the feasible nodes are not; else None.
         extended: what extenders said; None where there are none, or they were not reached.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
     """
-
-    __slots__ = (
-        "check_all",
-        "diagnosis",
-        "evaluated_nodes",
-        "extended",
-        "failure",
-        "feasible_nodes",
-        "nominated_node",
-        "overrides",
-        "refusal",
-        "refused_row",
-        "row",
-        "sample",
-        "sample_span",
-        "scored",
-        "table",
-        "ties",
-        "total",
-        "tried_alone",
-    )
 
     def __init__(self) -> None:
         self.row = -1
@@ -84,10 +78,22 @@ class ScheduleResult:
         self.sample_span = (0, 0)
         self.failure: Status | None = None
         self.diagnosis: Diagnosis | None = None
-        self.overrides: Overrides = NO_OVERRIDES
+        self.first_failures: FirstFailures | None = None
         self.table: ScoreTable | None = None
         self.extended: ExtendedCycle | None = None
         self.check_all = False
+        self._nominated_failures: NominatedFailures | None = None
+
+    @property
+    def nominated_failures(self) -> NominatedFailures | None:
+        """Return what fails where nominated pods count; None if that is what the plan says. Read it before the cluster changes."""
+        if self._nominated_failures is None and self.first_failures is not None:
+            self._nominated_failures = _nominated_failures(self.first_failures.overrides)
+        return self._nominated_failures
+
+    @nominated_failures.setter
+    def nominated_failures(self, found: NominatedFailures | None) -> None:
+        self._nominated_failures = found
 
 
 class CountedIn(Protocol):
@@ -143,7 +149,7 @@ def schedule_pod(
     if result.failure is not None:
         return result
     if result.feasible_nodes == 0:
-        result.diagnosis = diagnose(plan, result)
+        result.diagnosis = diagnose(plan, result, first_failures(plan, crowd, nominated_pods.log))
         # The words are the diagnosis's, once PostFilter has had its say.
         result.failure = Status(Code.UNSCHEDULABLE)
         cycle_state.write(PLAN, plan)
@@ -164,7 +170,7 @@ def schedule_pod(
 def find_nodes_that_fit_pod(
     plan: Plan,
     crowd: Crowd,
-    nominations: RowLog | None,
+    nominations: RowLog,
     result: ScheduleResult,
     sampling: NodeSampling | None = None,
 ) -> Bools:
@@ -174,11 +180,15 @@ def find_nodes_that_fit_pod(
     """
     state = plan.state
     narrowed = plan.pre.node_names is not None
-    count = int(np.count_nonzero(plan.examined())) if narrowed else len(state.nodes)
-    feasible = plan.feasible
-    if crowd and nominations is not None:
-        feasible = _with_nominated_pods(plan, crowd, nominations, result)
-    result.feasible_nodes = plan.feasible_count if feasible is plan.feasible else int(np.count_nonzero(feasible))
+    count = int(np.count_nonzero(plan.examined())) if narrowed else len(state.nodes.row_of)
+    feasible = plan.filtered.feasible
+    result.feasible_nodes = plan.filtered.count
+    if crowd:
+        failures = first_failures(plan, crowd, nominations)
+        _count_nominated_pods(plan, failures, result)
+        if failures.shut:
+            feasible = failures.feasible
+            result.feasible_nodes -= len(failures.shut)
     result.evaluated_nodes = count
     if sampling is not None:
         _take_sample(plan, feasible, result, sampling, count)
@@ -188,34 +198,39 @@ def find_nodes_that_fit_pod(
     return feasible
 
 
-def _with_nominated_pods(plan: Plan, crowd: Crowd, nominations: RowLog, result: ScheduleResult) -> Bools:
-    """Filter the rows that hold nominated pods once more, with these; note what is different, return who is feasible then."""
-    if not isinstance(plan.nominated, NominatedResult):
-        plan.nominated = NominatedResult(plan, nominations)
-    found = plan.nominated
-    found.refresh(crowd)
-    rows = (found.values != PASSES).nonzero()[0]
-    if not len(rows):
-        return plan.feasible
-    first, verdicts = found.values[rows] >> 16, (found.values[rows] & 0xFFFF).astype(np.uint16)
-    own_first, own_verdicts = plan.first_failures_of(rows)
-    changed = np.flatnonzero((own_first != first) | (own_verdicts != verdicts))
-    result.overrides = Overrides.of(rows[changed], first[changed], verdicts[changed])
-    wrong = np.flatnonzero(verdicts >= ERROR_BIT)
-    if len(wrong):
-        result.failure = plan.filter_error(int(first[wrong[0]]), int(verdicts[wrong[0]]))
-    shut = rows[changed][own_first[changed] < 0]
-    if not len(shut):
-        return plan.feasible
-    feasible = plan.feasible.copy()
-    feasible[shut] = False
-    return feasible
+def first_failures(plan: Plan, crowd: Crowd, nominations: RowLog) -> FirstFailures:
+    """Return why a pod fits which node, with nominated pods counted in; the plan's filters must be up to date."""
+    if not isinstance(plan.first_failed, FirstFailures):
+        plan.first_failed = FirstFailures(plan, nominations)
+    plan.first_failed.refresh(crowd)
+    return plan.first_failed
+
+
+def _count_nominated_pods(plan: Plan, failures: FirstFailures, result: ScheduleResult) -> None:
+    """Note on which rows nominated pods change what filters say, and the Error of a filter that they bring about."""
+    found = failures.overrides
+    if not found:
+        return
+    result.first_failures = failures
+    wrong = [value for value in failures.counts if value & ERROR_BIT]
+    if wrong:
+        row = min([row for row, value in found.items() if value & ERROR_BIT], default=-1)
+        if row >= 0:
+            result.failure = plan.filter_error(found[row] >> 16, found[row] & 0xFFFF)
+
+
+def _nominated_failures(overrides: dict[int, int]) -> NominatedFailures:
+    rows = sorted(overrides)
+    values = np.array([overrides[row] for row in rows], dtype=np.int64)
+    filters, verdicts = (values >> 16).astype(np.intp), (values & 0xFFFF).astype(np.uint16)
+    return NominatedFailures(np.array(rows, dtype=np.intp), filters, verdicts)
 
 
 def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = None) -> Status | None:
     """Return the Error that ends the cycle: that of the first row of `visited`, or of the first node by name; or None."""
-    first, verdicts = plan.first_failures()
-    result.overrides.apply(first, verdicts)
+    first, verdicts = plan.filtered.first_failures()
+    if result.nominated_failures is not None:
+        result.nominated_failures.write_to(first, verdicts)
     wrong = (verdicts >= ERROR_BIT) & plan.examined()
     if visited is None:
         names = plan.state.nodes.names
@@ -228,32 +243,30 @@ def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = Non
 def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling, count: int) -> None:
     """Let the search end where it has found enough nodes."""
     state, profile = plan.state, plan.profile
+    nodes = len(state.nodes.row_of)
     failed = plan.failure is not None or result.failure is not None
     scoring = bool(profile.score) or sampling.extended
-    if (
-        scoring
-        and count == len(state.nodes)
-        and not failed
-        and sampling.wants_all(profile.percentage_of_nodes_to_score)
-    ):
+    if scoring and count == nodes and not failed and sampling.wants_all(profile.percentage_of_nodes_to_score):
         # All nodes are visited, and the next search starts where this one did.
         return
-    wanted = sampling.wanted(profile.percentage_of_nodes_to_score, count, scoring=scoring)
+    wanted = sampling.wanted(profile.percentage_of_nodes_to_score, count, scoring)
     if result.feasible_nodes > wanted or failed:
         order = state.nodes.tree.order(state.nodes.row_of)
         if plan.pre.node_names is not None:
             order = order[plan.examined()[order]]
-        sample = sampling.search(order, feasible, wanted)
-        visited = sampling.visited(order, sample.evaluated) if failed or result.refused_row >= 0 else NO_ROWS
+        filtered = plan.filtered
+        passes = filtered.flags if feasible is filtered.feasible else feasible.view(np.uint8)
+        rows, evaluated = sampling.search(order, passes, wanted)
+        visited = sampling.visited(order, evaluated) if failed or result.refused_row >= 0 else NO_ROWS
         result.failure = _first_error(plan, result, visited) if failed else None
-        if len(sample.rows) < result.feasible_nodes:
-            result.sample, result.sample_span = sample.rows, (sampling.next_start, sample.evaluated)
-            result.feasible_nodes, result.evaluated_nodes = len(sample.rows), sample.evaluated
+        if len(rows) < result.feasible_nodes:
+            result.sample, result.sample_span = rows, (sampling.next_start, evaluated)
+            result.feasible_nodes, result.evaluated_nodes = len(rows), evaluated
         if result.refused_row >= 0 and result.refused_row not in visited:
             result.evaluated_nodes += 1
     elif result.refused_row >= 0 and not plan.examined()[result.refused_row]:
         result.evaluated_nodes += 1
-    sampling.advance(result.evaluated_nodes, len(state.nodes))
+    sampling.advance(result.evaluated_nodes, nodes)
 
 
 def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: ScheduleResult) -> bool:
@@ -265,7 +278,7 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: Schedule
     counting = crowd.pods_at(row)
     failure = filter_rows_with(plan, [(row, counting)])[0] if counting else PASSES
     if failure == PASSES:
-        number, verdict = plan.first_failure_at(row)
+        number, verdict = plan.filtered.first_failure_at(row)
     else:
         number, verdict = failure >> 16, failure & 0xFFFF
     if number >= 0:
@@ -346,32 +359,26 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
     """Score the feasible nodes and find the tie set."""
     count = plan.state.nodes.count
     result.scored = True
+    own = feasible is plan.filtered.feasible
+    if not _is_bare(result) and (own or (result.extended is None and plan.scores_samples)):
+        if own and result.sample is None:
+            plan.refresh_scores()
+            result.failure = plan.failure
+            if result.failure is None:
+                result.total, result.ties = plan.best()
+            return
+        if plan.scores_samples:
+            # Without the nodes that nominated pods take, feasible ones are a sample too.
+            sample = result.sample if result.sample is not None else feasible.nonzero()[0]
+            result.total, result.ties = plan.score_sample(sample)
+            if plan.failure is None:
+                return
     if result.sample is not None:
-        score_sample(plan, feasible, result.sample, result)
-        return
-    if feasible is plan.feasible and not _is_bare(result):
-        plan.refresh_scores()
-        result.failure = plan.failure
-        if result.failure is None:
-            result.total, result.ties = plan.best()
-        return
+        feasible = mask_of(result.sample, len(feasible))
     table = result.table = score_over(plan, feasible, bare=_is_bare(result))
     result.failure = table.failure
     if result.failure is None:
         result.total, result.ties = tie_set(table.total, count)
-
-
-def score_sample(plan: Plan, feasible: Bools, sample: Index, result: ScheduleResult) -> None:
-    """Score the feasible nodes of a sample and find the tie set among them."""
-    if feasible is plan.feasible and not _is_bare(result) and plan.scores_samples:
-        plan.refresh_scores()
-        if plan.failure is None:
-            result.total, result.ties = plan.score_sample(sample)
-            return
-    table = result.table = score_over(plan, mask_of(sample, len(feasible)), bare=_is_bare(result))
-    result.failure = table.failure
-    if result.failure is None:
-        result.total, result.ties = tie_set(table.total, plan.state.nodes.count)
 
 
 def mask_of(rows: Index, capacity: int) -> Bools:
@@ -390,21 +397,19 @@ def prioritize_with_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender
     """Add what extenders say to the totals of the nodes that they left, and find the tie set anew."""
     extended = result.extended
     assert extended is not None
-    total = plan.total if result.table is None else result.table.total
+    total = plan.totals.total if result.table is None else result.table.total
     rows = extended.left
     # Without score plugins nodes have one point each only where there are no extenders either.
     totals = total[rows] if plan.profile.score else np.zeros(len(rows), dtype=np.int64)
     result.total, result.ties = add_extender_scores(extenders, extended, pod, plan.state, rows, totals)
 
 
-def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
+def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Diagnosis:
     """Return why a pod that passed PreFilter fits nowhere."""
-    first, verdicts = plan.first_failures()
-    result.overrides.apply(first, verdicts)
-    examined = plan.examined()
+    examined = failures.examined
     rejecting: dict[str, None] = {}
     outside: dict[int, Status] = {}
-    refusing = plan.filter_parts[result.refusal[0]].name if result.refused_row >= 0 else ""
+    refusing = plan.filtered.results[result.refusal[0]].name if result.refused_row >= 0 else ""
     if refusing and plan.pre.node_names is not None:
         rejecting[refusing] = None
         if not examined[result.refused_row]:
@@ -417,18 +422,22 @@ def diagnose(plan: Plan, result: ScheduleResult) -> Diagnosis:
         examined = _visited(plan, result, examined)
         outside.update(result.extended.statuses_by_row(plan.state.nodes.row_of))
         unknown = result.extended.statuses_of_others(plan.state.nodes.row_of)
-    for number in np.bincount(first[examined] + 1)[1:].nonzero()[0].tolist():
-        rejecting[plan.filter_parts[number].name] = None
+    counts = failures.counts
+    if examined is not failures.examined:
+        values, numbers = np.unique(failures.values[examined & (failures.values != PASSES)], return_counts=True)
+        counts = dict(zip(values.tolist(), numbers.tolist(), strict=True))
+    for number in sorted({value >> 16 for value in counts}):
+        rejecting[plan.filtered.results[number].name] = None
     if result.extended is not None and result.extended.refused_some:
         rejecting[EXTENDER] = None
     return Diagnosis(
         num_all_nodes=len(plan.state.nodes),
         pre_filter_status=None,
-        examined=examined.copy(),
-        first=first,
-        verdicts=verdicts,
-        filters=tuple(part.name for part in plan.filter_parts),
+        examined=examined,
+        values=failures.values,
+        filters=tuple(part.name for part in plan.filtered.results),
         explain=plan.explain,
+        counts=counts,
         absent_status=absent_status(plan, refusing),
         overrides=outside,
         unknown=unknown,
@@ -462,14 +471,12 @@ def absent_status(plan: Plan, refusing: str = "") -> Status | None:
 def diagnose_pre_filter(plan: Plan, status: Status) -> Diagnosis:
     """Return the diagnosis of a pod that PreFilter rejected: every node has that status."""
     capacity = plan.state.nodes.capacity
-    nothing: Codes = np.zeros(capacity, dtype=np.uint16)
     rejecting = (status.plugin,) if status.plugin else tuple(sorted(plan.pre.narrowed_by))
     return Diagnosis(
         num_all_nodes=len(plan.state.nodes),
         pre_filter_status=status,
         examined=np.zeros(capacity, dtype=np.bool_),
-        first=np.full(capacity, -1, dtype=np.intp),
-        verdicts=nothing,
+        values=np.full(capacity, PASSES, dtype=np.int64),
         filters=(),
         explain=plan.explain,
         unschedulable_plugins=rejecting,

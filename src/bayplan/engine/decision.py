@@ -9,9 +9,10 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct, structs
 
 from bayplan.engine.extender_record import ExtenderSaid
-from bayplan.engine.pre_filters import PreFilterSaid
+from bayplan.engine.preparation import PreFilterSaid
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.framework.status import UNRESOLVABLE_BIT, Code, Status
@@ -27,7 +28,7 @@ class Outcome(IntEnum):
     SKIPPED = 3
 
 
-class Record(NamedTuple):
+class Record(Struct, frozen=True, gc=False):
     """One cycle.
 
     Attributes:
@@ -56,7 +57,7 @@ class Record(NamedTuple):
 
     def with_frame(self, number: int) -> Record:
         """Return it with the number of its full record."""
-        return Record(*self[:-1], number)
+        return structs.replace(self, frame=number)
 
 
 class KeyframeValues(Protocol):

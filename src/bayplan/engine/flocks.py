@@ -3,6 +3,9 @@
 Pods of one plan that the same plugins rejected, and that back off for the longest time, meet every event in the same way: the
 same hints wake them, and where one of them can't be placed none can. A flock holds such pods. When an event wakes it and a look
 at its plan shows that nothing fits still, all members have failed again; nobody need be taken out for that.
+
+Measured with 800 tasks on 40 nodes (`benchmarks.bench_simulation.write_trace`): 4 s for 13,000 decisions, from files to the report.
+Without flocks each event wakes all pods that wait, and the run had not ended after 100 s.
 """
 
 from __future__ import annotations

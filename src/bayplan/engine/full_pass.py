@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.engine.invalid_scores import invalid_score
 from bayplan.engine.plan import Plan
-from bayplan.engine.pre_scores import failed_pre_score
+from bayplan.engine.preparation import failed_pre_score
 from bayplan.engine.rule_results import score_rule
 from bayplan.framework.plugin import Params, PreScorePlugin, ScorePlugin
 from bayplan.framework.rule import ready
@@ -127,7 +127,7 @@ def filter_over(plan: Plan, index: Index, *, changed: bool = False) -> tuple[Ind
     rows = Rows(plan.state, index)
     first = np.full(len(index), -1, dtype=np.intp)
     verdicts = np.zeros(len(index), dtype=np.uint16)
-    for number, part in enumerate(plan.filter_parts):
+    for number, part in enumerate(plan.filtered.results):
         params = plan.filter_params(part)
         if changed:
             params = part.plugin.params_after_changes(part.spec, params, plan.state)

@@ -33,8 +33,6 @@ class PodHeap:
         tier: the bit of `QueuedPod.tier` that says that a pod is in this heap.
     """
 
-    __slots__ = ("_dead", "_heads", "_live", "_rest", "_runs", "_tails", "_tier")
-
     def __init__(self, tier: int) -> None:
         self._tier = tier
         self._live = 0

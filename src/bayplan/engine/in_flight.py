@@ -24,8 +24,6 @@ class InFlightEvent(NamedTuple):
 class InFlight:
     """Pods by uid, and one list of events for all of them. Events that no pod in flight has to look at are dropped."""
 
-    __slots__ = ("_base", "_events", "_pods", "_popped")
-
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}
         self._events: list[InFlightEvent] = []
@@ -57,7 +55,7 @@ class InFlight:
             return False
         self._pods[uid] = queued
         queued.popped_at = self._base + len(self._events)
-        self._popped[-1] += 1
+        self._popped[len(self._popped) - 1] += 1
         return True
 
     def done(self, uid: str) -> None:
@@ -69,7 +67,9 @@ class InFlight:
         popped[queued.popped_at - self._base] -= 1
         if popped[0] or not self._events:
             return
-        held = next((number for number, count in enumerate(popped) if count), len(popped) - 1)
+        held = 0
+        while held < len(popped) - 1 and not popped[held]:
+            held += 1
         del self._events[:held], popped[:held]
         self._base += held
 

@@ -44,11 +44,13 @@ class Said(NamedTuple):
 
 def what_is_said(plan: Plan, *, scored: bool, table: ScoreTable | None) -> list[Said]:
     """Return what the filters of a plan say now, then its scorers (those of `table`, if it is given)."""
-    said = [Said(part.plugin, part.spec, part.params, 0, part.values, part.static, part) for part in plan.filter_parts]
+    said = [
+        Said(part.plugin, part.spec, part.params, 0, part.values, part.static, part) for part in plan.filtered.results
+    ]
     if table is not None:
         return said + [Said(it.plugin, it.spec, None, it.weight, it.raw, False, None) for it in table.scores.values()]
     if scored:
-        weighted = zip(plan.score_parts, plan.weights, strict=True)
+        weighted = zip(plan.totals.results, plan.totals.weights, strict=True)
         said += [
             Said(part.plugin, part.spec, part.params, weight, part.values, part.static, part)
             for part, weight in weighted
@@ -121,7 +123,7 @@ class Keyframe:
     def take(self, plan: Plan, said: Sequence[Said], copies: Copies, *, scored: bool) -> None:
         """Copy what the plugins of a plan say, filters first. The plan is not kept: its arrays are to go when it goes."""
         count = len(self.names)
-        filters, scorers = said[: len(plan.filter_parts)], said[len(plan.filter_parts) :]
+        filters, scorers = said[: len(plan.filtered.results)], said[len(plan.filtered.results) :]
         self.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()
         self.absent = absent_status(plan)
         self.verdicts = [copies.of(it, count, self.state.node_log.end) for it in filters]

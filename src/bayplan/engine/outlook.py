@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bayplan.engine.plan import Plan
-from bayplan.engine.pre_filters import is_static
+from bayplan.engine.preparation import is_static
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
@@ -64,7 +64,7 @@ class Outlook:
             names = (pre.status.plugin,) if pre.status.plugin else pre.narrowed_by
             return pre.status.code.rejects and rejecting == frozenset(names)
         plan.refresh_filters()
-        if plan.failure is not None or plan.feasible_count or not _judges_nodes_one_by_one(plan):
+        if plan.failure is not None or plan.filtered.count or not _judges_nodes_one_by_one(plan):
             return False
         return self._rejecting(plan) == rejecting
 
@@ -76,7 +76,7 @@ class Outlook:
 
     def _rejecting(self, plan: Plan) -> frozenset[str]:
         """Return the plugins that are the first to reject some node."""
-        state, parts = plan.state, plan.filter_parts
+        state, parts = plan.state, plan.filtered.results
         stamp = (state.node_log.end, state.ports_log.end, plan.pre, *(part.epoch for part in parts))
         known = self._known.get(id(plan))
         rows = state.usage_log.since(known.usage_position) if known is not None and known.stamp == stamp else None
@@ -111,9 +111,9 @@ class _Rejections:
         self.plan = plan
         self.stamp = stamp
         self.usage_position = plan.state.usage_log.end
-        self.first: Index = plan.first_failures()[0]
+        self.first: Index = plan.filtered.first_failures()[0]
         numbers = self.first[plan.examined()]
-        self.counts: list[int] = np.bincount(numbers[numbers >= 0], minlength=len(plan.filter_parts)).tolist()
+        self.counts: list[int] = np.bincount(numbers[numbers >= 0], minlength=len(plan.filtered.results)).tolist()
 
 
 def _judges_nodes_one_by_one(plan: Plan) -> bool:
@@ -122,7 +122,7 @@ def _judges_nodes_one_by_one(plan: Plan) -> bool:
     Otherwise (affinity between pods, spreading, host ports beside resources) a pod that gets a node changes who rejects the
     others, and then it matters how many went before them at the same instant.
     """
-    parts = plan.filter_parts
+    parts = plan.filtered.results
     return sum(not part.static for part in parts) <= 1 and all(
         part.incremental
         and (

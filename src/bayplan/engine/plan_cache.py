@@ -1,4 +1,8 @@
-"""Plans by pod signature: found by the identity of a pod's parts, then by their bytes, and kept within a budget of memory."""
+"""Plans by pod signature, kept within a budget of memory.
+
+A signature is the bytes of all that plugins may read of a pod: namespace, labels, controlling owner and spec, and what plugins sign
+beside these. Pods of one kind differ only in requests and volumes; a new plan shares what plugins compiled of everything else.
+"""
 
 from __future__ import annotations
 
@@ -14,55 +18,20 @@ from bayplan.engine.rule_results import RuleResults
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import Profile
 from bayplan.objects.meta import OwnerReference
-from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from bayplan.objects.pod import Pod, PodSpec, ResourceRequirements
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import Footprint
 
 BYTES_PER_ROW = 48
-"""About what a plan and the parts that only it needs hold per row."""
+"""About what a plan and the results that only it needs hold per row."""
 
-PROBATION = 4
-"""Plans that were seen once only are kept briefly, so that pods that all differ don't push out templates."""
+MAX_PROBATION = 4
+"""Plans of pods that came once, one of each kind: pods that all differ don't push out templates."""
 
-REMEMBERED = 8192
+MAX_REMEMBERED = 8192
 """Signatures that are remembered longer than their plans: one that comes again earns its plan a place."""
 
-IDENTITIES = 4096
-"""So many pods' parts are known by their identity; then all are forgotten."""
-
-RECENT_SPECS = 192
-"""A spec that comes again before so many others, or twice as many, is one that pods share: it is worth knowing by its identity."""
-
-
 NO_RESOURCES = ResourceRequirements()
-
-
-class _Latest(msgspec.Struct, frozen=True, eq=False):
-    """What a pod's signature is made of, and its plan: comparing is faster than encoding."""
-
-    profile: Profile
-    namespace: str
-    labels: dict[str, str]
-    controller: tuple[str, str, str] | None
-    spec: PodSpec
-    plan: Plan
-    signature: bytes
-
-    def serves(
-        self,
-        profile: Profile,
-        namespace: str,
-        labels: dict[str, str],
-        controller: tuple[str, str, str] | None,
-        spec: PodSpec,
-    ) -> bool:
-        """Return whether a pod of which this is all that matters has this plan."""
-        return (
-            namespace == self.namespace
-            and controller == self.controller
-            and labels == self.labels
-            and spec == self.spec
-            and profile is self.profile
-        )
 
 
 class PlanCache:
@@ -71,25 +40,25 @@ class PlanCache:
     Args:
         state: the cluster.
         budget_bytes: about how much memory plans may hold together.
+
+    Attributes:
+        compiled: how many plans were made. shared: how many of them with specs of a plan of the same kind.
+        taken_over: how many of these took over its rows, too, since its pod came only once. All three are for measurements.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:
+        self.compiled = 0
+        self.shared = 0
+        self.taken_over = 0
         self._state = state
         self._budget_bytes = budget_bytes
         self._results = RuleResults(state)
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         self._probation: OrderedDict[bytes, Plan] = OrderedDict()
         self._remembered: OrderedDict[bytes, None] = OrderedDict()
-        self._identities: dict[tuple[int, int, int, str, str], tuple[object, object, object, Plan, bytes]] = {}
-        # By identity; the specs are held, so that no address is used again while it is a key here. Those before, and the latest.
-        self._earlier_specs: dict[int, object] = {}
-        self._recent_specs: dict[int, object] = {}
-        # By what its pod is beside requests the last plan that is still kept: the next one is made from it.
+        # The latest plan of each kind that is still in use.
         self._kinds: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()
-        # The plan that was asked for last among those that have earned a place: pods of one template mostly follow one another.
-        self._latest: _Latest | None = None
         self._encode = msgspec.msgpack.Encoder().encode
-        self._signing: dict[str, list[Plugin[object]]] = {}
 
     def time_rules(self, timer: Callable[..., object] | None) -> None:
         """Let a timer call the rules from now on (see `RuleResults`); None: nobody measures."""
@@ -101,96 +70,83 @@ class PlanCache:
 
     def plan_for(self, profile: Profile, pod: Pod) -> Plan:
         """Return the plan of a pod under a profile, compiling it where none is kept."""
-        metadata, spec = pod.metadata, pod.spec
-        signing = self._signing.get(profile.scheduler_name)
-        if signing is None:
-            signing = self._signing[profile.scheduler_name] = _signing_plugins(profile)
-        labels, owners = metadata.labels, metadata.owner_references
-        identity = (id(spec), id(labels), id(owners), metadata.namespace, profile.scheduler_name)
-        signs = [sign for plugin in signing if (sign := plugin.sign_pod(pod)) is not None] if signing else ()
-        if not signs:
-            known = self._identities.get(identity)
-            # The entry holds what its key is made of, so that no address is reused while it is here.
-            if known is not None:
-                self._plans.move_to_end(known[4])
-                return known[3]
-        controller = _controller_of(owners)
-        latest = self._latest
-        if not signs and latest is not None and latest.serves(profile, metadata.namespace, labels, controller, spec):
-            self._plans.move_to_end(latest.signature)
-            return latest.plan
-        signature = self._encode((profile.scheduler_name, metadata.namespace, labels, controller, spec))
-        if signs:
-            signature += self._encode([(plugin.name, repr(plugin.sign_pod(pod))) for plugin in signing])
-        plan = self._find(signature, profile, pod)
-        shared = not signs and self._is_shared(spec)
-        if signs or signature not in self._plans:
-            return plan
-        self._latest = _Latest(profile, metadata.namespace, labels, controller, spec, plan, signature)
-        if shared:
-            if len(self._identities) >= IDENTITIES:
-                self._identities.clear()
-            self._identities[identity] = (spec, labels, owners, plan, signature)
-        return plan
-
-    def _is_shared(self, spec: object) -> bool:
-        """Return whether a spec has come lately; pods of one workload or trace share theirs, pods parsed one by one don't."""
-        recent = self._recent_specs
-        if id(spec) in recent or id(spec) in self._earlier_specs:
-            return True
-        if len(recent) >= RECENT_SPECS:
-            self._earlier_specs, self._recent_specs = recent, {}
-        self._recent_specs[id(spec)] = spec
-        return False
+        metadata = pod.metadata
+        owners = metadata.owner_references
+        controller = _controller_of(owners) if owners else None
+        signature = self._encode((profile.scheduler_name, metadata.namespace, metadata.labels, controller, pod.spec))
+        plan = self._plans.get(signature)
+        if plan is not None:
+            for plugin in plan.signing:
+                if plugin.sign_pod(pod) is not None:
+                    break
+            else:
+                self._plans.move_to_end(signature)
+                return plan
+        return self._find(signature, profile, pod)
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
+        """Return a plan that was not found at once: other pods of this spec are told apart, or it came at most once."""
+        signing = tuple([plugin for plugin in profile.signing if plugin.signs(pod.spec)])
+        signs, signed = [], False
+        for plugin in signing:
+            sign = plugin.sign_pod(pod)
+            signs.append((plugin.name, sign))
+            signed = signed or sign is not None
+        if signed:
+            signature += self._encode([(name, repr(sign)) for name, sign in signs])
         plan = self._plans.get(signature)
         if plan is not None:
             self._plans.move_to_end(signature)
             return plan
         plan = self._probation.pop(signature, None)
         if plan is None:
-            plan = self._compile(profile, pod)
+            plan = self._compile(profile, pod, signing, signed)
             if signature not in self._remembered:
                 self._remembered[signature] = None
-                if len(self._remembered) > REMEMBERED:
+                if len(self._remembered) > MAX_REMEMBERED:
                     self._remembered.popitem(last=False)
                 self._probation[signature] = plan
-                if len(self._probation) > PROBATION:
+                plan.signature = signature
+                if len(self._probation) > MAX_PROBATION:
                     self._probation.popitem(last=False)
                 return plan
         self._plans[signature] = plan
         room = max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
         while len(self._plans) > room:
-            self._forget(self._plans.popitem(last=False)[1])
+            self._plans.popitem(last=False)
         return plan
 
-    def _compile(self, profile: Profile, pod: Pod) -> Plan:
-        metadata = pod.metadata
-        controller = _controller_of(metadata.owner_references)
-        kind = self._encode(
-            (profile.scheduler_name, metadata.namespace, metadata.labels, controller, _without_requests(pod.spec))
-        )
+    def _compile(self, profile: Profile, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool) -> Plan:
+        """Make a plan, with what the latest plan of the same kind knows already."""
+        metadata, spec = pod.metadata, pod.spec
+        owners = metadata.owner_references
+        controller = _controller_of(owners) if owners else None
+        kind = self._encode((profile.scheduler_name, metadata.namespace, metadata.labels, controller, _kind_of(spec)))
         akin = self._kinds.get(kind)
-        specs = None
-        if akin is not None:
-            specs = akin.specs.copy()
-            for plugin in profile.compiling_requests:
-                del specs[plugin.name]
-        plan = self._kinds[kind] = Plan(profile, pod, self._state, self._results, specs)
+        self.compiled += 1
+        if akin is None:
+            plan = Plan(profile, pod, self._state, self._results)
+        else:
+            self.shared += 1
+            other = akin.pod.spec
+            stale = set[str]()
+            footprint: Footprint | None = akin.footprint
+            if not _request_alike(spec, other):
+                stale.update(profile.compiling_requests)
+                footprint = None
+            if spec.volumes != other.volumes:
+                stale.update(profile.compiling_volumes)
+            if signed or akin.signed:
+                stale.update([plugin.name for plugin in (*signing, *akin.signing)])
+                footprint = None
+            plan = Plan(profile, pod, self._state, self._results, akin, stale, footprint)
+            if self._probation.get(akin.signature) is akin:
+                del self._probation[akin.signature]
+                self.taken_over += 1
+                plan.take_over(akin)
+        plan.signing, plan.signed = signing, signed
+        self._kinds[kind] = plan
         return plan
-
-    def _forget(self, plan: Plan) -> None:
-        if self._latest is not None and self._latest.plan is plan:
-            self._latest = None
-        gone = [identity for identity, entry in self._identities.items() if entry[3] is plan]
-        for identity in gone:
-            del self._identities[identity]
-
-
-def _signing_plugins(profile: Profile) -> list[Plugin[object]]:
-    """Return the plugins whose specs depend on more of a pod than its labels, owner and spec."""
-    return [plugin for plugin in profile.plugins.values() if type(plugin).sign_pod is not Plugin.sign_pod]
 
 
 def _controller_of(owners: tuple[OwnerReference, ...]) -> tuple[str, str, str] | None:
@@ -200,11 +156,23 @@ def _controller_of(owners: tuple[OwnerReference, ...]) -> tuple[str, str, str] |
     return None
 
 
-def _without_requests(spec: PodSpec) -> PodSpec:
-    """Return a spec whose containers request nothing; those that use claims are left as they are."""
+def _kind_of(spec: PodSpec) -> PodSpec:
+    """Return a spec without requests, claims and volumes."""
+    return structs.replace(
+        spec,
+        containers=tuple([structs.replace(container, resources=NO_RESOURCES) for container in spec.containers]),
+        init_containers=tuple(
+            [structs.replace(container, resources=NO_RESOURCES) for container in spec.init_containers]
+        ),
+        resource_claims=(),
+        volumes=(),
+    )
 
-    def bare(container: Container) -> Container:
-        return container if container.resources.claims else structs.replace(container, resources=NO_RESOURCES)
 
-    containers, init_containers = tuple(map(bare, spec.containers)), tuple(map(bare, spec.init_containers))
-    return structs.replace(spec, containers=containers, init_containers=init_containers)
+def _request_alike(spec: PodSpec, other: PodSpec) -> bool:
+    """Return whether pods of one kind request and claim the same."""
+    return (
+        spec.containers == other.containers
+        and spec.init_containers == other.init_containers
+        and spec.resource_claims == other.resource_claims
+    )

@@ -7,15 +7,20 @@ a pod that keeps away from its own kind changes the verdict on one node. So what
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bayplan.engine.cycle import absent_status
 from bayplan.engine.keyframe import Keyframe, Said, what_is_said
+from bayplan.engine.log_reader import LogReader
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import Params
 from bayplan.state.arrays import Bools, Index
+from bayplan.state.cluster_state import ClusterState
+from bayplan.state.row_log import LIMIT as MANY_ROWS
 
 WORTH = 2
 """Differences are kept where they take no more than the keyframe by this number."""
@@ -78,7 +83,7 @@ class FrameHistory:
         """Add rows of which a log told to the keyframe."""
         keyframe = self.keyframe
         if self._values is None:
-            keyframe.add_changes(rows, plan.values_at(rows, keyframe.dynamic))
+            keyframe.add_changes(rows, values_at(plan, rows, keyframe.dynamic))
             return
         said = what_is_said(plan, scored=keyframe.scored, table=None)
         keyframe.take_changes([it.values for it in said], rows)
@@ -149,8 +154,35 @@ class PlanHistory:
         own: where records of what the plan keeps go on from. tables: likewise for scores that are not the plan's own.
     """
 
-    __slots__ = ("own", "tables")
+    __slots__ = ("_changes", "_epochs", "_node_position", "own", "tables")
 
-    def __init__(self) -> None:
+    def __init__(self, state: ClusterState) -> None:
         self.own: FrameHistory | None = None
         self.tables: FrameHistory | None = None
+        self._changes = LogReader([state.usage_log, state.ports_log])
+        self._epochs: list[int] = []
+        self._node_position = -1
+
+    def take_changes(self, plan: Plan) -> list[int] | None:
+        """Return the rows whose verdicts or scores may have changed since the last call, or None for all."""
+        state = plan.state
+        epochs = [result.epoch for result in (*plan.filtered.results, *plan.totals.results)]
+        count = self._changes.take(MANY_ROWS)
+        same = epochs == self._epochs and state.node_log.end == self._node_position
+        self._epochs, self._node_position = epochs, state.node_log.end
+        if count < 0 or not same:
+            return None
+        return list(dict.fromkeys([int(row) for row in self._changes.rows[:count]]))
+
+    def keep_changes(self) -> None:
+        """Let the next `take_changes` return None."""
+        self._node_position = -1
+
+
+def values_at(plan: Plan, rows: list[int], numbers: Sequence[int]) -> array[int]:
+    """Return what results say of rows, row by row, as numbers of 64 bits; results by number, filters first, then scorers."""
+    results = [*plan.filtered.results, *plan.totals.results]
+    values = np.empty((len(rows), len(numbers)), dtype=np.int64)
+    for place, number in enumerate(numbers):
+        values[:, place] = results[number].values[rows]
+    return array("q", values.tobytes())

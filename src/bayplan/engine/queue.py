@@ -383,7 +383,7 @@ class SchedulingQueue(QueueTiers):
             return self._to_active(queued, now_ns, _LABEL_FORCE_ACTIVATE)
         if queued.tier & WAITS_FOR_BACKOFF:
             self._leave(queued, WAITS_FOR_BACKOFF)
-            return self._to_active(queued, now_ns, _LABEL_FORCE_ACTIVATE, from_backoff=True)
+            return self._to_active(queued, now_ns, _LABEL_FORCE_ACTIVATE, True)
         return False
 
     # Time passes.
@@ -394,7 +394,7 @@ class SchedulingQueue(QueueTiers):
         for queued in self._backoff.pop_finished(now_ns):
             if queued.tier == NOWHERE:
                 del self._records[queued.key]
-            moved += self._to_active(queued, now_ns, BACKOFF_COMPLETE, from_backoff=True)
+            moved += self._to_active(queued, now_ns, BACKOFF_COMPLETE, True)
         return moved
 
     def flush_unschedulable(self, now_ns: int) -> int:

@@ -91,17 +91,18 @@ class QueueTiers:
         gating_plugin = queued.gating_plugin
         if gating_plugin:
             # The gate that held the pod goes first: most likely it still does.
-            plugins = (*sorted(plugins, key=lambda plugin: plugin[0] != gating_plugin),)
+            held_by = [plugin for plugin in plugins if plugin[0] == gating_plugin]
+            plugins = (*held_by, *[plugin for plugin in plugins if plugin[0] != gating_plugin])
         for name, pre_enqueue in plugins:
             status = pre_enqueue(pod)
-            if status is None or status is SUCCESS or status.ok:
+            if status is SUCCESS or status is None or status.ok:
                 continue
             queued.unschedulable_plugins |= {name}
             queued.gating_plugin = name
             return
         queued.gating_plugin = ""
 
-    def _to_active(self, queued: QueuedPod, now_ns: int, label: str, *, from_backoff: bool = False) -> bool:
+    def _to_active(self, queued: QueuedPod, now_ns: int, label: str, from_backoff: bool = False) -> bool:
         # With popping from the backoff queue, pods passed the gates when they entered it.
         if self._pre_enqueue and not (from_backoff and self._pop_from_backoff):
             self._gate(queued)

@@ -90,14 +90,14 @@ class Records:
             if self._bare is None or self._bare.names is not names:
                 self._bare = Keyframe(state, names, self._order)
             status = plan.pre.status if state.nodes.row_of else None
-            said = plan.pre_filters_said() if state.nodes.row_of else ()
+            said = plan.pre_filters.said() if state.nodes.row_of else ()
             return Frame(self._bare, 0, False, (), (), (), status, preemption=_preemption(result), pre_filters=said)
         scored = result.scored and result.failure is None
         scales: tuple[Params | None, ...] = ()
         history = plan.history if isinstance(plan.history, PlanHistory) else None
         if history is None:
-            plan.history = history = PlanHistory()
-        if scored and result.table is None and result.sample is not None and plan.rescales_samples:
+            plan.history = history = PlanHistory(plan.state)
+        if scored and result.table is None and result.sample is not None and plan.totals.rescales_samples:
             result.table = score_over(plan, mask_of(result.sample, state.nodes.capacity))
         if result.table is not None and scored:
             keyframe = self._keyframe_of_table(plan, history, names, result.table)
@@ -105,8 +105,9 @@ class Records:
         else:
             keyframe = self._keyframe_of(plan, history, names, scored)
             if scored:
-                scales = tuple(plan.scales)
-        overrides = tuple((row, number, verdict) for row, (number, verdict) in result.overrides.items())
+                scales = tuple(plan.totals.scales)
+        failures = result.nominated_failures
+        overrides = () if failures is None else tuple(zip(*(column.tolist() for column in failures), strict=True))
         if result.refused_row >= 0 and not plan.examined()[result.refused_row]:
             # PreFilter left the nominated node out, but it has been looked at before the others were.
             overrides += ((result.refused_row, *result.refusal),)
@@ -124,19 +125,19 @@ class Records:
             None if result.extended is None else result.extended.said,
             _preemption(result),
             result.check_all,
-            plan.pre_filters_said(),
+            plan.pre_filters.said(),
             _pre_scores(plan, result.table) if scored else (),
         )
 
     def _keyframe_of(self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], scored: bool) -> Keyframe:
         """Return the plan's keyframe with the changes since its last record added, or a new one."""
-        own, rows = history.own, plan.take_changes()
+        own, rows = history.own, history.take_changes(plan)
         if own is not None and rows is not None and (own.keyframe.scored or not scored):
             if rows:
                 own.record_rows(plan, rows)
                 if own.keyframe.scored and not scored:
                     # Scores of these rows were not brought up to date, nor are they read here: the next cycle records them again.
-                    plan.keep_changes(rows)
+                    history.keep_changes()
             return own.keyframe
         said = what_is_said(plan, scored=scored, table=None)
         if own is not None and scored is own.keyframe.scored and own.record_differences(plan, said):
@@ -211,7 +212,7 @@ class Records:
 def _pre_scores(plan: Plan, table: ScoreTable | None) -> tuple[tuple[str, Code], ...]:
     """Return which PreScore plugins had something to prepare, and which asked to be skipped."""
     if table is None:
-        return plan.pre_scores_said()
+        return plan.pre_scores.said()
     preparing = plan.profile.pre_score if plan.profile.score else ()
     return tuple((plugin.name, Code.SUCCESS if plugin.name in table.scores else Code.SKIP) for plugin in preparing)
 

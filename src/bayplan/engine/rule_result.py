@@ -5,14 +5,21 @@ Pods that a plugin can't tell apart share a result (`bayplan.engine.rule_results
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayplan.engine.log_reader import LogReader
 from bayplan.framework.plugin import Params, Plugin, Reads
 from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.cluster_state import ClusterState
+
+if TYPE_CHECKING:
+    from bayplan.engine.rule_results import RuleResults
+
+_USAGE, _PORTS, _OBJECTS = Reads.USAGE.value, Reads.PORTS.value, Reads.OBJECTS.value
 
 
 class RuleResult:
@@ -28,12 +35,14 @@ class RuleResult:
         name: of the plugin.
         params: what the rule was last asked with.
         values: what it said, one element a row.
-        epoch: moves when all rows were asked again; whoever combined the values must then start over.
+        epoch: how often all rows were asked; whoever combined the values must then start over.
+        asked_rows: how many rows were asked one by one, since they had changed; for measurements.
         incremental: whether the logs of changed rows name every row that must be asked again.
         static: whether placements leave the values alone.
     """
 
     def __init__(self, plugin: Plugin[Any], spec: Any, rule: Rule, state: ClusterState, reads: Reads) -> None:
+        read = reads.value
         self.plugin: Any = plugin
         self.name = plugin.name
         self.spec = spec
@@ -42,23 +51,30 @@ class RuleResult:
         self.params: Params | None = None
         self.values: Any = None
         self.epoch = 0
-        self.incremental = not reads & Reads.OBJECTS
-        self.static = self.incremental and not reads & (Reads.USAGE | Reads.PORTS)
-        self._reads_usage, self._reads_ports = bool(reads & Reads.USAGE), bool(reads & Reads.PORTS)
-        self._node_log, self._usage_log, self._ports_log = state.node_log, state.usage_log, state.ports_log
-        self._node_position = self._usage_position = self._ports_position = -1
+        self.asked_rows = 0
+        self.incremental = not read & _OBJECTS
+        self.static = self.incremental and not read & (_USAGE | _PORTS)
+        logs = [state.node_log]
+        if read & _USAGE:
+            logs.append(state.usage_log)
+        if read & _PORTS:
+            logs.append(state.ports_log)
+        self._changes = LogReader(logs)
         self._version = -1
         self._capacity = -1
         self._interrupted = False
+        # Lines of `values` are loaded together before rules are asked: then none waits for another.
+        self._loaded = 0
 
-    def bring_up_to_date(self, params: Params | None) -> None:
+    def refresh(self, params: Params | None, feasible: Any) -> None:
         """Make `values` what asking about every row would give now.
 
         Args:
             params: of this cycle; if they differ from those of the last one, every row is asked again. None: nothing tells what
                 the rule looks up by itself, so every row is asked.
+            feasible: uint8[capacity], for scorers: the feasible rows.
         """
-        columns, rule = self.columns, self.rule
+        rule = self.rule
         # A rule that raised leaves some rows as they were.
         whole = not self.incremental or self._interrupted
         self._interrupted = True
@@ -68,61 +84,42 @@ class RuleResult:
         elif params is None:
             whole = True
             rule.params = None
+        if self.bind():
+            whole = True
+        if rule.refresh():
+            whole = True
+        if whole:
+            self.ask_all()
+            self.epoch += 1
+            self._changes.skip()
+        elif not self._changes.is_current():
+            self._ask_missed()
+        self._interrupted = False
+
+    def bind(self) -> bool:
+        """Let the rule follow columns that grew or moved; return whether `values` are new."""
+        columns, grown = self.columns, False
         if self._version != columns.version:
             self._version = columns.version
             if self._capacity != columns.capacity:
                 self._capacity = columns.capacity
                 self.allocate()
-                whole = True
-            rule.bind()
-        if rule.refresh():
-            whole = True
-        if whole:
-            self._ask_all()
-        elif self._node_position != self._node_log.end:
-            self._ask_missed()
-        elif self._reads_usage and self._usage_position != self._usage_log.end:
-            self._ask_missed()
-        elif self._reads_ports and self._ports_position != self._ports_log.end:
-            self._ask_missed()
-        self._interrupted = False
-
-    def _ask_all(self) -> None:
-        self.ask_all()
-        self.epoch += 1
-        self._note_positions()
-
-    def _note_positions(self) -> None:
-        self._node_position = self._node_log.end
-        self._usage_position = self._usage_log.end
-        self._ports_position = self._ports_log.end
+                grown = True
+            self.rule.bind()
+        return grown
 
     def _ask_missed(self) -> None:
         """Ask about the rows that changed since the last time."""
-        node_log, usage_log, ports_log = self._node_log, self._usage_log, self._ports_log
-        node_start, usage_start, ports_start = self._node_position, self._usage_position, self._ports_position
-        if not self._reads_usage:
-            usage_start = usage_log.end
-        if not self._reads_ports:
-            ports_start = ports_log.end
-        missed = (node_log.end - node_start) + (usage_log.end - usage_start) + (ports_log.end - ports_start)
-        reached = node_start >= node_log.start and usage_start >= usage_log.start and ports_start >= ports_log.start
-        if not reached or missed >= self.columns.count:
-            self._ask_all()
+        count = self._changes.take(self.columns.count)
+        if count < 0:
+            self.ask_all()
+            self.epoch += 1
             return
-        self._note_positions()
+        self.asked_rows += count
         if self.rule.asks_arrays:
-            rows = [node_log.at(position) for position in range(node_start, node_log.end)]
-            rows += [usage_log.at(position) for position in range(usage_start, usage_log.end)]
-            rows += [ports_log.at(position) for position in range(ports_start, ports_log.end)]
-            self.ask_rows(list(dict.fromkeys(rows)))
-            return
-        for position in range(node_start, node_log.end):
-            self.ask_row(node_log.at(position))
-        for position in range(usage_start, usage_log.end):
-            self.ask_row(usage_log.at(position))
-        for position in range(ports_start, ports_log.end):
-            self.ask_row(ports_log.at(position))
+            self.ask_rows(list(dict.fromkeys([int(row) for row in self._changes.rows[:count]])))
+        else:
+            self.ask_changed(self._changes.rows, count)
 
     # What the two kinds do in their own ways.
 
@@ -132,8 +129,8 @@ class RuleResult:
     def ask_all(self) -> None:
         """Ask about every row."""
 
-    def ask_row(self, row: int) -> None:
-        """Ask about one row."""
+    def ask_changed(self, rows: Any, count: int) -> None:
+        """Ask about the first `count` of some rows (intp)."""
 
     def ask_rows(self, rows: list[int]) -> None:
         """Ask about some rows."""
@@ -174,19 +171,23 @@ class FilterResult(RuleResult):
                     has_errors = True
         self.failing, self.has_errors = failing, has_errors
 
-    def ask_row(self, row: int) -> None:
-        """Ask about one row."""
-        codes = self.codes
-        code = self.filter_rule.filter(row)
-        before = codes[row]
-        if code != before:
-            codes[row] = code
-            if not before:
-                self.failing += 1
-            elif not code:
-                self.failing -= 1
-            if code >= ERROR_BIT:
-                self.has_errors = True
+    def ask_changed(self, rows: Any, count: int) -> None:
+        """Ask about the first `count` of some rows (intp)."""
+        codes, rule, loaded = self.codes, self.filter_rule, 0
+        for place in range(count):
+            loaded ^= codes[rows[place]]
+        self._loaded = loaded
+        for place in range(count):
+            row = rows[place]
+            code, before = rule.filter(row), codes[row]
+            if code != before:
+                codes[row] = code
+                if not before:
+                    self.failing += 1
+                elif not code:
+                    self.failing -= 1
+                if code >= ERROR_BIT:
+                    self.has_errors = True
 
     def ask_rows(self, rows: list[int]) -> None:
         """Ask about some rows."""
@@ -208,18 +209,18 @@ class ScoreResult(RuleResult):
         self.values = np.zeros(self.columns.capacity, dtype=np.int64)
         self.raw = self.values
 
-    def ask_for(self, feasible: Any) -> None:
-        """Score all rows for a set of feasible rows (uint8[capacity]), if raw scores depend on which these are."""
-        columns, rule = self.columns, self.score_rule
-        if self._version != columns.version:
-            self._version = columns.version
-            if self._capacity != columns.capacity:
-                self._capacity = columns.capacity
-                self.allocate()
-            rule.bind()
+    def refresh(self, params: Params | None, feasible: Any) -> None:
+        """Make `values` what asking about every row would give now; see `RuleResult.refresh`.
+
+        A rule whose raw scores depend on which nodes are feasible is asked about every row.
+        """
+        rule = self.score_rule
+        if not rule.reads_feasible:
+            RuleResult.refresh(self, params, feasible)
+            return
+        self.bind()
         rule.prepare(feasible)
-        rule.score_all(self.raw)
-        self._uniform_known = False
+        self.ask_all()
         self.epoch += 1
 
     def ask_all(self) -> None:
@@ -227,9 +228,15 @@ class ScoreResult(RuleResult):
         self.score_rule.score_all(self.raw)
         self._uniform_known = False
 
-    def ask_row(self, row: int) -> None:
-        """Ask about one row."""
-        self.raw[row] = self.score_rule.score(row)
+    def ask_changed(self, rows: Any, count: int) -> None:
+        """Ask about the first `count` of some rows (intp)."""
+        raw, rule, loaded = self.raw, self.score_rule, 0
+        for place in range(count):
+            loaded ^= raw[rows[place]]
+        self._loaded = loaded
+        for place in range(count):
+            row = rows[place]
+            raw[row] = rule.score(row)
         self._uniform_known = False
 
     def ask_rows(self, rows: list[int]) -> None:
@@ -256,6 +263,70 @@ class ScoreResult(RuleResult):
         return True
 
 
-def bring_up_to_date(result: RuleResult, params: Params | None) -> None:
-    """Do `RuleResult.bring_up_to_date`, as a function that Python can hand on."""
-    result.bring_up_to_date(params)
+def refresh(result: RuleResult, params: Params | None, feasible: Any) -> None:
+    """Do `RuleResult.refresh`, as a function that Python can hand on."""
+    result.refresh(params, feasible)
+
+
+class RuleSet:
+    """Results of filters or of scorers, in the order of the profile.
+
+    Args:
+        point: the extension point, as metrics name it.
+        shared: where results come from; its timer measures them.
+
+    Attributes:
+        results: the results; another list whenever other plugins take part.
+        params: what each is asked with, by number.
+    """
+
+    def __init__(self, point: str, shared: RuleResults) -> None:
+        self.results: list[Any] = []
+        self.params: list[Params | None] = []
+        self._shared = shared
+        self._point = point
+        # Plugins without PreFilter or PreScore, by number: they observe the cluster instead, in every cycle.
+        self._observing: list[int] = []
+        self._epochs: list[int] = []
+        self._moved = True
+
+    def choose(self, results: Sequence[RuleResult], observing: Sequence[bool]) -> None:
+        """Let these results take part; `observing`: for each, whether its plugin observes the cluster by itself."""
+        before = dict(zip(map(id, self.results), self._epochs, strict=True))
+        if list(map(id, results)) != list(before):
+            self._moved = self._moved or len(results) != len(self.results)
+            self._epochs = [before.get(id(result), -1) for result in results]
+            self.results = list(results)
+        self._observing = [
+            number
+            for number, result in enumerate(results)
+            if observing[number] and type(result.plugin).observe is not Plugin.observe
+        ]
+
+    def refresh(self, state: Any, feasible: Any) -> bool:
+        """Bring all results up to date; return whether one was asked about all rows, or others take part than before.
+
+        Args:
+            state: the cluster. feasible: uint8[capacity], for scorers: the feasible rows.
+        """
+        # If a plugin raises, all that was found is combined again the next time.
+        moved, self._moved = self._moved, True
+        timer = self._shared.timer
+        for number in self._observing:
+            result: RuleResult = self.results[number]
+            self.params[number] = result.plugin.observe(result.spec, state)
+        for number in range(len(self.results)):
+            result = self.results[number]
+            if timer is None:
+                result.refresh(self.params[number], feasible)
+            else:
+                timer((result.name, self._point), refresh, result, self.params[number], feasible)
+            if result.epoch != self._epochs[number]:
+                self._epochs[number] = result.epoch
+                moved = True
+        self._moved = False
+        return moved
+
+    def stamp(self) -> tuple[int, ...]:
+        """Return what moves when a rule has been asked about all rows again, or others take part."""
+        return (id(self.results), *self._epochs)

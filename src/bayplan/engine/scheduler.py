@@ -13,19 +13,19 @@ from msgspec.structs import replace
 
 from bayplan.base.errors import PluginError, PluginFailure
 from bayplan.base.version import KUBERNETES_VERSION
+from bayplan.engine import cycle
 from bayplan.engine.actions import Action, CycleReport, Emit, Update
 from bayplan.engine.binding_cycle import BindingCycle, rejected_or_error
 from bayplan.engine.cluster_events import ClusterEvents
-from bayplan.engine.cycle import ScheduleResult, schedule_pod
+from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.failure_handler import FailureHandler
-from bayplan.engine.node_sampling import NodeSampling
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import Outcome, Record, RecordLevel, Records
-from bayplan.engine.select_host import Pick
+from bayplan.engine.select_host import NodeSampling, Pick
 from bayplan.engine.waiting_pods import WaitingPods
 from bayplan.framework.configuration.go_text import format_duration
 from bayplan.framework.cycle_state import CycleState
@@ -149,11 +149,24 @@ class Scheduler:
             return self._skipped(queued, profile, now_ns)
         cycle_state = CycleState(now_ns)
         plan = self.plans.plan_for(profile, pod)
-        result = schedule_pod(plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling, self.extenders)
+        result = cycle.schedule_pod(
+            plan, pod, cycle_state, self.nominated_pods, self._pick, self.sampling, self.extenders
+        )
         if result.row < 0:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
         node_name = self.state.nodes.names[result.row] or ""
-        self.record(queued, Outcome.SCHEDULED, plan, result, now_ns, node=node_name)
+        record = Record(
+            now_ns,
+            queued.key,
+            queued.attempts,
+            Outcome.SCHEDULED,
+            node_name,
+            result.feasible_nodes,
+            result.evaluated_nodes,
+            len(result.ties),
+            result.total,
+        )
+        self.records.add(record, plan, result)
         self.assume(plan, pod, queued.key, result.row)
         return self.bindings.begin(queued, profile, cycle_state, node_name, now_ns)
 
@@ -186,7 +199,7 @@ class Scheduler:
         info = PodInfo(key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
         self.state.place(info, row)
         self.assumed[key] = None
-        if len(self.queue.nominator):
+        if self.queue.nominator.node_by_uid:
             self.queue.unnominate(pod)
 
     # A pod is not scheduled.

@@ -1,13 +1,247 @@
-"""Choose among the nodes with the highest total: the tie set, and the seeded pick from it."""
+"""Which nodes a cycle looks at, and which of the best it takes: the sample, the rows with the highest total, and the seeded pick.
+
+Upstream stops filtering when it has found enough nodes, and goes on from there next time. `NodeSampling` does what one worker does:
+it visits nodes in the order of the node tree from a rotating start, until it meets one feasible node more than it needs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
-from bayplan.engine.best_rows import BestRows
+import numpy as np
+
 from bayplan.state.arrays import Index, Ints
 from bayplan.state.cluster_state import ClusterState
+
+MIN_FEASIBLE_NODES = 100
+"""All nodes of a smaller cluster are visited; in a larger one, at least this many feasible nodes are searched for."""
+
+MIN_PERCENTAGE = 5
+ADAPTIVE_PERCENTAGE = 50
+NODES_PER_PERCENT = 125
+"""Without a percentage, a search finds 50 % of the nodes in small clusters, 1 % less for every 125 nodes, but at least 5 %."""
+
+
+def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
+    """Return how many feasible nodes are enough among `count`; a percentage of 0 lets the size decide."""
+    if count < MIN_FEASIBLE_NODES:
+        return count
+    if percentage == 0:
+        percentage = max(ADAPTIVE_PERCENTAGE - count // NODES_PER_PERCENT, MIN_PERCENTAGE)
+    return max(count * percentage // 100, MIN_FEASIBLE_NODES)
+
+
+class NodeSampling:
+    """The start of the next search for nodes, and its end.
+
+    Args:
+        percentage_of_nodes_to_score: of the whole scheduler; profiles may have one of their own. 0: adaptive.
+
+    Attributes:
+        next_start: the place in the order of visits where the next search starts.
+        extended: whether extenders filter or score; then one feasible node is not enough where no plugin scores.
+    """
+
+    def __init__(self, percentage_of_nodes_to_score: int = 0) -> None:
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.next_start = 0
+        self.extended = False
+        # The order of the last search, and room for what it found: once as objects, once typed.
+        self._order: Index | None = None
+        self._rows: Index = np.zeros(0, dtype=np.intp)
+        self._visits: Any = self._rows
+        self._chosen: Any = self._rows
+
+    def wanted(self, profile_percentage: int | None, count: int, scoring: bool) -> int:
+        """Return how many feasible nodes end the search. Where nothing is scored, the first one does."""
+        if not scoring:
+            return 1
+        percentage = self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage
+        return num_feasible_nodes_to_find(percentage, count)
+
+    def wants_all(self, profile_percentage: int | None) -> bool:
+        """Return whether all nodes are looked at, however many there are."""
+        return (self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage) >= 100
+
+    def search(self, order: Index, feasible: Any, wanted: int) -> tuple[Index, int]:
+        """Visit rows in an order (intp) from the rotating start until more than `wanted` of them are feasible (uint8[capacity]).
+
+        Returns:
+            intp, the feasible rows that were found, at most `wanted`, in the order of visits, to be read before the next search;
+            and how many nodes were visited, except for the one that ended the search.
+        """
+        if order is not self._order:
+            self._order = self._visits = order
+            self._rows = self._chosen = np.empty(len(order), dtype=np.intp)
+        visits, chosen, count = self._visits, self._chosen, len(self._visits)
+        found, visited, place = 0, count, self.next_start % count if count else 0
+        for step in range(count):
+            row = visits[place]
+            if feasible[row]:
+                if found == wanted:
+                    visited = step
+                    break
+                chosen[found] = row
+                found += 1
+            place += 1
+            if place == count:
+                place = 0
+        return self._rows[:found], int(visited)
+
+    def visited(self, order: Index, evaluated: int) -> Index:
+        """Return the first `evaluated` rows from the rotating start, in the order of visits."""
+        count = len(order)
+        start = self.next_start % count if count else 0
+        return order[(start + np.arange(evaluated)) % count] if count else order
+
+    def advance(self, processed: int, count: int) -> None:
+        """Start the next search after the nodes that this one processed, of `count` nodes in the cluster."""
+        self.next_start = (self.next_start + processed) % count
+
+
+def best_of(total: Ints, sample: Index) -> tuple[int, Index]:
+    """Return the highest total (int64[capacity]) of some rows (intp), and the rows that have it, ascending."""
+    rows, count = sample, len(sample)
+    highest = -1
+    ties = 0
+    for place in range(count):
+        value = total[rows[place]]
+        if value > highest:
+            highest, ties = value, 0
+        ties += value == highest
+    best: Index = np.empty(ties, dtype=np.intp)
+    found, number, before, ascending = best, 0, -1, True
+    for place in range(count):
+        row = rows[place]
+        if total[row] == highest:
+            found[number] = row
+            number += 1
+            ascending = ascending and row > before
+            before = row
+    if not ascending:
+        best.sort()
+    return int(highest), best
+
+
+# The rows with the highest total.
+
+BLOCK = 256
+"""Rows in a block of totals. A placement changes one row, and then the best of one block is looked for again, not of all rows."""
+
+
+class BestBlocks:
+    """The highest total of each block of rows, and how many rows of the block have it."""
+
+    def __init__(self) -> None:
+        self._total: Any = np.zeros(0, dtype=np.int64)
+        self._rows = 0
+        self._best: Any = np.zeros(0, dtype=np.int64)
+        self._count: Any = np.zeros(0, dtype=np.intp)
+        self._stale: Any = np.zeros(0, dtype=np.uint8)
+
+    def begin(self, total: Any, rows: int) -> None:
+        """Start over with other totals (int64[capacity]; -1: not feasible); `rows` is the number of rows in use."""
+        blocks = rows // BLOCK + 1
+        if blocks != len(self._stale):
+            self._best = np.zeros(blocks, dtype=np.int64)
+            self._count = np.zeros(blocks, dtype=np.intp)
+            self._stale = np.zeros(blocks, dtype=np.uint8)
+        self._total, self._rows = total, rows
+        for block in range(blocks):
+            self._stale[block] = 1
+
+    def note(self, row: int, before: int, after: int) -> None:
+        """Note that a row has another total."""
+        block = row // BLOCK
+        if self._stale[block]:
+            return
+        if after > self._best[block]:
+            self._best[block], self._count[block] = after, 1
+        elif after == self._best[block]:
+            self._count[block] += 1
+        elif before == self._best[block]:
+            self._count[block] -= 1
+            if self._count[block] == 0:
+                self._stale[block] = 1
+
+    def highest(self) -> int:
+        """Return the highest total, or -1."""
+        highest = -1
+        for block in range(len(self._stale)):
+            if self._stale[block]:
+                self._search(block)
+            if self._best[block] > highest:
+                highest = self._best[block]
+        return highest
+
+    def count_of(self, highest: int) -> int:
+        """Return how many rows have the highest total; `highest` must have been asked for."""
+        ties = 0
+        for block in range(len(self._stale)):
+            if self._best[block] == highest:
+                ties += self._count[block]
+        return ties
+
+    def _search(self, block: int) -> None:
+        total, best, count = self._total, -1, 0
+        start = block * BLOCK
+        end = min(start + BLOCK, self._rows)
+        for row in range(start, end):
+            if total[row] > best:
+                best = total[row]
+        for row in range(start, end):
+            if total[row] == best:
+                count += 1
+        self._best[block] = best
+        self._count[block] = count
+        self._stale[block] = 0
+
+    def nth(self, highest: int, number: int) -> int:
+        """Return the row with the highest total that comes after `number` others, in the order of rows."""
+        for block in range(len(self._stale)):
+            if self._best[block] != highest:
+                continue
+            if number >= self._count[block]:
+                number -= self._count[block]
+                continue
+            for row in range(block * BLOCK, min((block + 1) * BLOCK, self._rows)):
+                if self._total[row] == highest:
+                    if number == 0:
+                        return row
+                    number -= 1
+        raise IndexError("there are fewer best rows")
+
+    def all(self, highest: int) -> Index:
+        """Return all rows with the highest total (intp, ascending)."""
+        rows: Index = (np.asarray(self._total)[: self._rows] == highest).nonzero()[0]
+        return rows
+
+
+class BestRows:
+    """Row numbers, ascending. To be read before the plan is asked again.
+
+    Args:
+        blocks: the totals. highest: the highest of them. count: how many rows have it.
+    """
+
+    __slots__ = ("_blocks", "_count", "_highest")
+
+    def __init__(self, blocks: BestBlocks, highest: int, count: int) -> None:
+        self._blocks = blocks
+        self._highest = highest
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> int:
+        return self._blocks.nth(self._highest, number)
+
+    def __iter__(self) -> Iterator[int]:
+        rows: list[int] = self._blocks.all(self._highest).tolist() if self._count else []
+        return iter(rows)
+
 
 Ties: TypeAlias = list[int] | Index | BestRows
 """Row numbers, ascending."""

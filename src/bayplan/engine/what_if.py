@@ -28,14 +28,14 @@ class Trial:
     """
 
     def __init__(self, plan: Plan) -> None:
-        parts: list[FilterResult] = plan.filter_parts
+        parts: list[FilterResult] = plan.filtered.results
         self._plan = plan
         # The filters that can fail some row, in order, with their numbers.
         self._numbers = [number for number, part in enumerate(parts) if part.failing or not part.static]
         self._parts = [parts[number] for number in self._numbers]
         self._moving = [part for part in parts if not part.static]
-        # Rules of plugins in plain Python, and those that no log tells about, may look at single pods.
-        looks_at_pods = any([part.rule.asks_arrays or not part.incremental for part in self._moving])
+        # Rules that read more than the logged columns may look at single pods, too.
+        looks_at_pods = any(part.rule.looks_at_pods or not part.incremental for part in self._moving)
         self.moves = PodMoves(plan.state, with_pods=looks_at_pods)
 
     def first_failure(self, row: int) -> int:
@@ -48,7 +48,7 @@ class Trial:
                 part.rule.after_changes(part.params)
                 verdict = part.filter_rule.filter(row)
             if verdict:
-                return (self._numbers[number] << 16) | verdict
+                return (self._numbers[number] << 16) | int(verdict)
         return -1
 
     def first_failure_with(self, row: int, pods: Sequence[PodInfo]) -> int:

@@ -19,6 +19,8 @@ class ArrayFilterRule(FilterRule):
     def __init__(self, plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> None:
         super().__init__(state.columns)
         self.asks_arrays = True
+        # Plugins in plain Python may look at what they like.
+        self.looks_at_pods = True
         self.reads_others = type(plugin).params_after_changes is not FilterPlugin.params_after_changes
         self._plugin, self._spec, self._state = plugin, spec, state
 

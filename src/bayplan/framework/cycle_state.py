@@ -21,15 +21,6 @@ class CycleState:
             that found a node, and again when the pod is bound.
     """
 
-    __slots__ = (
-        "_data",
-        "now_ns",
-        "pods_to_activate",
-        "skip_filter_plugins",
-        "skip_score_plugins",
-        "unreached_pre_filters",
-    )
-
     def __init__(self, now_ns: int = 0) -> None:
         self.now_ns = now_ns
         self.skip_filter_plugins: tuple[str, ...] = ()

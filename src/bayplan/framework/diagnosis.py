@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT, Code, Status, verdict_code
-from bayplan.state.arrays import Bools, Codes, Index
+from bayplan.framework.status import Code, Status, verdict_code
+from bayplan.state.arrays import Bools, Ints
 
 if TYPE_CHECKING:
     from bayplan.framework.preemption.account import PreemptionAccount
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
-
-FEW_GROUPS = 16
-"""So many different verdicts are counted one by one before all that is left is sorted."""
 
 
 @dataclass
@@ -29,13 +26,12 @@ class Diagnosis:
         num_all_nodes: nodes in the cluster.
         pre_filter_status: the rejection by PreFilter, or None where filters ran.
         examined: bool[rows], nodes that filters looked at.
-        first: intp[rows], per row the number of the first filter that failed (its place in `filters`); -1 elsewhere.
-        verdicts: uint16[rows], that filter's verdict.
+        values: int64[rows], ``number << 16 | verdict`` of the first filter that failed, by its place in `filters`; -1: none.
         filters: names of the filters that ran, in order.
         explain: returns the status of a (filter number, verdict).
         absent_status: the status of nodes that PreFilter narrowed away, or None.
         overrides: statuses of single nodes that are not packed verdicts: those of extenders, by row.
-        counts: how many examined nodes have which (filter number << 16 | verdict), where that is known; else None.
+        counts: how many examined nodes have which of these values, without -1; counted if it isn't given.
         unknown: statuses that extenders gave to names that are no nodes; they count in the text.
         unschedulable_plugins: who rejected the pod; decides which events bring it back.
         post_filter_message: what PostFilter adds to the text.
@@ -45,8 +41,7 @@ class Diagnosis:
     num_all_nodes: int
     pre_filter_status: Status | None
     examined: Bools
-    first: Index
-    verdicts: Codes
+    values: Ints
     filters: tuple[str, ...]
     explain: Callable[[int, int], Status]
     absent_status: Status | None = None
@@ -64,25 +59,21 @@ class Diagnosis:
         if row in self.overrides:
             return self.overrides[row]
         if self.examined[row]:
-            return self.explain(int(self.first[row]), int(self.verdicts[row])) if self.first[row] >= 0 else None
+            value = int(self.values[row])
+            return self.explain(value >> 16, value & 0xFFFF) if value >= 0 else None
         return self.absent_status
 
     def rows_with(self, code: Code) -> Bools:
         """Return bool[rows], the nodes with a status of this code; freed rows may be among them."""
         if self.pre_filter_status is not None:
             return np.full(len(self.examined), self.pre_filter_status.code is code, dtype=np.bool_)
-        if self.counts is not None and not self.overrides and self.absent_status is None:
-            alike = sum(count for value, count in self.counts.items() if verdict_code(value & 0xFFFF) is code)
-            if alike == self.num_all_nodes:
-                # Nothing else has been said of any node.
-                return self.examined.copy()
-        verdicts = self.verdicts
-        if code is Code.UNSCHEDULABLE:
-            rows = (self.first >= 0) & (verdicts < UNRESOLVABLE_BIT)
-        elif code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            rows = (self.first >= 0) & (verdicts >= UNRESOLVABLE_BIT) & (verdicts < ERROR_BIT)
+        alike = [value for value in self._counted() if verdict_code(value & 0xFFFF) is code]
+        if len(alike) == len(self._counted()):
+            rows = self.values >= 0
+        elif alike:
+            rows = np.isin(self.values, alike)
         else:
-            rows = (self.first >= 0) & (verdicts >= ERROR_BIT if code is Code.ERROR else False)
+            rows = np.zeros(len(self.examined), dtype=np.bool_)
         rows &= self.examined
         if self.absent_status is not None and self.absent_status.code is code:
             rows |= ~self.examined
@@ -92,28 +83,21 @@ class Diagnosis:
 
     def groups(self) -> Iterator[tuple[Status, int]]:
         """Yield each distinct status of examined nodes with the number of nodes that have it."""
-        if self.counts is not None:
-            for value, count in self.counts.items():
-                yield self.explain(value >> 16, value & 0xFFFF), count
-            return
-        rows = self.examined & (self.first >= 0)
+        counts = dict(self._counted())
         for row in self.overrides:
-            rows[row] = False
-        if rows.any():
-            packed = (self.first[rows].astype(np.int64) << 16) | self.verdicts[rows]
-            # Most nodes say one of a few things: counting these one by one is faster than sorting.
-            rounds = 0
-            while len(packed) and rounds < FEW_GROUPS:
-                rounds += 1
-                value = packed.item(0)
-                others = packed[packed != value]
-                yield self.explain(value >> 16, value & 0xFFFF), len(packed) - len(others)
-                packed = others
-            values, counts = np.unique(packed, return_counts=True)
-            for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+            if self.examined[row] and self.values[row] >= 0:
+                counts[int(self.values[row])] -= 1
+        for value, count in counts.items():
+            if count:
                 yield self.explain(value >> 16, value & 0xFFFF), count
         for status in (*self.overrides.values(), *self.unknown):
             yield status, 1
+
+    def _counted(self) -> Mapping[int, int]:
+        if self.counts is None:
+            values, counts = np.unique(self.values[self.examined & (self.values >= 0)], return_counts=True)
+            self.counts = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        return self.counts
 
     def message(self) -> str:
         """Return the text of upstream's FitError, with what PostFilter added."""

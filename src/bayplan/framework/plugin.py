@@ -24,7 +24,7 @@ from bayplan.framework.rule import FilterRule, ScoreRule, ready, scores_of, verd
 from bayplan.framework.rule import Params as Params
 from bayplan.framework.status import Status
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, PodSpec
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
@@ -101,8 +101,9 @@ class Plugin(Generic[S]):
         name: how configurations and messages call it.
         reads: what `filter` and `score` read; see `Reads`.
         pre_reads: what `pre_filter` and `pre_score` read. NOTHING: asked once for each spec, not each cycle.
-        compiles_requests: whether `compile` looks at what single containers request; what it makes of two pods that differ in
-            nothing else is the same where it does not.
+        compiles_requests: whether `compile` looks at requests and claims of containers, or at the pod's resource claims. If it
+            does not, pods that differ in nothing else share a spec.
+        compiles_volumes: whether `compile` looks at the pod's volumes; likewise.
         sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums up a pod's requests there, pod-level ones included.
         earlier_sums: how often that happened before PreScore; set by the profile.
         partial: whether it does only a part of what upstream's plugin of that name does; reports then name it.
@@ -112,6 +113,7 @@ class Plugin(Generic[S]):
     reads: ClassVar[Reads] = Reads.EVERYTHING
     pre_reads: ClassVar[Reads] = Reads.EVERYTHING
     compiles_requests: ClassVar[bool] = True
+    compiles_volumes: ClassVar[bool] = True
     partial: ClassVar[bool] = False
     sums_in_pre_filter: int = 0
     sums_in_pre_score: int = 0
@@ -132,6 +134,10 @@ class Plugin(Generic[S]):
         Pods with equal signatures share specs, and so what was found out about them.
         """
         return None
+
+    def signs(self, spec: PodSpec) -> bool:
+        """Return whether `sign_pod` may return anything but None for a pod of this spec; asked once for each spec."""
+        return True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> S:
         """Return the spec of a pod: a value with an attribute ``key`` (hashable) that names all it holds. Once per signature."""
@@ -296,7 +302,10 @@ class NormalizePlugin(ScorePlugin[S]):
         if rule is None:
             return self.scale(spec, params, raw[feasible])
         ready(rule, params, rows.compiled_columns())
-        return rule.scale(np.ascontiguousarray(raw), feasible.view(np.uint8))
+        flags = feasible.view(np.uint8)
+        if rule.reads_feasible:
+            rule.prepare(flags)
+        return rule.scale(np.ascontiguousarray(raw), flags)
 
     def normalize(self, spec: S, scale: Params, raw: Ints, rows: Rows) -> Ints:
         """Return scores from 0 to 100, elementwise. `rows` lends its number functions."""

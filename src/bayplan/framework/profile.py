@@ -41,7 +41,9 @@ class Profile:
         percentage_of_nodes_to_score: the profile's own setting, or None.
 
     Attributes:
-        compiling: the plugins whose specs a plan holds. compiling_requests: those of them that look at requests for it.
+        compiling: the plugins whose specs a plan holds. compiling_requests, compiling_volumes: the names of those that look at
+            requests, or at volumes, for it.
+        signing: the plugins that may tell pods apart by more than labels, owner and spec.
         pre_filter_names, pre_score_names: whose PreFilter, or PreScore, is run.
         sums_before_binding: how often upstream sums up a pod's requests in a cycle; see `count_request_sums`.
 
@@ -84,7 +86,9 @@ class Profile:
         self.pre_score_names = frozenset(plugin.name for plugin in self.pre_score)
         compiling = (*self.pre_filter, *self.filter, *self.pre_score, *score)
         self.compiling: tuple[Plugin[object], ...] = tuple({plugin.name: plugin for plugin in compiling}.values())
-        self.compiling_requests = tuple(plugin for plugin in self.compiling if plugin.compiles_requests)
+        self.compiling_requests = frozenset(plugin.name for plugin in self.compiling if plugin.compiles_requests)
+        self.compiling_volumes = frozenset(plugin.name for plugin in self.compiling if plugin.compiles_volumes)
+        self.signing = tuple(plugin for plugin in self.plugins.values() if type(plugin).sign_pod is not Plugin.sign_pod)
         self.sums_before_binding = 0
         self.count_request_sums()
         self.reserve = self._at("reserve", ReservePlugin)

@@ -6,7 +6,7 @@ from bayplan.state.columns cimport Columns
 cdef class Rule:
     cdef public Columns columns
     cdef public object params
-    cdef public bint asks_arrays, reads_others
+    cdef public bint asks_arrays, looks_at_pods, reads_others
     cdef object __weakref__
 
     cpdef void bind(self) except *
@@ -32,6 +32,7 @@ cdef class ScoreRule(Rule):
     @cython.locals(row=Py_ssize_t)
     cpdef void score_rows(self, list rows, int64_t[::1] raw) except *
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
+    cpdef int64_t level(self, tuple scale) except? -9223372036854775807
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(row=Py_ssize_t)
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *

@@ -33,6 +33,7 @@ class Rule:
 
     Attributes:
         params: what PreFilter, PreScore or `observe` found in this cycle; None if the profile leaves that plugin out.
+        looks_at_pods: whether the rule looks at the pods of nodes themselves, not only at columns and counters.
         reads_others: whether what the rule says of a row may depend on pods of other rows.
         asks_arrays: whether asking about many rows at once costs hardly more than asking about one.
     """
@@ -41,6 +42,7 @@ class Rule:
         self.columns = columns
         self.params: Params | None = ()
         self.asks_arrays = False
+        self.looks_at_pods = False
         self.reads_others = False
 
     def bind(self) -> None:
@@ -121,6 +123,10 @@ class ScoreRule(Rule):
         """
         raise TypeError(f"{type(self).__name__} lacks scale()")
 
+    def level(self, scale: Scale) -> int:
+        """Return the normalised score of all feasible rows if it follows from the scale alone; else -1."""
+        return -1
+
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return the normalised score of a row with this raw score."""
         raise TypeError(f"{type(self).__name__} lacks normalize()")
@@ -146,6 +152,8 @@ def verdicts_of(rule: FilterRule, params: Params | None, columns: Columns, rows:
 
 
 def scores_of(rule: ScoreRule, params: Params | None, columns: Columns, rows: Index) -> Ints:
-    """Return int64, the raw scores that a new rule gives some rows (intp)."""
+    """Return int64, the raw scores that a new rule gives some rows (intp), all nodes being feasible."""
     ready(rule, params, columns)
+    if rule.reads_feasible:
+        rule.prepare(columns.alive)
     return np.array([rule.score(row) for row in rows.tolist()], dtype=np.int64)

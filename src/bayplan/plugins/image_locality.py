@@ -41,6 +41,7 @@ class ImageLocality(ScorePlugin[ImageLocalitySpec]):
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
+    compiles_volumes = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> ImageLocalitySpec:
         """Count the images."""

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.base cimport go
 from bayplan.framework.rule cimport FilterRule, ScoreRule
+from bayplan.plugins cimport score_range
 from bayplan.state.counters cimport DomainTable
 
 # Constants of the .py, as C numbers.
@@ -33,11 +34,15 @@ cdef class WeighedTerms(ScoreRule):
         codes=Py_ssize_t[::1], values=int64_t[::1],
     )
     cpdef void score_all(self, int64_t[::1] raw) except *
-    @cython.locals(smallest=int64_t, largest=int64_t, score=int64_t, seen=bint, row=Py_ssize_t)
+    @cython.locals(smallest=int64_t, largest=int64_t)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
+    cpdef int64_t level(self, tuple scale) except? -9223372036854775807
     @cython.locals(smallest=int64_t, largest=int64_t)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(smallest=int64_t, largest=int64_t, row=Py_ssize_t)
+    @cython.locals(
+        smallest=int64_t, largest=int64_t, count=Py_ssize_t, first=int64_t, distinct=int64_t, values=int64_t[::1],
+        place=Py_ssize_t, row=Py_ssize_t,
+    )
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
 
 @cython.locals(share=double)

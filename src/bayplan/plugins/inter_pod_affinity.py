@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
+import numpy as np
 
 from bayplan.base import go_arithmetic as go
 from bayplan.framework.configuration.plugin_arguments import InterPodAffinityArgs
@@ -30,7 +31,7 @@ from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Scale, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, unresolvable
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.pod import Pod
-from bayplan.plugins import inter_pod_affinity_hints
+from bayplan.plugins import inter_pod_affinity_hints, score_range
 from bayplan.state.affinity_terms import AffinityTerm, PodTerms, TermKind, pod_terms
 from bayplan.state.arrays import Bools, Flags, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -109,6 +110,7 @@ class InterPodAffinity(
     pre_reads = Reads.OBJECTS
     reads_feasible = False
     compiles_requests = False
+    compiles_volumes = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -409,19 +411,13 @@ class WeighedTerms(ScoreRule):
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the smallest and the largest sum."""
-        smallest = largest = 0
-        seen = False
-        for row in range(self.columns.count):
-            if feasible[row]:
-                score = raw[row]
-                if not seen:
-                    smallest = largest = score
-                    seen = True
-                elif score < smallest:
-                    smallest = score
-                elif score > largest:
-                    largest = score
+        smallest = score_range.smallest_score(raw, feasible, self.columns.count)
+        largest = score_range.largest_score(raw, feasible, self.columns.count)
         return (int(smallest), int(largest))
+
+    def level(self, scale: Scale) -> int:
+        """Return 0 if all sums are equal."""
+        return 0 if scale[0] == scale[1] else -1
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return 0 for the smallest and 100 for the largest, in Go's order of operations; 0 for all if they are equal."""
@@ -429,13 +425,18 @@ class WeighedTerms(ScoreRule):
         return between(raw, smallest, largest)
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Do the same for all rows."""
-        smallest, largest = scale[0], scale[1]
-        if smallest == largest:
-            for row in range(self.columns.count):
-                normalized[row] = 0
+        """Do the same for all rows: once for each raw score if there are fewer than rows."""
+        smallest, largest, count = scale[0], scale[1], self.columns.count
+        first = score_range.lowest(raw, count)
+        distinct = go.sub(score_range.highest(raw, count), first) + 1
+        if 0 < distinct < count:
+            table = np.empty(distinct, dtype=np.int64)
+            values = table
+            for place in range(distinct):
+                values[place] = between(first + place, smallest, largest)
+            score_range.look_up(raw, first, values, normalized, count)
         else:
-            for row in range(self.columns.count):
+            for row in range(count):
                 normalized[row] = between(raw[row], smallest, largest)
 
 

@@ -84,6 +84,7 @@ class NodeAffinity(
     pre_reads = Reads.NOTHING
     reads_feasible = False
     compiles_requests = False
+    compiles_volumes = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

@@ -46,6 +46,7 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
+    compiles_volumes = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

@@ -30,6 +30,7 @@ class NodeName(FilterPlugin[NodeNameSpec]):
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
+    compiles_volumes = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeNameSpec:
         """Keep the name."""

@@ -44,6 +44,7 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
     reads = Reads.PORTS
     pre_reads = Reads.NOTHING
     compiles_requests = False
+    compiles_volumes = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodePortsSpec:
         """Keep the ports, each once, in an order of their own."""

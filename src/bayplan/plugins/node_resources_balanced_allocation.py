@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from typing import Any
 
+import numpy as np
 from msgspec import Struct
 
 from bayplan.base import go_arithmetic as go
@@ -21,11 +23,14 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.requests import balance_requests, repeats_overhead
 from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ResourceScore, ScoredResource, scored_resources
-from bayplan.state.arrays import Bools
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 HALF = MAX_NODE_SCORE // 2
+
+CHUNK = 256
+"""Rows that are scored at a time: their shares stay in the nearest cache."""
 
 
 class BalancedAllocationSpec(Struct, frozen=True, eq=False):
@@ -49,6 +54,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
     reads_feasible = False
+    compiles_volumes = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -113,6 +119,47 @@ class Balance(ResourceScore):
     def __init__(self, spec: BalancedAllocationSpec, devices: ScoredDevices, cluster: ClusterState) -> None:
         super().__init__(spec.scored, devices, cluster)
         self._best_effort = spec.best_effort
+        self._before: Any = None
+        self._after: Any = None
+        self._counting: Any = None
+
+    def score_all(self, raw: Ints) -> None:
+        """Score all nodes, two resources in doubles that divide four at a time; otherwise one by one."""
+        if self.count != 2 or self.has_devices or (self._best_effort and self.params is None):
+            ScoreRule.score_all(self, raw)
+            return
+        if self._before is None:
+            self._before, self._after, self._counting = np.zeros(2 * CHUNK), np.zeros(2 * CHUNK), np.zeros(2 * CHUNK)
+        before, after, counting, count = self._before, self._after, self._counting, self.columns.count
+        for start in range(0, count, CHUNK):
+            length = min(CHUNK, count - start)
+            self._find_shares(0, start, length)
+            self._find_shares(1, start, length)
+            for i in range(length):
+                gap_after = abs((after[i] - after[CHUNK + i]) / 2.0)
+                gap_before = abs((before[i] - before[CHUNK + i]) / 2.0)
+                change = go.sub(evenness(gap_after), evenness(gap_before))
+                if counting[i] == 0.0 or counting[CHUNK + i] == 0.0:
+                    change = 0
+                raw[start + i] = HALF + go.quotient(go.add(HALF, change), 2)
+
+    def _find_shares(self, place: int, start: int, length: int) -> None:
+        """Write the shares of a resource, without the pod and with it, and how much there is of it."""
+        columns, number, request, base = self.columns, self.numbers[place], self.requests[place], place * CHUNK
+        allocatable, usage = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
+        before, after, whole = self._before, self._after, self._counting
+        for i in range(length):
+            used = usage[start + i]
+            before[base + i] = used
+            after[base + i] = go.add(used, request)
+            whole[base + i] = allocatable[start + i]
+        for i in range(base, base + length):
+            # What there is none of does not count at all.
+            divisor = whole[i] if whole[i] != 0.0 else 1.0
+            share = go.divide(before[i], divisor)
+            before[i] = 1.0 if share > 1.0 else share
+            share = go.divide(after[i], divisor)
+            after[i] = 1.0 if share > 1.0 else share
 
     def score(self, row: int) -> int:
         """Return half of what the change in evenness, moved to 50, comes to, on top of 50."""

@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t
 
 from bayplan.base cimport go
 from bayplan.framework.rule cimport FilterRule
@@ -7,6 +7,7 @@ from bayplan.state.columns cimport Columns
 
 # Constants of the .py, as C numbers.
 cdef Py_ssize_t POD_COUNT, FIRST_RESOURCE
+cdef int LACKS, UNRESOLVABLE_BIT, TOO_MANY_PODS, MOST_FLAGS
 
 cdef class Room(FilterRule):
     cdef dict _numbered
@@ -18,11 +19,17 @@ cdef class Room(FilterRule):
 
     @cython.locals(place=Py_ssize_t)
     cpdef bint refresh(self) except -1
-    @cython.locals(
-        columns=Columns, verdict=int, short=bint, place=Py_ssize_t, number=Py_ssize_t, amount=int64_t, allocatable=int64_t,
-    )
+    @cython.locals(columns=Columns, verdict=int, short=bint, place=Py_ssize_t, lacking=int)
     cpdef int filter(self, Py_ssize_t row) except -1
     @cython.locals(
-        columns=Columns, place=Py_ssize_t, number=Py_ssize_t, amount=int64_t, allocatable=int64_t, lacks=bint,
+        columns=Columns, place=Py_ssize_t, row=Py_ssize_t, number=Py_ssize_t, amount=int64_t, flag=int, delegated=bint,
+        allocatable=int64_t[::1], used=int64_t[::1],
     )
+    cpdef void filter_all(self, uint16_t[::1] codes) except *
+    @cython.locals(columns=Columns, number=Py_ssize_t, allocatable=int64_t, used=int64_t, verdict=int)
+    cdef int _lacking(self, Py_ssize_t place, Py_ssize_t row) except -2
+    @cython.locals(columns=Columns, place=Py_ssize_t)
     cdef int _number(self, Py_ssize_t row, int verdict) except -1
+
+@cython.locals(short=bint, verdict=int)
+cdef inline int lack(int64_t amount, int flag, bint delegated, int64_t allocatable, int64_t used) noexcept

@@ -43,7 +43,7 @@ from bayplan.plugins.node_resources_fit_hints import FitHints
 from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, scored_resources
 from bayplan.plugins.scoring_strategies import STRATEGIES
-from bayplan.state.arrays import Bools
+from bayplan.state.arrays import Bools, Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
@@ -57,6 +57,9 @@ MOST_FLAGS = 12
 
 MOST_ORDERS = 256
 """The orders of so many sets of resources are remembered."""
+
+LACKS = 1 << 30
+"""Marks what lacks room in `lack`, for requests without a flag."""
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
 """The scale of scores in shapes."""
@@ -107,6 +110,7 @@ class NodeResourcesFit(
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
     reads_feasible = False
+    compiles_volumes = False
     sums_in_pre_filter = 1
 
     def __init__(self, arguments: object, handle: Handle) -> None:
@@ -265,29 +269,53 @@ class Room(FilterRule):
         if columns.usage[POD_COUNT, row] >= columns.allowed_pods[row]:
             verdict, short = TOO_MANY_PODS, True
         for place in range(self._count):
-            number, amount = self._numbers[place], self._amounts[place]
-            allocatable = columns.allocatable[number, row]
-            if amount > go.sub(allocatable, columns.usage[FIRST_RESOURCE + number, row]):
-                if self._delegated[place] and allocatable <= 0:
-                    continue
-                verdict |= self._flags[place]
+            lacking = self._lacking(place, row)
+            if lacking >= 0:
+                verdict |= lacking
                 short = True
-                if amount > allocatable:
-                    verdict |= UNRESOLVABLE_BIT
         if short and self._count > MOST_FLAGS:
             return self._number(row, verdict)
         return verdict
+
+    def filter_all(self, codes: Codes) -> None:
+        """Compare each request with what is free, one request after the other."""
+        columns = self.columns
+        if self.params is None or self._count > MOST_FLAGS:
+            FilterRule.filter_all(self, codes)
+            return
+        for row in range(columns.count):
+            codes[row] = TOO_MANY_PODS if columns.usage[POD_COUNT, row] >= columns.allowed_pods[row] else 0
+        for place in range(self._count):
+            number, amount, flag = self._numbers[place], self._amounts[place], self._flags[place]
+            delegated = self._delegated[place] != 0
+            allocatable, used = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
+            for row in range(columns.count):
+                codes[row] |= lack(amount, flag, delegated, allocatable[row], used[row])
+
+    def _lacking(self, place: int, row: int) -> int:
+        """Return the verdict about one request, -1 if there is room for it."""
+        columns, number = self.columns, self._numbers[place]
+        allocatable, used = columns.allocatable[number, row], columns.usage[FIRST_RESOURCE + number, row]
+        verdict = lack(self._amounts[place], self._flags[place] | LACKS, self._delegated[place] != 0, allocatable, used)
+        return verdict & ~LACKS if verdict else -1
 
     def _number(self, row: int, verdict: int) -> int:
         """Return the number of the set of what is short."""
         columns = self.columns
         shortage = [bool(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
         for place in range(self._count):
-            number, amount = self._numbers[place], self._amounts[place]
-            allocatable = columns.allocatable[number, row]
-            lacks = amount > go.sub(allocatable, columns.usage[FIRST_RESOURCE + number, row])
-            shortage.append(bool(lacks and not (self._delegated[place] and allocatable <= 0)))
+            shortage.append(self._lacking(place, row) >= 0)
         known = self._numbered.setdefault(tuple(shortage), len(self._numbered) + 1)
         if known > MAX_PLUGIN_CODE:
             raise InvariantError(f"{known} sets of resources were short for one pod")
         return known | (verdict & UNRESOLVABLE_BIT)
+
+
+def lack(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -> int:
+    """Return the flag of a request that lacks room, with `UNRESOLVABLE_BIT` if it is more than the whole node offers; else 0.
+
+    A delegated request may pass where the node has none of the resource.
+    """
+    short = amount > go.sub(allocatable, used) and not (delegated and allocatable <= 0)
+    verdict = flag | UNRESOLVABLE_BIT if amount > allocatable else flag
+    return verdict if short else 0

@@ -34,6 +34,7 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
+    compiles_volumes = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

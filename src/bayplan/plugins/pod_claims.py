@@ -10,7 +10,7 @@ from collections.abc import Hashable
 import msgspec
 
 from bayplan.objects.meta import ResourceList
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.quantity import Quantity, parse_quantity
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.objects.volumes import Volume
@@ -109,10 +109,12 @@ def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
 
 def owner_of_ephemeral(pod: Pod) -> tuple[str, str] | None:
     """Return name and uid of a pod with ephemeral volumes: their claims are its own; None for other pods."""
-    for volume in pod.spec.volumes:
-        if volume.ephemeral is not None:
-            return pod.metadata.name, pod.metadata.uid
-    return None
+    return (pod.metadata.name, pod.metadata.uid) if has_ephemeral(pod.spec) else None
+
+
+def has_ephemeral(spec: PodSpec) -> bool:
+    """Return whether a pod of this spec has ephemeral volumes."""
+    return any(volume.ephemeral is not None for volume in spec.volumes)
 
 
 def is_disk(volume: Volume) -> bool:

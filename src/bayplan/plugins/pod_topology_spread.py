@@ -30,10 +30,12 @@ from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Scale, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, error
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_required_node_affinity, find_untolerated_taint
+from bayplan.plugins import score_range
 from bayplan.plugins.pod_topology_spread_hints import PodTopologySpreadHints
-from bayplan.plugins.spread_constraints import HARD, HOSTNAME, SOFT, SpreadConstraint, SpreadConstraints
+from bayplan.plugins.spread_constraints import HARD, SOFT, SpreadConstraint, SpreadConstraints
+from bayplan.plugins.spread_groups import SpreadGroups
 from bayplan.plugins.spread_tables import ConstraintTable, SpreadTables
-from bayplan.state.arrays import Bools, Flags, Ints
+from bayplan.state.arrays import Bools, Codes, Flags, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Eligibility
 from bayplan.state.node_matching import required_node_affinity_matches
@@ -80,6 +82,7 @@ class PodTopologySpread(
     pre_reads = Reads.OBJECTS
     reads_feasible = False
     compiles_requests = False
+    compiles_volumes = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -161,6 +164,7 @@ class PodTopologySpread(
             tables.version = version
             tables.hard, tables.hard_error = self._tables_of(spec.pod, HARD, cluster)
             tables.soft, tables.soft_error = self._tables_of(spec.pod, SOFT, cluster)
+            tables.groups = SpreadGroups(tables.soft, self.requires_all_keys(spec), cluster.node_log)
         return tables
 
     def _tables_of(self, pod: Pod, action: str, cluster: ClusterState) -> tuple[list[ConstraintTable], str]:
@@ -298,11 +302,33 @@ class HardSpread(FilterRule):
                 return UNEVEN
         return 0
 
+    def filter_all(self, codes: Codes) -> None:
+        """Do the same for all rows, constraint by constraint: each domain is asked about once."""
+        count = self.columns.count
+        if self.params is None:
+            for row in range(count):
+                codes[row] = STATE_MISSING
+            return
+        for row in range(count):
+            codes[row] = 0
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            last, domains = table.sums.last, table.sums.codes
+            # The last place is for nodes without the key.
+            verdicts = np.full(last + 1, NO_LABEL, dtype=np.uint16)
+            verdict = verdicts
+            for code in range(last):
+                verdict[code] = UNEVEN if table.is_uneven(code) else 0
+            for row in range(count):
+                if not codes[row]:
+                    code = domains[row]
+                    codes[row] = verdict[code if code >= 0 else last]
+
 
 class SoftSpread(ScoreRule):
     """The weighted counts in a node's domains, rounded half away from zero; the smallest becomes 100.
 
-    A weight depends on the number of domains among the feasible nodes.
+    A weight depends on the number of domains among the feasible nodes. Nodes that the constraints can't tell apart are scored once.
     """
 
     def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
@@ -311,140 +337,130 @@ class SoftSpread(ScoreRule):
         self.reads_feasible = True
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._tables: list[ConstraintTable] = []
-        self._requires_all_keys = plugin.requires_all_keys(spec)
-        # Whether every node has the keys of all constraints.
-        self._complete = False
-        self._node_position = -1
-        # Per constraint: its weight, what is added for its skew, whether its domains are host names, and, from its offset on, what
-        # each domain adds to the score.
+        self._groups: Any = None
+        # The raw score of each group, and whether it has feasible nodes.
+        self._raw: Any = np.zeros(0, dtype=np.int64)
+        self._met: Any = np.zeros(0, dtype=np.uint8)
+        # Whether there are feasible nodes that are not scored.
+        self._left_out = False
+        # Per constraint its weight, and what is added for its skew.
         self._weights: Any = np.zeros(0, dtype=np.float64)
         self._skews: Any = np.zeros(0, dtype=np.float64)
-        self._worths: Any = np.zeros(0, dtype=np.float64)
-        self._offsets: Any = np.zeros(0, dtype=np.intp)
-        self._by_node: Any = np.zeros(0, dtype=np.uint8)
-        self._seen_domains: Any = np.zeros(1, dtype=np.uint8)
 
     def prepare(self, feasible: Flags) -> None:
-        """Weigh the constraints."""
-        tables = self._plugin.tables(self._spec, self._cluster).soft
-        if tables is not self._tables:
-            self._tables = tables
-            self._node_position = -1
-        end = self._cluster.node_log.end
-        if end != self._node_position:
-            self._node_position = end
-            coverage = [self._cluster.nodes.coverage(table.key, end) for table in tables]
-            self._complete = all([each.complete for each in coverage])
-            self._by_node = np.array([table.key == HOSTNAME for table in tables], dtype=np.uint8)
-            self._weights = np.zeros(len(tables), dtype=np.float64)
-            self._skews = np.array([float(table.max_skew - 1) for table in tables], dtype=np.float64)
-            self._lay_out()
+        """Weigh the constraints, and score each group."""
+        tables = self._plugin.tables(self._spec, self._cluster)
+        if tables.soft is not self._tables:
+            self._tables = tables.soft
+            self._weights = np.zeros(len(self._tables), dtype=np.float64)
+            self._skews = np.array([float(table.max_skew - 1) for table in self._tables], dtype=np.float64)
         for number in range(len(self._tables)):
             table = self._tables[number]
             table.sums.refresh()
-            if self._by_node[number]:
-                size = self._count_nodes(feasible)
-            else:
-                size = self._count_domains(table, feasible)
-            self._weights[number] = go.log(float(size + 2))
-            if not self._by_node[number]:
-                self._weigh_domains(number, table)
+        self._groups = tables.groups
+        self._groups.refresh(self.columns.capacity, self.columns.count)
+        size = self._meet(feasible)
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            domains = size if self._groups.by_node[number] else self._count_domains(number, table)
+            self._weights[number] = go.log(float(domains + 2))
+        for group in range(self._groups.count):
+            self._raw[group] = self._weigh(group)
 
-    def _lay_out(self) -> None:
-        """Make room for what domains add to the score."""
-        offsets, end = [], 0
-        for table in self._tables:
-            table.sums.refresh()
-            offsets.append(end)
-            end += table.sums.last + 1
-        self._offsets = np.array(offsets, dtype=np.intp)
-        self._worths = np.zeros(end, dtype=np.float64)
-
-    def _weigh_domains(self, number: int, table: ConstraintTable) -> None:
-        """Find what each domain adds to the score, in Go's order: the count times the weight, plus the skew."""
-        weight, skew, start = self._weights[number], self._skews[number], self._offsets[number]
-        values = table.sums.values
-        # Nodes without the key, which come last, get nothing for it.
-        for code in range(table.sums.last):
-            self._worths[start + code] = float(values[code]) * weight + skew
-
-    def _count_nodes(self, feasible: Flags) -> int:
-        """Return how many feasible nodes are scored."""
-        count = 0
+    def _meet(self, feasible: Flags) -> int:
+        """Note which groups have feasible nodes; return how many feasible nodes are scored."""
+        groups = self._groups
+        if len(self._raw) != len(groups.scored):
+            self._raw = np.zeros(len(groups.scored), dtype=np.int64)
+            self._met = np.zeros(len(groups.scored), dtype=np.uint8)
+        met, of_row, scored = self._met, groups.of_row, groups.scored
+        for group in range(groups.count):
+            met[group] = 0
+        size = 0
         for row in range(self.columns.count):
-            if feasible[row] and (self._complete or self.is_scored(row)):
-                count += 1
-        return count
+            if feasible[row]:
+                met[of_row[row]] = 1
+                size += 1
+        self._left_out = False
+        for group in range(groups.count):
+            if met[group] and not scored[group]:
+                self._left_out = True
+        if self._left_out:
+            size = 0
+            for row in range(self.columns.count):
+                if feasible[row] and scored[of_row[row]]:
+                    size += 1
+        return size
 
-    def _count_domains(self, table: ConstraintTable, feasible: Flags) -> int:
+    def _count_domains(self, number: int, table: ConstraintTable) -> int:
         """Return how many domains the feasible nodes that are scored have; those without the key are one domain more."""
-        codes, last = table.sums.codes, table.sums.last
-        self._seen_domains = np.zeros(last + 1, dtype=np.uint8)
-        seen, count = self._seen_domains, 0
-        for row in range(self.columns.count):
-            if not feasible[row]:
-                continue
-            code = codes[row] if codes[row] >= 0 else last
-            if not seen[code] and (self._complete or self.is_scored(row)):
-                seen[code] = 1
-                count += 1
-                if count > last or (self._complete and count == last):
-                    break
+        groups, width, last = self._groups, len(self._tables), table.sums.last
+        seen = np.zeros(last + 1, dtype=np.uint8)
+        flags, count = seen, 0
+        for group in range(groups.count):
+            if self._met[group] and groups.scored[group]:
+                code = groups.parts[group * width + number]
+                if code < 0:
+                    code = last
+                if not flags[code]:
+                    flags[code] = 1
+                    count += 1
         return count
 
-    def is_scored(self, row: int) -> bool:
-        """Return whether a node has the keys that it must have to be scored."""
-        if not self._requires_all_keys:
-            return True
-        for number in range(len(self._tables)):
-            table = self._tables[number]
-            if table.sums.codes[row] < 0:
-                return False
-        return True
-
-    def score(self, row: int) -> int:
-        """Add up what the node's domains are worth; 0 for a node that is not scored."""
-        if not self._complete and not self.is_scored(row):
+    def _weigh(self, group: int) -> int:
+        """Add up what the domains of a group's nodes are worth, in Go's order; 0 if they are not scored."""
+        groups, width = self._groups, len(self._tables)
+        if not groups.scored[group]:
             return 0
         total = 0.0
-        for number in range(len(self._tables)):
+        for number in range(width):
             table = self._tables[number]
-            code = table.sums.codes[row]
-            if code < 0:
+            part = groups.parts[group * width + number]
+            if part < 0:
                 continue
-            if self._by_node[number]:
+            weight, pods = self._weights[number], part
+            if not groups.by_node[number]:
+                pods = table.sums.values[part]
+            elif self.columns.bare:
                 # What is on the nodes is not known after an extender has answered with nodes instead of names.
-                weight = 0.0 if self.columns.bare else self._weights[number]
-                total = total + (float(table.counter.counts[row]) * weight + self._skews[number])
-            else:
-                total = total + self._worths[self._offsets[number] + code]
+                weight = 0.0
+            total = total + (float(pods) * weight + self._skews[number])
         return go.to_int64(go.round(total))
+
+    def score(self, row: int) -> int:
+        """Look up the score of the node's group. Raise TypeError before `prepare`."""
+        self._check_prepared()
+        return self._raw[self._groups.of_row[row]]
+
+    def score_all(self, raw: Ints) -> None:
+        """Do the same for all rows."""
+        self._check_prepared()
+        scores, of_row = self._raw, self._groups.of_row
+        for row in range(self.columns.count):
+            raw[row] = scores[of_row[row]]
+
+    def _check_prepared(self) -> None:
+        if self._groups is None or len(self._raw) != len(self._groups.scored):
+            raise TypeError("score() needs prepare(): groups are unknown, or have changed since")
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the smallest and largest score of the feasible nodes that are scored, and as bytes of bools which are not.
 
+        `prepare` knows these nodes and their scores.
         The last is empty if all feasible nodes are scored.
         """
-        smallest = largest = 0
-        seen, left_out = False, False
-        for row in range(self.columns.count):
-            if not feasible[row]:
-                continue
-            if not self._complete and not self.is_scored(row):
-                left_out = True
-                continue
-            score = raw[row]
-            if not seen or score < smallest:
-                smallest = score
-            if not seen or score > largest:
-                largest = score
-            seen = True
-        if largest < 0:
-            largest = 0
-        return (int(smallest), int(largest), self._left_out() if left_out else b"")
+        groups, smallest, largest, seen = self._groups, 0, 0, False
+        for group in range(groups.count):
+            if self._met[group] and groups.scored[group]:
+                score = self._raw[group]
+                smallest = score if not seen or score < smallest else smallest
+                largest = score if not seen or score > largest else largest
+                seen = True
+        return (int(smallest), max(int(largest), 0), self._not_scored() if self._left_out else b"")
 
-    def _left_out(self) -> bytes:
-        return bytes([not self.is_scored(row) for row in range(self.columns.count)])
+    def _not_scored(self) -> bytes:
+        groups = self._groups
+        return bytes([not groups.scored[groups.of_row[row]] for row in range(self.columns.count)])
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return 100 for the smallest score, less for larger ones, 0 for nodes that are not scored."""
@@ -454,16 +470,22 @@ class SoftSpread(ScoreRule):
         return evened(raw, smallest, largest)
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Do the same for all rows."""
+        """Do the same for all rows: each raw score once if there are fewer than rows."""
         smallest, largest, left_out = scale[0], scale[1], scale[2]
-        if largest == 0:
-            for row in range(self.columns.count):
-                normalized[row] = MAX_NODE_SCORE
+        count = self.columns.count
+        first = score_range.lowest(raw, count)
+        distinct = go.sub(score_range.highest(raw, count), first) + 1
+        if 0 < distinct < count:
+            table = np.empty(distinct, dtype=np.int64)
+            values = table
+            for place in range(distinct):
+                values[place] = evened(first + place, smallest, largest)
+            score_range.look_up(raw, first, values, normalized, count)
         else:
-            for row in range(self.columns.count):
+            for row in range(count):
                 normalized[row] = evened(raw[row], smallest, largest)
         if left_out:
-            for row in range(self.columns.count):
+            for row in range(count):
                 if left_out[row]:
                     normalized[row] = 0
 

@@ -1,15 +1,19 @@
 cimport cython
+from libc cimport math
 from libc.stdint cimport int64_t
 
 from bayplan.base cimport go
+from bayplan.framework.rule cimport ScoreRule
 from bayplan.plugins.scored_resources cimport ResourceScore
 from bayplan.state.columns cimport Columns
 
 # Constants of the .py, as C numbers.
-cdef int64_t MAX_NODE_SCORE
-cdef Py_ssize_t NON_ZERO_CPU, MEMORY
+cdef int64_t MAX_NODE_SCORE, MAX_IN_DOUBLES, MAX_WEIGHT
+cdef Py_ssize_t NON_ZERO_CPU, FIRST_RESOURCE, MEMORY, CHUNK
 
 cdef class StrategyScore(ResourceScore):
+    cdef public bint skips_zeros, rounds
+
     @cython.locals(
         columns=Columns, total=int64_t, weights=int64_t, place=Py_ssize_t, number=Py_ssize_t, allocatable=int64_t,
         requested=int64_t, share=int64_t,
@@ -18,6 +22,20 @@ cdef class StrategyScore(ResourceScore):
     cdef int64_t share(self, int64_t requested, int64_t allocatable) except? -9223372036854775807
 
 cdef class LeastAllocated(StrategyScore):
+    cdef double[::1] _total, _counted, _free, _whole
+
+    cpdef void score_all(self, int64_t[::1] raw) except *
+    @cython.locals(
+        total=double[::1], counted=double[::1], count=Py_ssize_t, place=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
+        seen=int64_t, i=Py_ssize_t,
+    )
+    cdef int64_t _score_in_doubles(self, int64_t[::1] raw) except? -1
+    @cython.locals(
+        columns=Columns, number=Py_ssize_t, request=int64_t, weight=int64_t, allocatable=int64_t[::1], usage=int64_t[::1],
+        free=double[::1], whole=double[::1], total=double[::1], counted=double[::1], seen=int64_t, requested=int64_t,
+        left=int64_t, factor=double, step=double, divisor=double, i=Py_ssize_t,
+    )
+    cdef int64_t _add_in_doubles(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except? -1
     cdef int64_t share(self, int64_t requested, int64_t allocatable) except? -9223372036854775807
 
 cdef class MostAllocated(StrategyScore):
@@ -26,11 +44,6 @@ cdef class MostAllocated(StrategyScore):
 cdef class RequestedToCapacityRatio(StrategyScore):
     cdef int64_t[::1] _utilizations, _scores
 
-    @cython.locals(
-        columns=Columns, total=int64_t, weights=int64_t, place=Py_ssize_t, number=Py_ssize_t, allocatable=int64_t,
-        requested=int64_t, share=int64_t,
-    )
-    cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
     cdef int64_t share(self, int64_t requested, int64_t allocatable) except? -9223372036854775807
     @cython.locals(points=Py_ssize_t, place=Py_ssize_t, start=int64_t, low=int64_t, rise=int64_t)
     cdef int64_t value_at(self, int64_t utilization) except? -9223372036854775807

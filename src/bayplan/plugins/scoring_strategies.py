@@ -6,6 +6,7 @@ order of operations. Source: https://kubernetes.io/docs/concepts/scheduling-evic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -18,11 +19,12 @@ from bayplan.framework.configuration.plugin_arguments import (
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
 )
-from bayplan.framework.rule import MAX_NODE_SCORE
+from bayplan.framework.rule import MAX_NODE_SCORE, ScoreRule
 from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import ResourceScore, ScoredResource
+from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.pod_info import NON_ZERO_CPU
+from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU
 from bayplan.state.resource_table import MEMORY
 
 Shape: TypeAlias = Sequence[tuple[int, int]]
@@ -30,14 +32,29 @@ Shape: TypeAlias = Sequence[tuple[int, int]]
 
 FULL_UTILIZATION = 100
 
+CHUNK = 256
+"""Rows that are scored at a time in doubles: their numbers stay in the nearest cache."""
+
+MAX_IN_DOUBLES = 1 << 46
+"""Amounts below this can be divided as doubles: 101 times as much is less than 2**53."""
+
+MAX_WEIGHT = 100
+"""The largest weight that configurations may give a resource."""
+
 
 class StrategyScore(ResourceScore):
-    """Base of the strategies: the weighted mean of what a strategy says of each resource."""
+    """Base of the strategies: the weighted mean of what a strategy says of each resource.
+
+    Attributes:
+        skips_zeros: whether a resource with the score 0 does not count. rounds: whether the mean is rounded, halves up, not cut.
+    """
 
     def __init__(
         self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState
     ) -> None:
         super().__init__(scored, devices, cluster)
+        self.skips_zeros = False
+        self.rounds = False
 
     def score(self, row: int) -> int:
         """Return the weighted mean; 0 if the node has none of the resources."""
@@ -54,9 +71,15 @@ class StrategyScore(ResourceScore):
                 else:
                     requested = go.add(self.requested(place, row), self.requests[place])
                 share = self.share(requested, allocatable)
-                total = go.add(total, go.mul(share, self.weights[place]))
-                weights = go.add(weights, self.weights[place])
-        return 0 if weights == 0 else go.quotient(total, weights)
+                if share > 0 or not self.skips_zeros:
+                    total = go.add(total, go.mul(share, self.weights[place]))
+                    weights = go.add(weights, self.weights[place])
+        if weights == 0:
+            return 0
+        if self.rounds:
+            # Scores and weights are small and not negative here, so that rounding integers is what rounding Go's float is.
+            return go.quotient(go.add(go.mul(2, total), weights), go.mul(2, weights))
+        return go.quotient(total, weights)
 
     def share(self, requested: int, allocatable: int) -> int:
         """Return the score of one resource; `allocatable` is not 0."""
@@ -65,6 +88,63 @@ class StrategyScore(ResourceScore):
 
 class LeastAllocated(StrategyScore):
     """The percentage that is left free."""
+
+    def __init__(
+        self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState
+    ) -> None:
+        super().__init__(scored, shape, devices, cluster)
+        self._total: Any = None
+        self._counted: Any = None
+        self._free: Any = None
+        self._whole: Any = None
+
+    def score_all(self, raw: Ints) -> None:
+        """Score all nodes in doubles, which divide four at a time, if all amounts are below 2**46; else one by one.
+
+        Doubles give the integer quotient if dividend and divisor together are below 2**53: only then is a quotient that is no
+        integer always further from the next one than doubles round.
+        """
+        if self.has_devices or self._score_in_doubles(raw) >= MAX_IN_DOUBLES:
+            ScoreRule.score_all(self, raw)
+
+    def _score_in_doubles(self, raw: Ints) -> int:
+        """Write scores; return a number that is no less than `MAX_IN_DOUBLES` if some amount or weight is not below it."""
+        if self._total is None:
+            self._total, self._counted = np.zeros(CHUNK), np.zeros(CHUNK)
+            self._free, self._whole = np.zeros(CHUNK), np.zeros(CHUNK)
+        total, counted, count, seen = self._total, self._counted, self.columns.count, 0
+        for place in range(self.count):
+            if not 0 <= self.weights[place] <= MAX_WEIGHT:
+                return MAX_IN_DOUBLES
+        for start in range(0, count, CHUNK):
+            length = min(CHUNK, count - start)
+            for i in range(length):
+                total[i] = counted[i] = 0.0
+            for place in range(self.count):
+                seen |= self._add_in_doubles(place, start, length)
+            for i in range(length):
+                raw[start + i] = go.to_int64(go.divide(total[i], counted[i])) if counted[i] > 0.0 else 0
+        return MAX_IN_DOUBLES if seen < 0 else seen
+
+    def _add_in_doubles(self, place: int, start: int, length: int) -> int:
+        """Add what a resource comes to in some rows; return all amounts, or-ed."""
+        columns, number, request, weight = self.columns, self.numbers[place], self.requests[place], self.weights[place]
+        allocatable = columns.allocatable[number]
+        usage = columns.usage[(NON_ZERO_CPU if number <= MEMORY else FIRST_RESOURCE) + number]
+        free, whole, total, counted, seen = self._free, self._whole, self._total, self._counted, 0
+        for i in range(length):
+            requested = go.add(usage[start + i], request)
+            left = go.sub(allocatable[start + i], requested)
+            seen |= requested | allocatable[start + i]
+            free[i] = left if left > 0 else 0
+            whole[i] = allocatable[start + i]
+        factor, step = float(MAX_NODE_SCORE), float(weight)
+        for i in range(length):
+            # Nothing is free where there is none of the resource.
+            divisor = whole[i] if whole[i] > 0.0 else 1.0
+            total[i] += math.floor(go.divide(free[i] * factor, divisor)) * step
+            counted[i] += step if whole[i] > 0.0 else 0.0
+        return seen
 
     def share(self, requested: int, allocatable: int) -> int:
         """Return the percentage that is left free; 0 if more is requested than there is."""
@@ -84,35 +164,15 @@ class MostAllocated(StrategyScore):
 
 
 class RequestedToCapacityRatio(StrategyScore):
-    """What a shape makes of the percentage that is requested."""
+    """What a shape makes of the percentage that is requested; rounded to the nearest integer."""
 
     def __init__(
         self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState
     ) -> None:
         super().__init__(scored, shape, devices, cluster)
+        self.skips_zeros = self.rounds = True
         self._utilizations: Any = np.array([utilization for utilization, _ in shape], dtype=np.int64)
         self._scores: Any = np.array([score for _, score in shape], dtype=np.int64)
-
-    def score(self, row: int) -> int:
-        """Return the weighted mean, rounded to the nearest integer, halves up. A resource with the score 0 does not count."""
-        total = weights = 0
-        columns = self.columns
-        for place in range(self.count):
-            number = self.numbers[place]
-            allocatable = columns.allocatable[number, row]
-            if self.has_devices:
-                allocatable = self.allocatable(place, row)
-            if allocatable != 0:
-                if number <= MEMORY:
-                    requested = go.add(columns.usage[NON_ZERO_CPU + number, row], self.requests[place])
-                else:
-                    requested = go.add(self.requested(place, row), self.requests[place])
-                share = self.share(requested, allocatable)
-                if share > 0:
-                    total = go.add(total, go.mul(share, self.weights[place]))
-                    weights = go.add(weights, self.weights[place])
-        # Scores and weights are small and not negative here, so that rounding integers is what rounding Go's float is.
-        return 0 if weights == 0 else go.quotient(go.add(go.mul(2, total), weights), go.mul(2, weights))
 
     def share(self, requested: int, allocatable: int) -> int:
         """Return the score of a percentage."""

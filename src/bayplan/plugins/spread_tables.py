@@ -124,11 +124,16 @@ class ConstraintTable:
 
 
 class SpreadTables:
-    """The tables of one spec; made again when services or workloads changed that default constraints come from."""
+    """The tables of one spec; made again when services or workloads changed that default constraints come from.
+
+    Attributes:
+        groups: the `SpreadGroups` of `soft`.
+    """
 
     def __init__(self) -> None:
         self.version: tuple[int, ...] | None = None
         self.hard: list[ConstraintTable] = []
         self.soft: list[ConstraintTable] = []
+        self.groups: Any = None
         self.hard_error = ""
         self.soft_error = ""

@@ -73,6 +73,7 @@ class TaintToleration(
     pre_reads = Reads.NOTHING
     reads_feasible = False
     compiles_requests = False
+    compiles_volumes = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)

@@ -152,8 +152,8 @@ class FreeVolumes(FilterRule):
 
     def __init__(self, plugin: VolumeRestrictions, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        # Pods are looked at themselves, not only their sums; and any user of an exclusive claim counts for all nodes.
-        self.asks_arrays = True
+        self.looks_at_pods = True
+        # Any user of an exclusive claim counts for all nodes.
         self.reads_others = spec.has_named_claims
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._use = plugin.use

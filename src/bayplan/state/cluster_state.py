@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -25,6 +26,7 @@ from bayplan.objects.requests import (
     accounted_requests,
     host_ports,
 )
+from bayplan.state import pod_moves
 from bayplan.state.affinity_terms import pod_terms
 from bayplan.state.arrays import SMALL, Ints, largest_amount
 from bayplan.state.columns import Columns
@@ -51,6 +53,26 @@ LARGEST_SAFE_REQUEST = 1 << 62
 
 Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
 """How what a pod takes of its node is counted; schedulers of other releases count in other ways."""
+
+
+class _Contents(NamedTuple):
+    """All that a state holds; what can be counted again is left out.
+
+    Attributes:
+        pods: key, pod, footprint, priority, whether it owns affinity terms, and row, in the order in which they came.
+        pods_on: per row the keys of its pods, in the order in which they came there.
+    """
+
+    request_gates: RequestGates
+    account: Accounting
+    nodes: NodeTable
+    usage: Ints
+    host_ports: HostPorts
+    catalog: ObjectCatalog
+    largest_sum: int
+    small: bool
+    pods: list[tuple[str, Pod, Footprint, int, bool, int]]
+    pods_on: list[list[str]]
 
 
 class ClusterState:
@@ -93,7 +115,7 @@ class ClusterState:
         self.ports_log = RowLog()
         self.pod_log = RowLog()
         self._classes: dict[tuple[str, tuple[tuple[str, str], ...], bool], PodClass] = {}
-        self._journal: list[Callable[[], None]] | None = None
+        self._journal: list[Callable[[], object]] | None = None
         self._largest_sum = 0
         self._small = True
         self.columns = Columns()
@@ -162,7 +184,7 @@ class ClusterState:
             requests, cpu_milli, memory_bytes = self._account(pod, self.request_gates)
         numbers = [self.register_resource(name) for name in requests]
         # No longer than needed: there may be thousands of resources.
-        amounts = [0] * (FIRST_RESOURCE + 1 + max([EPHEMERAL_STORAGE, *numbers]))
+        amounts = [0] * (FIRST_RESOURCE + 1 + max(EPHEMERAL_STORAGE, max(numbers, default=0)))
         amounts[POD_COUNT], amounts[NON_ZERO_CPU], amounts[NON_ZERO_MEMORY] = 1, cpu_milli, memory_bytes
         for number, amount in zip(numbers, requests.values(), strict=True):
             amounts[FIRST_RESOURCE + number] = amount
@@ -200,30 +222,29 @@ class ClusterState:
     def place(self, info: PodInfo, row: int) -> None:
         """Put a pod on a row. The key must not be known yet."""
         footprint = info.footprint
-        vector = footprint.vector
-        self.usage[: len(vector), row] += vector
-        info.row = row
-        self.pods[info.key] = info
-        self.pods_on[row][info.key] = info
-        nodes = info.pod_class.nodes
-        nodes[row] = nodes.get(row, 0) + 1
-        for counter in info.pod_class.counters:
-            counter.add(row, 1)
-        for counter in info.owned_counters:
-            counter.add(row, 1)
+        self._put_on(info, row)
         self._largest_sum += footprint.largest
         if self._largest_sum >= SMALL:
             self._small &= footprint.largest < SMALL
             self._measure_sums()
-        self.usage_log.append(row)
-        if self.placements is not None:
-            self.placements.append((row, footprint, 1))
         fresh = None
         if footprint.host_ports:
             fresh = self.host_ports.add(row, footprint.host_ports)
             self.ports_log.append(row)
         if self._journal is not None:
-            self._journal.append(lambda: _ignore(self._take_off(info, fresh)))
+            self._journal.append(partial(self._take_off, info, fresh))
+
+    def _put_on(self, info: PodInfo, row: int) -> None:
+        """Count a pod in on a row, except for its ports."""
+        info.row = row
+        self.pods[info.key] = info
+        self.pods_on[row][info.key] = info
+        nodes = info.pod_class.nodes
+        nodes[row] = nodes.get(row, 0) + 1
+        pod_moves.count_pod(self.columns, info, row, 1)
+        self.usage_log.append(row)
+        if self.placements is not None:
+            self.placements.append((row, info.footprint, 1))
 
     def remove_pod(self, key: str) -> PodInfo:
         """Take a pod off its node; return its record."""
@@ -231,7 +252,7 @@ class ClusterState:
         row = info.row
         freed = self._take_off(info, None)
         if self._journal is not None:
-            self._journal.append(lambda: self._put_back(info, row, freed))
+            self._journal.append(partial(self._put_back, info, row, freed))
         return info
 
     def update_pod(self, pod: Pod) -> PodInfo:
@@ -250,15 +271,14 @@ class ClusterState:
 
     def _take_off(self, info: PodInfo, ports: list[HostPort] | None) -> list[HostPort]:
         """Undo a placement. `ports` are those to free, None for all of the pod; returns those that were freed."""
-        row, vector = info.row, info.footprint.vector
-        self.usage[: len(vector), row] -= vector
+        row = info.row
         del self.pods[info.key]
         del self.pods_on[row][info.key]
         nodes = info.pod_class.nodes
         nodes[row] -= 1
         if not nodes[row]:
             del nodes[row]
-        self.counters.count(info, row, -1)
+        pod_moves.count_pod(self.columns, info, row, -1)
         self.usage_log.append(row)
         if self.placements is not None:
             self.placements.append((row, info.footprint, -1))
@@ -268,17 +288,7 @@ class ClusterState:
         return self.host_ports.remove(row, info.footprint.host_ports if ports is None else ports)
 
     def _put_back(self, info: PodInfo, row: int, ports: list[HostPort]) -> None:
-        vector = info.footprint.vector
-        self.usage[: len(vector), row] += vector
-        info.row = row
-        self.pods[info.key] = info
-        self.pods_on[row][info.key] = info
-        nodes = info.pod_class.nodes
-        nodes[row] = nodes.get(row, 0) + 1
-        self.counters.count(info, row, 1)
-        self.usage_log.append(row)
-        if self.placements is not None:
-            self.placements.append((row, info.footprint, 1))
+        self._put_on(info, row)
         if info.footprint.host_ports:
             self.host_ports.add(row, tuple(ports))
             self.ports_log.append(row)
@@ -288,15 +298,13 @@ class ClusterState:
     def put_object(self, key: str, item: Struct) -> None:
         """Add or replace an object of the catalog, by ``namespace/name`` or ``name``."""
         old = self.catalog.put(key, item)
-        self._undo(
-            lambda: _ignore(self.catalog.put(key, old) if old is not None else self.catalog.remove(type(item), key))
-        )
+        self._undo(lambda: self.catalog.put(key, old) if old is not None else self.catalog.remove(type(item), key))
 
     def remove_object(self, kind: type[Struct], key: str) -> None:
         """Remove an object of the catalog, where it is there."""
         old = self.catalog.remove(kind, key)
         if old is not None:
-            self._undo(lambda: _ignore(self.catalog.put(key, old)))
+            self._undo(lambda: self.catalog.put(key, old))
 
     # Sizes of numbers.
 
@@ -364,40 +372,54 @@ class ClusterState:
                 inverse()
             self._journal = outer
 
-    def _undo(self, inverse: Callable[[], None]) -> None:
+    def _undo(self, inverse: Callable[[], object]) -> None:
         if self._journal is not None:
             self._journal.append(inverse)
 
     def fork(self) -> ClusterState:
         """Return an independent copy of the whole state; typed objects, which never change, are shared."""
-        other = ClusterState(self.request_gates, account=self._account)
-        other.nodes = self.nodes.copy()
-        other.usage = self.usage.copy()
-        other.host_ports = self.host_ports.copy()
-        other.catalog = self.catalog.copy()
-        other.counters.grow(other.nodes.capacity)
-        other._largest_sum, other._small = self._largest_sum, self._small
-        other.pods_on = [{} for _ in self.pods_on]
-        for info in self.pods.values():
-            owned = other.owned_counters(info.pod) if info.owned_counters else ()
-            twin = PodInfo(info.key, info.pod, info.footprint, other.pod_class(info.pod), info.priority, owned)
-            twin.row = info.row
-            other.pods[info.key] = twin
-            twin.pod_class.nodes[info.row] = twin.pod_class.nodes.get(info.row, 0) + 1
-            other.counters.count(twin, info.row, 1)
-        for row, pods in enumerate(self.pods_on):
-            other.pods_on[row] = {key: other.pods[key] for key in pods}
-        other._bind_columns()
-        return other
+        return _state_of(self._contents())
+
+    def __reduce__(self) -> tuple[Callable[[_Contents], ClusterState], tuple[_Contents]]:
+        """Pickle nodes, pods and objects, under spawn and fork; counters, logs and a trial's journal stay behind."""
+        return _state_of, (self._contents(),)
+
+    def _contents(self) -> _Contents:
+        return _Contents(
+            request_gates=self.request_gates,
+            account=self._account,
+            nodes=self.nodes.copy(),
+            usage=self.usage.copy(),
+            host_ports=self.host_ports.copy(),
+            catalog=self.catalog.copy(),
+            largest_sum=self._largest_sum,
+            small=self._small,
+            pods=[(i.key, i.pod, i.footprint, i.priority, bool(i.owned_counters), i.row) for i in self.pods.values()],
+            pods_on=[list(pods) for pods in self.pods_on],
+        )
+
+    def _hold(self, contents: _Contents) -> None:
+        for key, pod, footprint, priority, owns, row in contents.pods:
+            owned = self.owned_counters(pod) if owns else ()
+            info = PodInfo(key, pod, footprint, self.pod_class(pod), priority, owned)
+            info.row = row
+            self.pods[key] = info
+            info.pod_class.nodes[row] = info.pod_class.nodes.get(row, 0) + 1
+            self.counters.count(info, row, 1)
+        self.pods_on = [{key: self.pods[key] for key in keys} for keys in contents.pods_on]
 
     def without_pods_and_images(self) -> ClusterState:
         """Return a view of the same nodes that hold no pods and no images; not to be written to."""
-        emptied = copy.copy(self)
+        emptied = ClusterState(self.request_gates, account=self._account)
+        emptied.pods, emptied.pods_on, emptied.catalog = self.pods, self.pods_on, self.catalog
+        emptied.counters, emptied._classes = self.counters, self._classes
+        emptied.usage_log, emptied.node_log = self.usage_log, self.node_log
+        emptied.ports_log, emptied.pod_log = self.ports_log, self.pod_log
+        emptied._largest_sum, emptied._small = self._largest_sum, self._small
         emptied.nodes = copy.copy(self.nodes)
         emptied.nodes.images = ImageStates()
         emptied.usage = np.zeros_like(self.usage)
         emptied.host_ports = HostPorts()
-        emptied.columns = Columns()
         emptied.columns.bare = True
         emptied._bind_columns()
         return emptied
@@ -431,12 +453,20 @@ class ClusterState:
         self.counters.check_invariants(self.pods.values())
 
 
+def _state_of(contents: _Contents) -> ClusterState:
+    """Return a state that holds all of this."""
+    state = ClusterState(contents.request_gates, account=contents.account)
+    state.nodes, state.usage = contents.nodes, contents.usage
+    state.host_ports, state.catalog = contents.host_ports, contents.catalog
+    state.counters.grow(state.nodes.capacity)
+    state._largest_sum, state._small = contents.largest_sum, contents.small
+    state._hold(contents)
+    state._bind_columns()
+    return state
+
+
 def _schedulable_part(node: Node) -> tuple[object, ...]:
     """Return what decisions can depend on: all but conditions and versions, which every heartbeat changes."""
     metadata, status = node.metadata, node.status
     described = (status.allocatable, status.capacity, status.images, status.declared_features)
     return (metadata.labels, metadata.annotations, node.spec, *described)
-
-
-def _ignore(_: object) -> None:
-    """Make a call with a result one without."""

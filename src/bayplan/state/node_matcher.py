@@ -80,7 +80,7 @@ class TermMatcher:
             test = self._tests[number]
             if not test.matches(row):
                 return False
-        for wanted, equal in self._wanted_rows:
+        for wanted, equal in self._wanted_rows:  # noqa: SIM110 - Cython compiles no generators in such methods.
             if (row == wanted) != equal:
                 return False
         return True

@@ -49,6 +49,9 @@ class Footprint:
         # Who schedules does not ask for what follows from the vector; who simulates asks for every pod.
         self._changes: tuple[Change, Change, tuple[int, ...]] | None = None
 
+    def __reduce__(self) -> tuple[type[Footprint], tuple[Ints, tuple[HostPort, ...]]]:
+        return Footprint, (self.vector, self.host_ports)
+
     def _find_changes(self) -> tuple[Change, Change, tuple[int, ...]]:
         amounts = tuple((number, amount) for number, amount in enumerate(self.vector.tolist()) if amount)
         returned = tuple((number, -amount) for number, amount in amounts)

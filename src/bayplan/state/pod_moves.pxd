@@ -16,9 +16,11 @@ cdef class PodMoves:
     cpdef void remove(self, PodInfo info, Py_ssize_t row) except *
     @cython.locals(info=PodInfo, row=Py_ssize_t, moved_to=Py_ssize_t)
     cpdef void undo(self, Py_ssize_t length=*) except *
-    @cython.locals(
-        column=int64_t[::1], usage=int64_t[:, ::1], number=Py_ssize_t, counters=list, counter=Counter,
-    )
     cdef void _count(self, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *
     cdef void _move_ports_back(self, Py_ssize_t number, Py_ssize_t row, bint added) except *
     cdef void _keep_order(self, Py_ssize_t row) except *
+
+@cython.locals(
+    column=int64_t[::1], usage=int64_t[:, ::1], number=Py_ssize_t, counters=list, counter=Counter,
+)
+cpdef void count_pod(Columns columns, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bayplan.objects.requests import HostPort
+from bayplan.state.columns import Columns
 from bayplan.state.pod_info import PodInfo
 
 if TYPE_CHECKING:
@@ -87,15 +88,7 @@ class PodMoves:
     def _count(self, info: PodInfo, row: int, count: int) -> None:
         if self._with_pods:
             self._state.usage_log.append(row)
-        column, usage = info.footprint.column, self._columns.usage
-        for number in range(len(column)):
-            usage[number, row] += count * column[number]
-        counters = info.pod_class.counters
-        for number in range(len(counters)):
-            counter = counters[number]
-            counter.add(row, count)
-        for counter in info.owned_counters:
-            counter.add(row, count)
+        count_pod(self._columns, info, row, count)
 
     def _move_ports_back(self, number: int, row: int, added: bool) -> None:
         ports = self._ports.pop(number, None)
@@ -109,3 +102,16 @@ class PodMoves:
         if row not in self._pods_before:
             self._pods_before[row] = self._state.pods_on[row]
             self._state.pods_on[row] = dict(self._state.pods_on[row])
+
+
+def count_pod(columns: Columns, info: PodInfo, row: int, count: int) -> None:
+    """Count a pod in (1) or out (-1) on a row, in the columns and counters that rules read."""
+    column, usage = info.footprint.column, columns.usage
+    for number in range(len(column)):
+        usage[number, row] += count * column[number]
+    counters = info.pod_class.counters
+    for number in range(len(counters)):
+        counter = counters[number]
+        counter.add(row, count)
+    for counter in info.owned_counters:
+        counter.add(row, count)

@@ -12,7 +12,6 @@ from bayplan.framework.status import SKIP, Code, Status, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.plugins.dynamic_resources.node_filter import CANNOT_ALLOCATE, NOT_AVAILABLE
-from bayplan.state.arrays import Index
 from bayplan.state.views import Rows
 from tests.plugins.builders import make_pod
 from tests.plugins.dynamic_resources.worlds import (
@@ -52,13 +51,11 @@ def test_pods_without_claims_cost_nothing() -> None:
 def rejected_everywhere(world: World, status: Status | None = None) -> Diagnosis:
     """Return a diagnosis where this plugin's filter rejected every node."""
     count = len(world.state.nodes)
-    first: Index = np.zeros(count, dtype=np.intp)
     return Diagnosis(
         num_all_nodes=count,
         pre_filter_status=status,
         examined=np.ones(count, dtype=np.bool_),
-        first=first,
-        verdicts=np.ones(count, dtype=np.uint16),
+        values=np.ones(count, dtype=np.int64),
         filters=("DynamicResources",),
         explain=lambda number, verdict: unresolvable(),
     )

@@ -5,7 +5,7 @@ value. The steps are upstream's: decode (with defaults), validate, build.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -50,8 +50,12 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
         declared: the file with its defaults filled in; what extenders ignore is in the arguments already.
         profiles: in the order of the file, names are unique.
         extenders: in the order in which they are asked.
+
+    Class attributes:
+        max_score: the largest normalised score of a plugin.
     """
 
+    max_score: ClassVar[int] = 100
     declared: KubeSchedulerConfiguration
     profiles: tuple[ProfileConfiguration, ...]
     extenders: tuple[Extender, ...]
@@ -97,6 +101,19 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
             if profile.scheduler_name == scheduler_name:
                 return profile
         return None
+
+    def effective_document(self) -> dict[str, JsonValue]:
+        """Write the configuration as ``kube-scheduler --write-config-to`` does.
+
+        Compared with the declared one, arguments of plugins that are not enabled are left out, the others stand in name order, and
+        extenders without a timeout have the default one.
+        """
+        profiles = []
+        for declared, built in zip(self.declared.profiles, self.profiles, strict=True):
+            entries = tuple(entry for entry in declared.plugin_config if entry.name in built.plugin_arguments)
+            profiles.append(replace(declared, plugin_config=tuple(sorted(entries, key=_name))))
+        extenders = tuple(with_timeout(extender) for extender in self.declared.extenders)
+        return declared_document(replace(self.declared, profiles=tuple(profiles), extenders=extenders))
 
     def with_plugins(
         self, plugins: Iterable[tuple[str, int]], extension_points_of: ExtensionPointsOf
@@ -248,17 +265,8 @@ def declared_document(declared: KubeSchedulerConfiguration) -> dict[str, JsonVal
 
 
 def effective_document(configuration: SchedulerConfiguration) -> dict[str, JsonValue]:
-    """Write a configuration as ``kube-scheduler --write-config-to`` does.
-
-    Compared with the declared one, arguments of plugins that are not enabled are left out, the others stand in name order, and
-    extenders without a timeout have the default one.
-    """
-    profiles = []
-    for declared, built in zip(configuration.declared.profiles, configuration.profiles, strict=True):
-        entries = tuple(entry for entry in declared.plugin_config if entry.name in built.plugin_arguments)
-        profiles.append(replace(declared, plugin_config=tuple(sorted(entries, key=_name))))
-    extenders = tuple(with_timeout(extender) for extender in configuration.declared.extenders)
-    return declared_document(replace(configuration.declared, profiles=tuple(profiles), extenders=extenders))
+    """Write a configuration as ``kube-scheduler --write-config-to`` does."""
+    return configuration.effective_document()
 
 
 def _name(entry: PluginConfig) -> bytes:

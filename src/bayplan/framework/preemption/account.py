@@ -7,19 +7,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from bayplan.framework.preemption.shortlist import PRIORITY_OFFSET, Shortlist
+from bayplan.framework.preemption.shortlist import CRITERIA, Shortlist
 from bayplan.framework.status import Status
 from bayplan.state.arrays import Index
-
-CRITERIA = (
-    "pdb violations",
-    "highest priority",
-    "sum of priorities",
-    "number of victims",
-    "latest start",
-)
-"""By what candidates are compared, one after the other; the names of upstream's comments."""
-
 
 MOST_CANDIDATES = 32
 MOST_NODES = 64
@@ -109,7 +99,7 @@ def account_of(
         return (int(left.rows[place]) != chosen_row, -late)
 
     shown = sorted(range(len(left)), key=rank)[:MOST_CANDIDATES]
-    refused = [(status, rows.tolist()) for status, rows in found.refused_rows() if len(rows)]
+    refused = [(status, rows.tolist()) for status, rows in found.refused() if len(rows)]
     tried = {*found.rows.tolist(), *(row for _, rows in refused for row in rows)}
     kept = set(left.rows.tolist())
     return PreemptionAccount(
@@ -144,7 +134,7 @@ def _candidate(shortlist: Shortlist, place: int, names: Sequence[str | None], lo
     return CandidateAccount(
         names[int(shortlist.rows[place])] or "",
         victims,
-        int(shortlist.violations[place]),
-        int(shortlist.sums[place]) - PRIORITY_OFFSET * len(victims),
+        shortlist.violations_at(place),
+        sum(victim.priority for victim in victims),
         lost,
     )

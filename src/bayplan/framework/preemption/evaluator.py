@@ -152,17 +152,17 @@ class Evaluator:
         return Candidates(self.find_candidates(pod, state, rows, len(rows)), self._dry_runs.cluster.nodes.names)
 
     def _nothing_found(self, shortlist: Shortlist | None) -> tuple[PostFilterResult | None, Status]:
-        refusals = shortlist.refusals if shortlist is not None else ()
+        refusals = shortlist.refused() if shortlist is not None else ()
         errors = {status.message: None for status, _ in refusals if status.code is Code.ERROR}
         if errors:
             texts = list(errors)
             return None, error(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
         histogram: Counter[str] = Counter()
         known = 0
-        for status, count in refusals:
-            known += count
+        for status, rows in refusals:
+            known += len(rows)
             for reason in status.reasons:
-                histogram[reason] += count
+                histogram[reason] += len(rows)
         total = len(self._dry_runs.cluster.nodes)
         if known < total:
             histogram[NOT_HELPFUL] += total - known

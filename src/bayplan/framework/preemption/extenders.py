@@ -26,9 +26,9 @@ def call_extenders(
     names = cluster.nodes.names
     victims: Mapping[str, Victims] = {
         names[row] or "": Victims(
-            tuple(info.pod for info in shortlist.victims_at(place)), int(shortlist.violations[place])
+            tuple(info.pod for info in shortlist.victims_at(number)), shortlist.violations_at(number)
         )
-        for place, row in enumerate(shortlist.rows.tolist())
+        for number, row in enumerate(shortlist.rows.tolist())
     }
     asked = [extender for extender in extenders if extender.is_interested(pod)]
     if not asked:
@@ -46,7 +46,7 @@ def call_extenders(
         victims = {name: left for name, left in found.items() if left.pods}
         if not victims:
             break
-    return shortlist_of([_entry(cluster, name, left) for name, left in victims.items()], ())
+    return shortlist_of([_entry(cluster, name, left) for name, left in victims.items()])
 
 
 def pods_on(name: str, cluster: ClusterState) -> Sequence[Pod] | None:
@@ -55,7 +55,7 @@ def pods_on(name: str, cluster: ClusterState) -> Sequence[Pod] | None:
     return None if row is None else [info.pod for info in cluster.pods_on[row].values()]
 
 
-def _entry(cluster: ClusterState, name: str, victims: Victims) -> tuple[int, Sequence[PodInfo], int]:
+def _entry(cluster: ClusterState, name: str, victims: Victims) -> tuple[int, list[PodInfo], int]:
     row = cluster.nodes.row_of[name]
     infos = [cluster.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] for pod in victims.pods]
     return row, infos, victims.num_pdb_violations

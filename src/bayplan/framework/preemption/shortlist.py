@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
-from msgspec import Struct
 
 from bayplan.framework.diagnosis import Candidate
 from bayplan.framework.status import Status
@@ -15,105 +15,110 @@ from bayplan.state.pod_info import PodInfo
 PRIORITY_OFFSET = 1 << 31
 """Added to each priority before they are summed, so that more victims always weigh more, also those below 0."""
 
+CRITERIA = ("pdb violations", "highest priority", "sum of priorities", "number of victims", "latest start")
+"""By what candidates are compared, one after the other; the names of upstream's comments."""
 
-class Shortlist(Struct, frozen=True, eq=False):
-    """Candidate nodes, in the order in which they were found.
+Refused: TypeAlias = Callable[[], Sequence[tuple[Status, Index]]]
 
-    Attributes:
-        rows: intp, one row a candidate.
-        violations: int64, victims that a disruption budget protects.
-        highest: int64, the priority of the most important victim.
-        sums: int64, priorities of all victims, each with `PRIORITY_OFFSET`.
-        counts: int64, how many victims.
-        starts: int64, when the longest running of the victims with the highest priority started.
-        victims_at: returns the victims of a candidate by its place, the most important first; before the cluster changes.
-        refusals: why other nodes are no candidates, with how many nodes there are of each; complete where there is no candidate.
-        refused_rows: returns the same with the rows (intp) of each, for records; likewise.
+_OFFSET = PRIORITY_OFFSET
+_CRITERIA = len(CRITERIA)
+
+
+def new_table(places: int) -> Ints:
+    """Return int64[criteria, places] for `fill`."""
+    return np.zeros((len(CRITERIA), places), dtype=np.int64)
+
+
+def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> None:
+    """Write what a candidate is compared by to a place of a table; the smaller the better.
+
+    Args:
+        table: int64[criteria, places].
+        place: of the candidate.
+        victims: sorted by importance, never empty.
+        violations: how many of them a disruption budget protects.
+    """
+    first, priorities = victims[0], 0
+    for number in range(len(victims)):
+        info = victims[number]
+        priorities += info.priority + _OFFSET
+    table[0, place] = violations
+    table[1, place] = first.priority
+    table[2, place] = priorities
+    table[3, place] = len(victims)
+    table[4, place] = -first.started_at()
+
+
+class Shortlist:
+    """Candidate nodes, in the order in which they were found. To be read before the cluster changes.
+
+    Args:
+        rows: intp, one row a candidate; an attribute, too.
+        places: intp, where each candidate stands in the table and in the victims.
+        table: int64[criteria, places], see `fill`.
+        victims: by place the victims of a candidate, the most important first.
+        refused: returns why other nodes are no candidates, with their rows (intp); an attribute, too.
     """
 
-    rows: Index
-    violations: Ints
-    highest: Ints
-    sums: Ints
-    counts: Ints
-    starts: Ints
-    victims_at: Callable[[int], Sequence[PodInfo]]
-    refusals: Sequence[tuple[Status, int]] = ()
-    refused_rows: Callable[[], Sequence[tuple[Status, Index]]] = tuple
+    def __init__(self, rows: Index, places: Index, table: Ints, victims: list[Any], refused: Refused = tuple) -> None:
+        self.rows = rows
+        self.places = places
+        self.table = table
+        self.victims = victims
+        self.refused = refused
+        self._places: Any = places
+        self._table: Any = table
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    def victims_at(self, number: int) -> Sequence[PodInfo]:
+        """Return the victims of a candidate by its number, the most important first."""
+        victims: Sequence[PodInfo] = self.victims[self.places[number]]
+        return victims
+
+    def violations_at(self, number: int) -> int:
+        """Return how many of them a disruption budget protects."""
+        return int(self.table[0, self.places[number]])
+
+    def compared(self) -> Ints:
+        """Return int64[criteria, candidates], as in `CRITERIA`: the smaller the better."""
+        return self.table[:, self.places]
+
     def best(self) -> Index:
-        """Return the places of the candidates that are best.
+        """Return the numbers of the candidates that are best by upstream's criteria, one after the other."""
+        count, ties, leader = len(self._places), 0, 0
+        for number in range(count):
+            order = self._compare(self._places[number], self._places[leader])
+            if order < 0:
+                leader, ties = number, 1
+            elif order == 0:
+                ties += 1
+        found: Index = np.empty(ties, dtype=np.intp)
+        best: Any = found
+        ties = 0
+        for number in range(leader, count):
+            if self._compare(self._places[number], self._places[leader]) == 0:
+                best[ties] = number
+                ties += 1
+        return found
 
-        Upstream's criteria, one after the other: fewest violations of budgets, lowest highest priority, lowest sum of priorities,
-        fewest victims, latest start of the most important victims.
-        """
-        places: Index = np.arange(len(self.rows), dtype=np.intp)
-        for compared in self.compared():
-            values = compared if len(places) == len(compared) else compared[places]
-            least = values.item(values.argmin())
-            if values.item(values.argmax()) == least:
-                continue
-            places = places[values == least]
-            if len(places) == 1:
-                break
-        return places
-
-    def compared(self) -> tuple[Ints, ...]:
-        """Return int64 columns, the criteria one after the other: the smaller the better."""
-        return (self.violations, self.highest, self.sums, self.counts, -self.starts)
-
-    def first(self, count: int) -> Shortlist:
-        """Return the first so many candidates."""
-        if count >= len(self.rows):
-            return self
-        return Shortlist(
-            self.rows[:count],
-            self.violations[:count],
-            self.highest[:count],
-            self.sums[:count],
-            self.counts[:count],
-            self.starts[:count],
-            self.victims_at,
-        )
-
-    def at_places(self, places: Index, refusals: Sequence[tuple[Status, int]] = ()) -> Shortlist:
-        """Return the candidates at some places, in that order."""
-        return Shortlist(
-            self.rows[places],
-            self.violations[places],
-            self.highest[places],
-            self.sums[places],
-            self.counts[places],
-            self.starts[places],
-            lambda place: self.victims_at(int(places[place])),
-            refusals,
-        )
+    def _compare(self, left: int, right: int) -> int:
+        """Return -1 if the left place is better, 1 if the right one is, 0 if both are equally good."""
+        table = self._table
+        for criterion in range(_CRITERIA):
+            if table[criterion, left] != table[criterion, right]:
+                return -1 if table[criterion, left] < table[criterion, right] else 1
+        return 0
 
 
-def shortlist_of(
-    found: Sequence[tuple[int, Sequence[PodInfo], int]],
-    refusals: Sequence[tuple[Status, int]],
-    refused_rows: Callable[[], Sequence[tuple[Status, Index]]] = tuple,
-) -> Shortlist:
+def shortlist_of(found: Sequence[tuple[int, list[PodInfo], int]]) -> Shortlist:
     """Return a shortlist of (row, victims, violations), victims sorted by importance and never empty."""
-
-    def column(values: list[int]) -> Ints:
-        return np.array(values, dtype=np.int64)
-
-    return Shortlist(
-        np.array([row for row, _, _ in found], dtype=np.intp),
-        column([violations for _, _, violations in found]),
-        column([victims[0].priority for _, victims, _ in found]),
-        column([sum(info.priority + PRIORITY_OFFSET for info in victims) for _, victims, _ in found]),
-        column([len(victims) for _, victims, _ in found]),
-        column([victims[0].start_ns for _, victims, _ in found]),
-        lambda place: found[place][1],
-        refusals,
-        refused_rows,
-    )
+    table = new_table(len(found))
+    for place, (_, victims, violations) in enumerate(found):
+        fill(table, place, victims, violations)
+    rows = np.array([row for row, _, _ in found], dtype=np.intp)
+    return Shortlist(rows, np.arange(len(found)), table, [victims for _, victims, _ in found])
 
 
 class Candidates(Collection[Candidate]):
@@ -134,9 +139,9 @@ class Candidates(Collection[Candidate]):
         return len(self._shortlist)
 
     def __iter__(self) -> Iterator[Candidate]:
-        for place, row in enumerate(self._shortlist.rows.tolist()):
-            victims = tuple(info.key for info in self._shortlist.victims_at(place))
-            yield Candidate(self._names[row] or "", victims, int(self._shortlist.violations[place]))
+        for number, row in enumerate(self._shortlist.rows.tolist()):
+            victims = tuple(info.key for info in self._shortlist.victims_at(number))
+            yield Candidate(self._names[row] or "", victims, self._shortlist.violations_at(number))
 
     def __contains__(self, item: object) -> bool:
         return any(candidate == item for candidate in self)

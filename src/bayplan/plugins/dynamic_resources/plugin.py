@@ -29,7 +29,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.rule import FilterRule, Params, ScoreRule
 from bayplan.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.resource import ResourceClaim
 from bayplan.plugins.dynamic_resources.allocation_result import allocation_of, told_result
 from bayplan.plugins.dynamic_resources.claim_binding import (
@@ -46,7 +46,7 @@ from bayplan.plugins.dynamic_resources.features import allocation_features
 from bayplan.plugins.dynamic_resources.hints import ClaimHints
 from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
 from bayplan.plugins.dynamic_resources.node_filter import NodeFilter
-from bayplan.plugins.dynamic_resources.pod_resources import PodResources
+from bayplan.plugins.dynamic_resources.pod_resources import PodResources, asks_for_more
 from bayplan.plugins.dynamic_resources.preparation import Preparation
 from bayplan.plugins.dynamic_resources.rules import ClaimsFit, NoPreference, PreferredDevices
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
@@ -91,6 +91,7 @@ class DynamicResources(
     name = "DynamicResources"
     reads = Reads.NODES
     pre_reads = Reads.OBJECTS
+    compiles_volumes = False
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -112,6 +113,10 @@ class DynamicResources(
         self._cycles: OrderedDict[Hashable, CycleClaims] = OrderedDict()
         # Where the profile leaves out PreFilter, everything after it finds no state.
         self._pre_filters = False
+
+    def signs(self, spec: PodSpec) -> bool:
+        """Only pods with claims, or with resources that devices may stand for."""
+        return bool(spec.resource_claims) or asks_for_more(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return what tells one pod with claims from another; None for pods without."""
@@ -215,10 +220,10 @@ class DynamicResources(
         mine = diagnosis.filters.index(self.name)
         found = set[int]()
         nodes = self.handle.cluster.nodes.nodes
-        for row in np.flatnonzero(diagnosis.examined & (diagnosis.first == mine)).tolist():
+        for row in np.flatnonzero(diagnosis.examined & (diagnosis.values >> 16 == mine)).tolist():
             node = nodes[row]
             if node is not None:
-                found.update(self._node_filter.unavailable(cycle, node, int(diagnosis.verdicts[row])))
+                found.update(self._node_filter.unavailable(cycle, node, int(diagnosis.values[row]) & 0xFFFF))
         return sorted(found)
 
     # Score.

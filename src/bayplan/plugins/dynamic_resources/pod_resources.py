@@ -25,7 +25,7 @@ class PodResources:
         """Return whether some device class stands behind a resource that the pod asks for."""
         classes = self._classes
         spec = pod.spec
-        if not classes or not _asks_for_more(spec):
+        if not classes or not asks_for_more(spec):
             return False
         entry = self._names.get(id(spec))
         if entry is None:
@@ -35,7 +35,7 @@ class PodResources:
         return bool(entry[1]) and any(classes.get(name) is not None for name in entry[1])
 
 
-def _asks_for_more(spec: PodSpec) -> bool:
+def asks_for_more(spec: PodSpec) -> bool:
     """Return whether a pod asks for anything but what nodes have by themselves; nearly all don't."""
     for container in spec.containers:
         for name in container.resources.requests:

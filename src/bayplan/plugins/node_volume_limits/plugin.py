@@ -13,13 +13,13 @@ from bayplan.framework.events import ActionType, ClusterEvent, EventResource, Qu
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.storage import CSIDriver
 from bayplan.plugins.csi_migration import is_migratable
 from bayplan.plugins.node_volume_limits.attached_volumes import AttachedVolumes
 from bayplan.plugins.node_volume_limits.csi_names import CsiNames, csi_names
 from bayplan.plugins.node_volume_limits.hints import LimitHints
-from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes
+from bayplan.plugins.pod_claims import PodVolumes, has_ephemeral, owner_of_ephemeral, pod_volumes
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 
@@ -48,6 +48,10 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         self._texts: dict[str, int] = {}
         # Whether the profile runs PreFilter: then verdicts follow from the params alone.
         self._pre_filters = False
+
+    def signs(self, spec: PodSpec) -> bool:
+        """Only pods with ephemeral volumes."""
+        return has_ephemeral(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return whose the claims of ephemeral volumes must be."""
@@ -190,8 +194,7 @@ class AttachableVolumes(FilterRule):
 
     def __init__(self, plugin: NodeVolumeLimits, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        # Pods are looked at themselves, not only their sums.
-        self.asks_arrays = True
+        self.looks_at_pods = True
         self._plugin, self._spec, self._attached = plugin, spec, plugin.attached
         self._plain = self._migrated = NOTHING_WANTED
         self._version = -1

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from bayplan.base.go_sort import sort_slice
 from bayplan.objects.quantity import Quantity
 from bayplan.objects.selectors import EVERYTHING, Selector
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
@@ -33,8 +34,8 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def by_size(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
-    """Return claims by the storage that they request, the smallest first; equal ones keep their order."""
-    return sorted(claims, key=lambda claim: storage_amount(claim.spec.resources.requests))
+    """Return claims by the storage that they request, the smallest first, and equal ones as Go's sort leaves them."""
+    return sort_slice(claims, lambda claim: storage_amount(claim.spec.resources.requests))
 
 
 def choose_volume(

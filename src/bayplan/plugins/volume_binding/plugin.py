@@ -27,7 +27,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.storage import (
     CSIDriver,
     CSINode,
@@ -36,7 +36,7 @@ from bayplan.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.plugins.pod_claims import PodVolumes, owner_of_ephemeral, pod_volumes
+from bayplan.plugins.pod_claims import PodVolumes, has_ephemeral, owner_of_ephemeral, pod_volumes
 from bayplan.plugins.volume_binding.assumed_objects import AssumedObjects
 from bayplan.plugins.volume_binding.capacity_score import capacity_score
 from bayplan.plugins.volume_binding.hints import BindingHints
@@ -119,6 +119,10 @@ class VolumeBinding(
         # Whether the profile runs PreFilter and Filter: upstream's state of a cycle is missing, or empty, where not.
         self._pre_filters = False
         self._filters = False
+
+    def signs(self, spec: PodSpec) -> bool:
+        """Only pods with ephemeral volumes."""
+        return has_ephemeral(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return whose the claims of ephemeral volumes must be."""

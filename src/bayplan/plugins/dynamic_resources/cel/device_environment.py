@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
+from bayplan.base.recursion_limit import RECURSION_LIMIT
 from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.resource import Device, DeviceAttribute
 from bayplan.plugins.dynamic_resources.cel.checker import Checker
@@ -19,21 +18,6 @@ from bayplan.plugins.dynamic_resources.cel.values import CelMap, Version, type_n
 
 DEVICE = CelType("object", "kubernetes.DRADevice")
 EMPTY = CelMap({})
-
-
-RECURSION_LIMIT = 20_000
-"""Calls of Python within calls. An expression nested as deeply as the parser allows needs 4,000; they take no room on C's stack."""
-
-
-@contextmanager
-def deep_recursion() -> Iterator[None]:
-    """Let calls nest as deeply as an expression may."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, RECURSION_LIMIT))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
 
 
 class DeviceProgram:
@@ -51,7 +35,7 @@ class DeviceProgram:
         Raises:
             RunProblem: it fails on this device.
         """
-        with deep_recursion():
+        with RECURSION_LIMIT.raised():
             result = run(self._code, {"device": self._value(driver, device)})
         if isinstance(result, bool):
             return result
@@ -103,7 +87,7 @@ def compile_device_expression(expression: str, *, list_attributes: bool = False)
     Raises:
         CompileProblem: it is none, or does not say yes or no.
     """
-    with deep_recursion():
+    with RECURSION_LIMIT.raised():
         return _compile(expression, list_attributes=list_attributes)
 
 

@@ -1,4 +1,4 @@
-"""Run the PreFilter plugins of a profile for one plan, asking again only those whose answer can have changed."""
+"""Run the PreFilter and PreScore plugins of a profile for one plan, asking again only those whose answer can have changed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from bayplan.base.errors import PluginError
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.plugin import Params, PreFilterPlugin, PreFilterResult, PreScorePlugin, Reads
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error, unresolvable
+from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 
 
@@ -30,8 +31,6 @@ class PreFilterSaid(NamedTuple):
 class PreFilterOutcome:
     """What the PreFilter plugins of a profile said together (upstream's RunPreFilterPlugins)."""
 
-    __slots__ = ("narrowed_by", "node_names", "params", "skipped", "status")
-
     def __init__(self) -> None:
         self.status: Status | None = None
         self.node_names: frozenset[str] | None = None
@@ -41,27 +40,45 @@ class PreFilterOutcome:
 
 
 class PreFilters:
-    """The PreFilter plugins of a profile with their last answers for one plan's specs."""
+    """The PreFilter plugins of a profile with their last answers for one plan's specs.
 
-    def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
+    Args:
+        profile: whose plugins. specs: by plugin what it compiled. state: the cluster.
+        akin: those of a plan of the same profile; plugins with the very same spec need not answer again what only nodes decide.
+    """
+
+    def __init__(
+        self, profile: Profile, specs: Mapping[str, Any], state: ClusterState, akin: PreFilters | None = None
+    ) -> None:
         self._state = state
+        self._node_log = state.node_log
         self._plugins = [(plugin, specs[plugin.name]) for plugin in profile.pre_filter]
-        self._dynamic = [
-            number
-            for number, (plugin, spec) in enumerate(self._plugins)
-            if not is_static(plugin.pre_filter_reads(spec))
-        ]
+        # Those that are asked in every cycle, by number.
+        self._dynamic: list[int] = []
         self._answers: list[PreFilterResult | Status | None] = [None] * len(self._plugins)
         self._outcome = PreFilterOutcome()
-        self._asked = 0
-        self._node_position = -1
+        # How many plugins were asked in the last run; -1: there was none.
+        self._asked = -1
+        self._node_position = state.node_log.end
         self._said: tuple[PreFilterOutcome, tuple[PreFilterSaid, ...]] | None = None
+        self._prepare(akin)
+
+    def _prepare(self, akin: PreFilters | None) -> None:
+        """Find the plugins that are asked in every cycle, and what others have answered already."""
+        for number, (plugin, spec) in enumerate(self._plugins):
+            if akin is not None and akin._plugins[number][1] is spec:
+                if number in akin._dynamic:
+                    self._dynamic.append(number)
+                elif akin._node_position == self._node_position:
+                    self._answers[number] = akin._answers[number]
+            elif not is_static(plugin.pre_filter_reads(spec)):
+                self._dynamic.append(number)
 
     def run(self, cycle_state: CycleState) -> PreFilterOutcome:
         """Return the outcome of this cycle: the same object as before where every answer is the same."""
         outcome = self._bring_up_to_date(cycle_state)
         if outcome.status is not None:
-            cycle_state.unreached_pre_filters = tuple(plugin.name for plugin, _ in self._plugins[self._asked :])
+            cycle_state.unreached_pre_filters = tuple([plugin.name for plugin, _ in self._plugins[self._asked :]])
         return outcome
 
     def said(self) -> tuple[PreFilterSaid, ...]:
@@ -72,10 +89,12 @@ class PreFilters:
         return self._said[1]
 
     def _bring_up_to_date(self, cycle_state: CycleState) -> PreFilterOutcome:
-        position = self._state.node_log.end
+        position = self._node_log.end
         if position != self._node_position:
             self._node_position = position
             self._answers = [None] * len(self._plugins)
+            return self._fold(0, cycle_state)
+        if self._asked < 0:
             return self._fold(0, cycle_state)
         for number in self._dynamic:
             if number >= self._asked:
@@ -152,3 +171,88 @@ def _no_answer(plugin: PreFilterPlugin[Any], got: str) -> PluginError:
 def is_static(reads: Reads) -> bool:
     """Return whether what reads so depends on the spec and on what describes nodes alone."""
     return reads is Reads.NOTHING or reads is Reads.NODES
+
+
+class PreScoreOutcome:
+    """The outcome of all PreScore plugins of a profile: params, skipped plugins, and the Error that ended it."""
+
+    def __init__(self) -> None:
+        self.params: dict[str, Params] = {}
+        self.skipped: set[str] = set()
+        self.failure: Status | None = None
+
+
+class PreScores:
+    """The PreScore plugins of a profile with their last answers for one plan's specs.
+
+    Attributes:
+        reads_feasible: whether some answer depends on which nodes are feasible.
+    """
+
+    def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
+        self._state = state
+        self._node_log = state.node_log
+        # Without score plugins, no PreScore plugin is asked.
+        preparing = profile.pre_score if profile.score else ()
+        self._plugins = [(plugin, specs[plugin.name]) for plugin in preparing]
+        self._dynamic = [
+            number for number, (plugin, spec) in enumerate(self._plugins) if not is_static(plugin.pre_score_reads(spec))
+        ]
+        self.reads_feasible = any(plugin.reads_feasible for plugin, _ in self._plugins)
+        self._answers: list[Params | Status | None] = [None] * len(self._plugins)
+        self._outcome: PreScoreOutcome | None = None
+        self._node_position = -1
+        self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
+
+    def run(self, feasible: Bools) -> PreScoreOutcome:
+        """Return the outcome of this cycle: the same object as before where every answer is the same."""
+        position = self._node_log.end
+        known = self._outcome is not None and position == self._node_position
+        self._node_position = position
+        changed = self._outcome is None
+        for number in self._dynamic if known else range(len(self._plugins)):
+            plugin, spec = self._plugins[number]
+            answer = plugin.pre_score(spec, self._state, feasible)
+            if answer is not self._answers[number] and answer != self._answers[number]:
+                self._answers[number] = answer
+                changed = True
+        if changed:
+            self._outcome = self._fold()
+        assert self._outcome is not None
+        return self._outcome
+
+    def said(self) -> tuple[tuple[str, Code], ...]:
+        """Return the code of each plugin that was asked in the last run, in order; the same object while the outcome is."""
+        if self._said is None or self._said[0] is not self._outcome:
+            found = []
+            for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):
+                found.append((plugin.name, answer.code if isinstance(answer, Status) else Code.SUCCESS))
+                if isinstance(answer, Status) and answer.code is not Code.SKIP:
+                    break
+            self._said = (self._outcome, tuple(found))
+        return self._said[1]
+
+    def _fold(self) -> PreScoreOutcome:
+        outcome = PreScoreOutcome()
+        for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):
+            if not isinstance(answer, Status):
+                outcome.params[plugin.name] = answer or ()
+            elif answer.code is Code.SKIP:
+                outcome.skipped.add(plugin.name)
+            else:
+                outcome.failure = failed_pre_score(plugin, answer)
+                break
+        return outcome
+
+
+def failed_pre_score(plugin: PreScorePlugin[Any], answer: Status) -> Status:
+    """Return the Error with which a PreScore plugin ends scoring.
+
+    Raises:
+        PluginError: it has not failed: such a plugin must return params.
+    """
+    if answer.ok:
+        wanted = "params, or a Status that skips or fails"
+        hint = "'return ()' where there are no params"
+        raise PluginError(f"{plugin.name}.pre_score", got="a Status of Success", wanted=wanted, hint=hint)
+    return error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)

@@ -1,0 +1,228 @@
+"""Go's `sort.Slice`: the order in which it leaves equal items, which decides something where upstream's comparison has ties.
+
+Pattern-defeating quicksort (https://arxiv.org/abs/2106.05123) as Go has had it since 1.19: insertion sort up to 12 items, pivots by
+medians of three or nine, three fixed swaps after an unbalanced partition, heap sort after many of these. It isn't stable, but
+gives the same order on every machine. `sort.Sort` and `slices.SortFunc` leave equal items in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+T = TypeVar("T")
+
+MAX_INSERTION_SORTED = 12
+"""Up to this length Go sorts by insertion: equal items keep their order."""
+
+_MAX_INSERTION_SORTED = MAX_INSERTION_SORTED
+
+
+def sort_slice(items: Sequence[T], key: Callable[[T], Any]) -> list[T]:
+    """Return items in ascending order of a key, and equal ones in the order that Go's `sort.Slice` gives them."""
+    keys = [key(item) for item in items]
+    distinct = sorted(set(keys))
+    if len(items) <= MAX_INSERTION_SORTED or len(distinct) == len(items):
+        return sorted(items, key=key)
+    rank_of = {value: rank for rank, value in enumerate(distinct)}
+    places = Sorter(np.array([rank_of[value] for value in keys], dtype=np.int64)).sort()
+    return [items[place] for place in places]
+
+
+class Sorter:
+    """Sorts the places of items by their ranks.
+
+    Args:
+        ranks: int64, one an item; sorted with the places.
+    """
+
+    def __init__(self, ranks: npt.NDArray[np.int64]) -> None:
+        self._ranks: Any = ranks
+        self._places: Any = np.arange(len(ranks), dtype=np.int64)
+        self._swapped = 0
+        self._was_partitioned = True
+
+    def sort(self) -> list[int]:
+        """Return the original places of the items in sorted order."""
+        length: int = len(self._ranks)
+        self._sort(0, length, length.bit_length())
+        return [int(place) for place in self._places]
+
+    def _sort(self, start: int, end: int, unbalanced_allowed: int) -> None:
+        """Sort a part of the items; `unbalanced_allowed` is how many more unbalanced partitions are put up with."""
+        is_balanced = self._was_partitioned = True
+        while end - start > _MAX_INSERTION_SORTED:
+            length = end - start
+            if unbalanced_allowed == 0:
+                self._heap_sort(start, end)
+                return
+            if not is_balanced:
+                self._break_patterns(start, end)
+                unbalanced_allowed -= 1
+            pivot = self._choose_pivot(start, end)
+            is_ascending = self._swapped == 0
+            if self._swapped == 12:
+                # All comparisons of the choice came out the same way: probably descending.
+                self._reverse(start, end)
+                pivot = end - 1 - (pivot - start)
+                is_ascending = True
+            if is_balanced and self._was_partitioned and is_ascending and self._sort_nearly_sorted(start, end):
+                return
+            if start > 0 and self._ranks[start - 1] >= self._ranks[pivot]:
+                start = self._partition_equal(start, end, pivot)
+                continue
+            middle = self._partition(start, end, pivot)
+            was_partitioned = self._was_partitioned
+            if middle - start < end - middle:
+                is_balanced = middle - start >= length // 8
+                self._sort(start, middle, unbalanced_allowed)
+                start = middle + 1
+            else:
+                is_balanced = end - middle >= length // 8
+                self._sort(middle + 1, end, unbalanced_allowed)
+                end = middle
+            self._was_partitioned = was_partitioned
+        self._insertion_sort(start, end)
+
+    def _swap(self, left: int, right: int) -> None:
+        ranks, places = self._ranks, self._places
+        rank, place = ranks[left], places[left]
+        ranks[left], places[left] = ranks[right], places[right]
+        ranks[right], places[right] = rank, place
+
+    def _insertion_sort(self, start: int, end: int) -> None:
+        for number in range(start + 1, end):
+            self._sink(number, start)
+
+    def _sink(self, number: int, least: int) -> None:
+        """Move an item forwards past greater ones, but not before `least`."""
+        while number > least and self._ranks[number] < self._ranks[number - 1]:
+            self._swap(number, number - 1)
+            number -= 1
+
+    def _heap_sort(self, start: int, end: int) -> None:
+        length = end - start
+        for root in range((length - 1) // 2, -1, -1):
+            self._sift_down(root, length, start)
+        for last in range(length - 1, -1, -1):
+            self._swap(start, start + last)
+            self._sift_down(0, last, start)
+
+    def _sift_down(self, root: int, length: int, start: int) -> None:
+        ranks = self._ranks
+        child = 2 * root + 1
+        while child < length:
+            if child + 1 < length and ranks[start + child] < ranks[start + child + 1]:
+                child += 1
+            if ranks[start + root] >= ranks[start + child]:
+                return
+            self._swap(start + root, start + child)
+            root = child
+            child = 2 * root + 1
+
+    def _break_patterns(self, start: int, end: int) -> None:
+        """Swap three items around the middle with others that a generator chooses whose seed is the length."""
+        length = end - start
+        random, size = length, 1
+        while size <= length:
+            size *= 2
+        around = start + length // 4 * 2
+        for number in range(3):
+            random = (random ^ (random << 13)) & 0xFFFFFFFFFFFFFFFF
+            random ^= random >> 7
+            random = (random ^ (random << 17)) & 0xFFFFFFFFFFFFFFFF
+            other = random & (size - 1)
+            if other >= length:
+                other -= length
+            self._swap(around - 1 + number, start + other)
+
+    def _choose_pivot(self, start: int, end: int) -> int:
+        """Return the place of the pivot; `_swapped` is then how many pairs stood in descending order."""
+        quarter = (end - start) // 4
+        low, middle, high = start + quarter, start + 2 * quarter, start + 3 * quarter
+        self._swapped = 0
+        if end - start >= 50:
+            low = self._median(low - 1, low, low + 1)
+            middle = self._median(middle - 1, middle, middle + 1)
+            high = self._median(high - 1, high, high + 1)
+        return self._median(low, middle, high)
+
+    def _median(self, low: int, middle: int, high: int) -> int:
+        ranks = self._ranks
+        if ranks[middle] < ranks[low]:
+            low, middle = middle, low
+            self._swapped += 1
+        if ranks[high] < ranks[middle]:
+            middle, high = high, middle
+            self._swapped += 1
+        if ranks[middle] < ranks[low]:
+            low, middle = middle, low
+            self._swapped += 1
+        return middle
+
+    def _reverse(self, start: int, end: int) -> None:
+        while start < end - 1:
+            end -= 1
+            self._swap(start, end)
+            start += 1
+
+    def _sort_nearly_sorted(self, start: int, end: int) -> bool:
+        """Put up to five items in their places; return whether all are sorted then."""
+        ranks = self._ranks
+        number = start + 1
+        for step in range(5):  # noqa: B007
+            while number < end and ranks[number] >= ranks[number - 1]:
+                number += 1
+            if number == end:
+                return True
+            if end - start < 50:
+                return False
+            self._swap(number, number - 1)
+            if number - start >= 2:
+                # Go goes on before `start`; what stands there is not greater.
+                self._sink(number - 1, 0)
+            later = number + 1
+            while later < end and ranks[later] < ranks[later - 1]:
+                self._swap(later, later - 1)
+                later += 1
+        return False
+
+    def _partition(self, start: int, end: int, pivot: int) -> int:
+        """Move items below the pivot before it and the others behind; return the pivot's place, and set `_was_partitioned`."""
+        ranks = self._ranks
+        self._swap(start, pivot)
+        left, right = start + 1, end - 1
+        swaps = 0
+        while True:
+            while left <= right and ranks[left] < ranks[start]:
+                left += 1
+            while left <= right and ranks[right] >= ranks[start]:
+                right -= 1
+            if left > right:
+                break
+            self._swap(left, right)
+            swaps += 1
+            left += 1
+            right -= 1
+        self._swap(right, start)
+        self._was_partitioned = swaps == 0
+        return right
+
+    def _partition_equal(self, start: int, end: int, pivot: int) -> int:
+        """Move items equal to the pivot before the greater ones, where none is less; return where the greater ones begin."""
+        ranks = self._ranks
+        self._swap(start, pivot)
+        left, right = start + 1, end - 1
+        while True:
+            while left <= right and ranks[start] >= ranks[left]:
+                left += 1
+            while left <= right and ranks[start] < ranks[right]:
+                right -= 1
+            if left > right:
+                return left
+            self._swap(left, right)
+            left += 1
+            right -= 1

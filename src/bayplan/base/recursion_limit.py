@@ -1,0 +1,48 @@
+"""Raise Python's recursion limit while any thread needs it. The limit is one for the whole process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+DEEP_RECURSION_LIMIT = 10_000
+"""Calls within calls. The most deeply nested expression that the CEL parser allows needs 2,500; calls of Python functions take no
+room on C's stack."""
+
+
+class RecursionLimit:
+    """Counts the blocks that need deep recursion; the first one raises the limit, and the last one restores it.
+
+    Without the count, a thread that ends its block would lower the limit for another one, whose recursion then fails.
+
+    Attributes:
+        users: blocks that are being executed, of all threads.
+    """
+
+    def __init__(self) -> None:
+        self.users = 0
+        self._lock = Lock()
+        self._before = 0
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        """Execute a block with the limit raised to `DEEP_RECURSION_LIMIT`, or to what it is if that is more."""
+        with self._lock:
+            if not self.users:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._before, DEEP_RECURSION_LIMIT))
+            self.users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.users -= 1
+                # A limit that other code has set meanwhile stays.
+                if not self.users and sys.getrecursionlimit() == max(self._before, DEEP_RECURSION_LIMIT):
+                    sys.setrecursionlimit(self._before)
+
+
+RECURSION_LIMIT = RecursionLimit()
+"""The one of this process."""

@@ -1,0 +1,31 @@
+cimport cython
+
+from bayplan.engine.select_host cimport NodeSampling
+from bayplan.engine.plan cimport Plan
+
+cdef class ScheduleResult:
+    cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, refused_row
+    cdef public object ties, total, nominated_node, refusal, sample, sample_span, failure, diagnosis
+    cdef public object first_failures, table, extended
+    cdef object _nominated_failures
+    cdef public bint scored, tried_alone, check_all
+
+@cython.locals(result=ScheduleResult)
+cpdef ScheduleResult schedule_pod(
+    Plan plan, object pod, object cycle_state, object nominated_pods, object pick, NodeSampling sampling=*,
+    object extenders=*,
+)
+
+@cython.locals(narrowed=bint, count=Py_ssize_t)
+cpdef object find_nodes_that_fit_pod(
+    Plan plan, object crowd, object nominations, ScheduleResult result, NodeSampling sampling=*
+)
+
+@cython.locals(nodes=Py_ssize_t, failed=bint, scoring=bint, wanted=Py_ssize_t, evaluated=Py_ssize_t)
+cdef void _take_sample(
+    Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count
+) except *
+
+cpdef void prioritize_nodes(Plan plan, object feasible, ScheduleResult result) except *
+
+cdef bint _is_bare(ScheduleResult result) except -1

@@ -1,0 +1,34 @@
+cimport cython
+from libc.stdint cimport uint8_t, uint16_t
+
+from bayplan.engine.log_reader cimport LogReader
+from bayplan.engine.rule_result cimport FilterResult
+from bayplan.engine.rule_result cimport RuleSet
+from bayplan.state.columns cimport Columns
+from bayplan.state.row_log cimport RowLog
+
+cdef class FilteredRows:
+    cdef public RuleSet rules
+    cdef public object feasible
+    cdef public uint8_t[::1] flags
+    cdef public Py_ssize_t count, combined, flips
+    cdef public bint has_errors
+    cdef object _state, _node_names
+    cdef Columns _columns
+    cdef RowLog _node_log
+    cdef LogReader _changes
+    cdef Py_ssize_t _node_position, _capacity
+    cdef uint8_t[::1] _examined
+    cdef list _failing
+
+    @cython.locals(whole=bint, columns=Columns, count=Py_ssize_t, place=Py_ssize_t, rows=Py_ssize_t[::1], result=FilterResult)
+    cpdef void refresh(self, object node_names) except *
+    @cython.locals(
+        columns=Columns, feasible=uint8_t[::1], examined=uint8_t[::1], codes=uint16_t[::1],
+        row=Py_ssize_t, number=Py_ssize_t, count=Py_ssize_t, result=FilterResult,
+    )
+    cdef void _combine_all(self) except *
+    @cython.locals(passes=bint, number=Py_ssize_t, result=FilterResult)
+    cdef void _combine(self, Py_ssize_t row) except *
+    @cython.locals(number=Py_ssize_t, result=FilterResult)
+    cpdef tuple first_failure_at(self, Py_ssize_t row)

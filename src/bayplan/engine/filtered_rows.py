@@ -1,0 +1,152 @@
+"""Which rows pass all filters of a plan: what the filters said, combined, and brought up to date by the rows that changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayplan.engine.log_reader import LogReader
+from bayplan.engine.rule_result import FilterResult, RuleSet
+from bayplan.engine.rule_results import RuleResults
+from bayplan.state.arrays import Bools, Codes, Index
+from bayplan.state.cluster_state import ClusterState
+
+
+class FilteredRows:
+    """The filters of a plan and what they come to.
+
+    Args:
+        state: the cluster. shared: where results come from.
+
+    Attributes:
+        rules: the filters that take part. results: theirs.
+        feasible: bool[capacity]. flags: the same as uint8. count: how many rows are feasible.
+        has_errors: whether some verdict may be an Error.
+        combined: moves when all rows were combined again. flips: moves when a row became feasible or ceased to be.
+    """
+
+    def __init__(self, state: ClusterState, shared: RuleResults) -> None:
+        self.rules = RuleSet("Filter", shared)
+        self.feasible: Bools = np.zeros(0, dtype=np.bool_)
+        self.flags: Any = self.feasible.view(np.uint8)
+        self.count = 0
+        self.has_errors = False
+        self.combined = self.flips = 0
+        self._state = state
+        self._columns = state.columns
+        self._node_log = state.node_log
+        self._changes = LogReader([state.usage_log, state.ports_log])
+        self._node_position = self._capacity = -1
+        self._node_names: frozenset[str] | None = None
+        self._examined: Any = None
+        # The filters that some row fails, while single rows are combined.
+        self._failing: list[FilterResult] = []
+
+    @property
+    def results(self) -> list[FilterResult]:
+        """Return the results of the filters that take part, in order."""
+        return self.rules.results
+
+    def refresh(self, node_names: frozenset[str] | None) -> None:
+        """Ask the filters about what changed, and combine their verdicts. `node_names`: those that PreFilter left; None: all."""
+        whole = self.rules.refresh(self._state, None)
+        columns = self._columns
+        if node_names is not self._node_names:
+            whole = whole or node_names != self._node_names
+            self._node_names = node_names
+        if self._node_position != self._node_log.end or self._capacity != columns.capacity:
+            self._node_position = self._node_log.end
+            whole = True
+        count = self._changes.take(columns.count)
+        if whole or count < 0:
+            self._combine_all()
+        elif count:
+            rows = self._changes.rows
+            self._failing = [result for result in self.rules.results if result.failing]
+            for place in range(count):
+                self._combine(rows[place])
+
+    def _combine_all(self) -> None:
+        """Find again which rows pass all filters."""
+        columns = self._columns
+        if self._capacity != columns.capacity:
+            self._capacity = columns.capacity
+            self.feasible = np.zeros(columns.capacity, dtype=np.bool_)
+            self.flags = self.feasible.view(np.uint8)
+        self._examined = self.examined().view(np.uint8)
+        feasible, examined = self.flags, self._examined
+        self.has_errors = False
+        for row in range(columns.count):
+            feasible[row] = examined[row]
+        for number in range(len(self.rules.results)):
+            result: FilterResult = self.rules.results[number]
+            if result.failing:
+                codes = result.codes
+                self.has_errors = self.has_errors or result.has_errors
+                for row in range(columns.count):
+                    feasible[row] = feasible[row] if codes[row] == 0 else 0
+        count = 0
+        for row in range(columns.count):
+            count += feasible[row] != 0
+        self.count = int(count)
+        self.combined += 1
+
+    def _combine(self, row: int) -> None:
+        """Find again whether a row passes all filters."""
+        passes = self._examined[row] != 0
+        if passes:
+            for number in range(len(self._failing)):
+                result = self._failing[number]
+                if result.codes[row]:
+                    passes = False
+                    if result.has_errors:
+                        self.has_errors = True
+                    break
+        if passes != (self.flags[row] != 0):
+            self.flags[row] = passes
+            self.count += 1 if passes else -1
+            self.flips += 1
+
+    def examined(self) -> Bools:
+        """Return bool[capacity]: the nodes that PreFilter left for the filters to look at."""
+        nodes = self._state.nodes
+        if self._node_names is None:
+            return nodes.alive
+        named = np.zeros_like(nodes.alive)
+        row_of = nodes.row_of
+        named[[row_of[name] for name in self._node_names if name in row_of]] = True
+        return named
+
+    def first_failures(self) -> tuple[Index, Codes]:
+        """Return per row the number of the first filter that failed (intp, -1: none) and its verdict (uint16)."""
+        capacity = self._columns.capacity
+        first = np.full(capacity, -1, dtype=np.intp)
+        verdicts = np.zeros(capacity, dtype=np.uint16)
+        for number, part in enumerate(self.results):
+            if not part.failing:
+                continue
+            rows = part.values.nonzero()[0]
+            rows = rows[first[rows] < 0]
+            first[rows] = number
+            verdicts[rows] = part.values[rows]
+        return first, verdicts
+
+    def first_failure_at(self, row: int) -> tuple[int, int]:
+        """Return the number of the first filter that fails on a row (-1: none), and its verdict (0: none)."""
+        for number in range(len(self.rules.results)):
+            result: FilterResult = self.rules.results[number]
+            if result.codes[row]:
+                return number, int(result.codes[row])
+        return -1, 0
+
+    def first_failures_of(self, index: Index) -> tuple[Index, Codes]:
+        """Return the same for some rows (intp), as columns: intp and uint16."""
+        first = np.full(len(index), -1, dtype=np.intp)
+        verdicts = np.zeros(len(index), dtype=np.uint16)
+        for number, part in enumerate(self.results):
+            codes = part.values[index]
+            fresh = (codes != 0) & (first < 0)
+            first[fresh] = number
+            verdicts[fresh] = codes[fresh]
+        return first, verdicts

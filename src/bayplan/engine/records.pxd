@@ -1,0 +1,8 @@
+cdef class Records:
+    cdef public object level
+    cdef public list _summaries, _frames
+    cdef public object _hash, _names, _names_position, _order, _bare, _copies
+    cdef object __weakref__
+
+    cpdef void add(self, object record, object plan, object result) except *
+    cpdef void tell(self, object pod, object point, object plugin, object status, object timeout_ns=*) except *

@@ -1,0 +1,30 @@
+cimport cython
+
+from bayplan.engine.binding_cycle cimport BindingCycle
+from bayplan.engine.cycle cimport ScheduleResult
+from bayplan.engine cimport cycle
+from bayplan.engine.select_host cimport NodeSampling
+from bayplan.engine.plan cimport Plan
+from bayplan.engine.queue cimport SchedulingQueue
+from bayplan.engine.records cimport Records
+from bayplan.state.cluster_state cimport ClusterState
+
+cdef class Scheduler:
+    cdef public ClusterState state
+    cdef public object profiles, plans, waiting_pods, failures, nominated_pods, extenders
+    cdef public tuple missing_plugins
+    cdef public SchedulingQueue queue
+    cdef public dict pods, assumed
+    cdef public Records records
+    cdef public bint survives_plugins
+    cdef public BindingCycle bindings
+    cdef public NodeSampling sampling
+    cdef public object _pick, _events
+    cdef object __weakref__
+
+    cpdef object handle(self, object old, object new, object now_ns)
+    cpdef object schedule_one(self, object now_ns)
+    @cython.locals(plan=Plan, result=ScheduleResult)
+    cpdef object _schedule(self, object queued, object now_ns)
+    cpdef bint _skip_pod_schedule(self, object queued) except -1
+    cpdef void assume(self, Plan plan, object pod, object key, Py_ssize_t row) except *

@@ -1,0 +1,49 @@
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+# Constants of the .py, as C numbers.
+cdef Py_ssize_t BLOCK
+
+cpdef Py_ssize_t num_feasible_nodes_to_find(Py_ssize_t percentage, Py_ssize_t count) except -1
+
+cdef class NodeSampling:
+    cdef public Py_ssize_t percentage_of_nodes_to_score, next_start
+    cdef public bint extended
+    cdef object _order, _rows
+    cdef Py_ssize_t[::1] _visits, _chosen
+
+    cpdef Py_ssize_t wanted(self, object profile_percentage, Py_ssize_t count, bint scoring) except -1
+    cpdef bint wants_all(self, object profile_percentage) except -1
+    @cython.locals(
+        count=Py_ssize_t, visits=Py_ssize_t[::1], chosen=Py_ssize_t[::1], found=Py_ssize_t, visited=Py_ssize_t,
+        place=Py_ssize_t, step=Py_ssize_t, row=Py_ssize_t,
+    )
+    cpdef tuple search(self, object order, uint8_t[::1] feasible, Py_ssize_t wanted)
+    cpdef void advance(self, Py_ssize_t processed, Py_ssize_t count) except *
+
+@cython.locals(
+    rows=Py_ssize_t[::1], found=Py_ssize_t[::1], count=Py_ssize_t, place=Py_ssize_t, row=Py_ssize_t, before=Py_ssize_t,
+    number=Py_ssize_t, ties=Py_ssize_t, highest=int64_t, value=int64_t, ascending=bint,
+)
+cpdef tuple best_of(int64_t[::1] total, object sample)
+
+cdef class BestBlocks:
+    cdef int64_t[::1] _total, _best
+    cdef Py_ssize_t[::1] _count
+    cdef uint8_t[::1] _stale
+    cdef Py_ssize_t _rows
+
+    @cython.locals(blocks=Py_ssize_t, block=Py_ssize_t)
+    cpdef void begin(self, int64_t[::1] total, Py_ssize_t rows) except *
+    @cython.locals(block=Py_ssize_t)
+    cpdef void note(self, Py_ssize_t row, int64_t before, int64_t after) except *
+    @cython.locals(block=Py_ssize_t, highest=int64_t)
+    cpdef int64_t highest(self) except? -2
+    @cython.locals(block=Py_ssize_t, ties=Py_ssize_t)
+    cpdef Py_ssize_t count_of(self, int64_t highest) except -1
+    @cython.locals(
+        total=int64_t[::1], best=int64_t, count=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, row=Py_ssize_t,
+    )
+    cdef void _search(self, Py_ssize_t block) except *
+    @cython.locals(block=Py_ssize_t, row=Py_ssize_t)
+    cpdef Py_ssize_t nth(self, int64_t highest, Py_ssize_t number) except -1

@@ -1,0 +1,69 @@
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from bayplan.engine cimport select_host
+from bayplan.engine.select_host cimport BestBlocks
+from bayplan.engine.filtered_rows cimport FilteredRows
+from bayplan.engine.log_reader cimport LogReader
+from bayplan.engine.rule_result cimport ScoreResult
+from bayplan.engine.rule_result cimport RuleSet
+from bayplan.framework.rule cimport ScoreRule
+from bayplan.state.columns cimport Columns
+from bayplan.state.row_log cimport RowLog
+
+cdef class Totals:
+    cdef public RuleSet rules
+    cdef public list weights, scales
+    cdef public object total
+    cdef public BestBlocks blocks
+    cdef object _state
+    cdef Columns _columns
+    cdef FilteredRows _filtered
+    cdef LogReader _changes
+    cdef int64_t[::1] _total, _scratch, _weights
+    cdef list _varying, _numbers, _levels, _epochs
+    cdef RowLog _node_log
+    cdef public Py_ssize_t summed, sampled
+    cdef Py_ssize_t _node_position
+    cdef int64_t _level, _floor
+    cdef Py_ssize_t _combined, _flips
+    cdef bint _stale
+    cdef int64_t _loaded
+
+    @cython.locals(
+        filtered=FilteredRows, flags=uint8_t[::1], whole=bint, count=Py_ssize_t,
+    )
+    cpdef void refresh(self, object sample=*) except *
+    @cython.locals(
+        moved=bint, changed=bint, known=bint, same_nodes=bint, end=Py_ssize_t, number=Py_ssize_t, level=int64_t,
+        result=ScoreResult, rule=ScoreRule,
+    )
+    cdef bint _rescale(self, uint8_t[::1] feasible, bint same) except -1
+    @cython.locals(
+        columns=Columns, feasible=uint8_t[::1], total=int64_t[::1], scratch=int64_t[::1],
+        values=int64_t[::1], row=Py_ssize_t, number=Py_ssize_t, count=Py_ssize_t, result=ScoreResult,
+        level=int64_t, weight=int64_t,
+    )
+    cdef void _sum_all(self) except *
+    @cython.locals(level=int64_t, number=Py_ssize_t, place=Py_ssize_t, result=ScoreResult)
+    cdef int64_t _choose_varying(self) except? -9223372036854775807
+    @cython.locals(alive=uint8_t[::1], row=Py_ssize_t, raw=int64_t)
+    cdef int64_t _normalized_level(self, ScoreResult result, object scale) except? -9223372036854775807
+    @cython.locals(total=int64_t[::1], loaded=int64_t, place=Py_ssize_t)
+    cdef void _sum_rows(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
+    @cython.locals(after=int64_t, score=int64_t, before=int64_t, number=Py_ssize_t, result=ScoreResult)
+    cdef void _sum(self, Py_ssize_t row) except *
+    @cython.locals(highest=int64_t)
+    cpdef tuple best(self)
+    @cython.locals(total=int64_t[::1])
+    cpdef tuple best_of_sample(self, object sample)
+    @cython.locals(number=Py_ssize_t, result=ScoreResult)
+    cdef bint _rescales_samples(self) except -1
+    @cython.locals(flags=uint8_t[::1], rows=Py_ssize_t[::1], place=Py_ssize_t)
+    cdef object _mark(self, object sample)
+    @cython.locals(
+        rows=Py_ssize_t[::1], total=int64_t[::1], scratch=int64_t[::1], values=int64_t[::1], place=Py_ssize_t, count=Py_ssize_t,
+        number=Py_ssize_t, result=ScoreResult, level=int64_t, weight=int64_t,
+    )
+    cdef void _sum_sample(self, object sample) except *
+    cdef void _allocate(self) except *

@@ -1,0 +1,274 @@
+"""What each node is worth to a plan's pod: the weighted sums of normalised scores, brought up to date by the rows that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bayplan.engine import select_host
+from bayplan.engine.filtered_rows import FilteredRows
+from bayplan.engine.log_reader import LogReader
+from bayplan.engine.rule_result import RuleResult, RuleSet, ScoreResult
+from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.select_host import BestBlocks, BestRows
+from bayplan.state.arrays import Index, Ints
+from bayplan.state.cluster_state import ClusterState
+
+NO_TOTALS: Ints = np.zeros(0, dtype=np.int64)
+
+
+class Totals:
+    """The scorers of a plan and what they come to.
+
+    Args:
+        state: the cluster. shared: where results come from. filtered: which rows are feasible.
+        floor: the total of feasible rows without any score.
+
+    Attributes:
+        rules: the scorers that take part. results: theirs. weights: theirs.
+        scales: what each scorer's raw scores were normalised by; None if it has no NormalizeScore.
+        total: int64[capacity], -1 in rows that are not feasible.
+        blocks: the best of them.
+        summed: how often all rows were summed up. sampled: how often a sample was, by itself. For measurements.
+    """
+
+    def __init__(self, state: ClusterState, shared: RuleResults, filtered: FilteredRows, floor: int) -> None:
+        self.rules = RuleSet("Score", shared)
+        self.weights: list[int] = []
+        self.scales: list[Any] = []
+        self.total: Ints = NO_TOTALS
+        self.blocks = BestBlocks()
+        self.summed = self.sampled = 0
+        self._state = state
+        self._columns = state.columns
+        self._filtered = filtered
+        self._floor = floor
+        self._changes = LogReader([state.usage_log, state.ports_log])
+        self._total: Any = self.total
+        self._scratch: Any = self.total
+        # The scorers that don't say the same of all nodes, with their numbers and weights; and what the others come to.
+        self._varying: list[ScoreResult] = []
+        self._numbers: list[int] = []
+        self._weights: Any = NO_TOTALS
+        self._level = 0
+        # By scorer the normalised score of all rows if the scale makes them equal, else -1; and the epoch of its result.
+        self._levels: list[int] = []
+        self._epochs: list[int] = []
+        self._node_log = state.node_log
+        self._combined = self._flips = self._node_position = -1
+        self._stale = True
+        # As in RuleResult: lines are loaded together.
+        self._loaded = 0
+
+    @property
+    def results(self) -> list[ScoreResult]:
+        """Return the results of the scorers that take part, in order."""
+        return self.rules.results
+
+    def choose(self, results: Sequence[RuleResult], observing: Sequence[bool], weights: Sequence[int]) -> None:
+        """Let these scorers take part."""
+        before = self.rules.results
+        self.rules.choose(results, observing)
+        if self.rules.results is not before or list(weights) != self.weights:
+            self.weights = list(weights)
+            self.scales = [None] * len(results)
+            self._levels, self._epochs = [-1] * len(results), [-1] * len(results)
+            self._stale = True
+
+    def refresh(self, sample: Index | None = None) -> None:
+        """Ask the scorers about what changed, and sum up; filters must be up to date, and some node feasible.
+
+        With `sample` (intp) only these feasible rows count, and the totals of others are undefined.
+        """
+        filtered = self._filtered
+        flags = filtered.flags if sample is None else self._mark(sample)
+        whole = self._stale or self._combined != filtered.combined
+        self._stale = True
+        self.rules.refresh(self._state, flags)
+        if sample is not None and self._rescales_samples():
+            self.sampled += 1
+            self._rescale(flags, False)
+            self._sum_sample(sample)
+            return
+        count = self._changes.take(self._columns.count)
+        if count < 0:
+            whole = True
+        if self._rescale(filtered.flags, not whole and self._flips == filtered.flips) or whole:
+            self._sum_all()
+        else:
+            self._sum_rows(self._changes.rows, count)
+        self._combined, self._flips = filtered.combined, filtered.flips
+        self._stale = False
+
+    def _rescale(self, feasible: Any, same: bool) -> bool:
+        """Find what raw scores are normalised by over the feasible rows; return whether totals of all rows may have moved.
+
+        Args:
+            feasible: uint8[capacity]. same: whether the same rows were feasible the last time.
+        """
+        moved = False
+        end = self._node_log.end
+        same_nodes, self._node_position = end == self._node_position, end
+        for number in range(len(self.rules.results)):
+            result: ScoreResult = self.rules.results[number]
+            rule, level, changed = result.score_rule, -1, result.epoch != self._epochs[number]
+            if rule.normalizes:
+                known = result.static and not changed and same_nodes
+                if not known or not (same or result.is_uniform()):
+                    scale = rule.scale(result.raw, feasible)
+                    if scale != self.scales[number]:
+                        self.scales[number] = scale
+                        changed = True
+                level = rule.level(self.scales[number])
+            if changed and (level < 0 or level != self._levels[number]):
+                moved = True
+            self._levels[number] = level
+            self._epochs[number] = result.epoch
+        return moved
+
+    def _sum_all(self) -> None:
+        """Sum up the scores of all rows."""
+        columns, feasible = self._columns, self._filtered.flags
+        count = columns.count
+        self._allocate()
+        self.summed += 1
+        total, scratch = self._total, self._scratch
+        level = self._choose_varying()
+        for row in range(count):
+            total[row] = level
+        for number in range(len(self._varying)):
+            result = self._varying[number]
+            weight, values = self._weights[number], result.raw
+            if result.score_rule.normalizes:
+                result.score_rule.normalize_all(self.scales[self._numbers[number]], values, scratch)
+                values = scratch
+            if weight == 1:
+                for row in range(count):
+                    total[row] += values[row]
+            else:
+                for row in range(count):
+                    total[row] += weight * values[row]
+        for row in range(count):
+            total[row] = total[row] if feasible[row] else -1
+        self.blocks.begin(total, count)
+
+    def _allocate(self) -> None:
+        capacity = self._columns.capacity
+        if len(self.total) != capacity:
+            self.total = np.full(capacity, -1, dtype=np.int64)
+            self._total = self.total
+            self._scratch = np.zeros(capacity, dtype=np.int64)
+
+    def _choose_varying(self) -> int:
+        """Find the scorers that don't say the same of all nodes; return what the others come to."""
+        level, varying, numbers = self._floor, [], []
+        for number in range(len(self.rules.results)):
+            result: ScoreResult = self.rules.results[number]
+            if self._levels[number] >= 0:
+                level += self.weights[number] * self._levels[number]
+            elif result.is_uniform():
+                level += self.weights[number] * self._normalized_level(result, self.scales[number])
+            else:
+                varying.append(result)
+                numbers.append(number)
+        self._level = level
+        self._varying = varying
+        if numbers != self._numbers or len(numbers) != len(self._weights):
+            self._weights = np.zeros(len(numbers), dtype=np.int64)
+        self._numbers = numbers
+        for place in range(len(numbers)):
+            self._weights[place] = self.weights[numbers[place]]
+        return level
+
+    def _normalized_level(self, result: ScoreResult, scale: Any) -> int:
+        """Return the normalised score of all nodes, which have the same raw score."""
+        alive = self._columns.alive
+        for row in range(self._columns.count):
+            if alive[row]:
+                raw = result.raw[row]
+                return int(result.score_rule.normalize(scale, raw, row) if result.score_rule.normalizes else raw)
+        return 0
+
+    def _sum_rows(self, rows: Any, count: int) -> None:
+        """Sum up the scores of some rows."""
+        total, loaded = self._total, 0
+        for place in range(count):
+            loaded ^= total[rows[place]]
+        self._loaded = loaded
+        for place in range(count):
+            self._sum(rows[place])
+
+    def _sum(self, row: int) -> None:
+        """Sum up the scores of one row."""
+        after = -1
+        if self._filtered.flags[row]:
+            after = self._level
+            for number in range(len(self._varying)):
+                result = self._varying[number]
+                score = result.raw[row]
+                if result.score_rule.normalizes:
+                    score = result.score_rule.normalize(self.scales[self._numbers[number]], score, row)
+                after += self._weights[number] * score
+        before = self._total[row]
+        if after != before:
+            self._total[row] = after
+            self.blocks.note(row, before, after)
+
+    def normalized(self, number: int) -> Ints:
+        """Return int64[capacity], the normalised scores of one scorer."""
+        result = self.results[number]
+        if not result.score_rule.normalizes:
+            values: Ints = result.values
+            return values
+        found = np.zeros(self._columns.capacity, dtype=np.int64)
+        result.score_rule.normalize_all(self.scales[number], result.raw, found)
+        return found
+
+    def best(self) -> tuple[int, BestRows]:
+        """Return the highest total and the rows that have it; -1 and none if nothing is feasible."""
+        highest = int(self.blocks.highest())
+        return highest, BestRows(self.blocks, highest, int(self.blocks.count_of(highest)) if highest >= 0 else 0)
+
+    # Samples.
+
+    @property
+    def rescales_samples(self) -> bool:
+        """Return whether some scorer scales a sample in another way than all feasible nodes."""
+        return bool(self._rescales_samples())
+
+    def _rescales_samples(self) -> bool:
+        for number in range(len(self.rules.results)):
+            result: ScoreResult = self.rules.results[number]
+            if result.score_rule.reads_feasible or (result.score_rule.normalizes and not result.is_uniform()):
+                return True
+        return False
+
+    def best_of_sample(self, sample: Index) -> tuple[int, Index]:
+        """Return the highest total of some feasible rows (intp), and the rows that have it; `refresh` must have got the sample."""
+        return select_host.best_of(self._total, sample)
+
+    def _mark(self, sample: Index) -> Any:
+        """Return uint8[capacity], 1 in some rows (intp)."""
+        marks = np.zeros(self._columns.capacity, dtype=np.uint8)
+        flags, rows = marks, sample
+        for place in range(len(sample)):
+            flags[rows[place]] = 1
+        return marks
+
+    def _sum_sample(self, sample: Index) -> None:
+        """Sum up the scores of some rows (intp)."""
+        self._allocate()
+        rows, count, total, scratch = sample, len(sample), self._total, self._scratch
+        level = self._choose_varying()
+        for place in range(count):
+            total[rows[place]] = level
+        for number in range(len(self._varying)):
+            result = self._varying[number]
+            weight, values = self._weights[number], result.raw
+            if result.score_rule.normalizes:
+                result.score_rule.normalize_all(self.scales[self._numbers[number]], values, scratch)
+                values = scratch
+            for place in range(count):
+                total[rows[place]] += weight * values[rows[place]]

@@ -1,0 +1,24 @@
+cimport cython
+from libc.stdint cimport int64_t
+
+from bayplan.state.pod_info cimport PodInfo
+
+# Constants of the .py, as C numbers.
+cdef int64_t _OFFSET
+cdef Py_ssize_t _CRITERIA
+
+@cython.locals(first=PodInfo, info=PodInfo, priorities=int64_t, number=Py_ssize_t)
+cpdef void fill(int64_t[:, ::1] table, Py_ssize_t place, list victims, Py_ssize_t violations) except *
+
+cdef class Shortlist:
+    cdef public object rows, places, table, refused
+    cdef public list victims
+    cdef Py_ssize_t[::1] _places
+    cdef int64_t[:, ::1] _table
+
+    @cython.locals(
+        count=Py_ssize_t, ties=Py_ssize_t, leader=Py_ssize_t, number=Py_ssize_t, order=cython.int, best=Py_ssize_t[::1],
+    )
+    cpdef object best(self)
+    @cython.locals(table=int64_t[:, ::1], criterion=Py_ssize_t)
+    cdef int _compare(self, Py_ssize_t left, Py_ssize_t right) noexcept

@@ -1,0 +1,22 @@
+cimport cython
+
+from bayplan.state cimport pod_moves
+from bayplan.state.columns cimport Columns
+from bayplan.state.pod_info cimport Footprint, PodInfo
+from bayplan.state.row_log cimport RowLog
+
+cdef class ClusterState:
+    cdef public object request_gates, nodes, usage, host_ports, catalog, counters, placements
+    cdef public dict pods
+    cdef public list pods_on
+    cdef public Columns columns
+    cdef public RowLog usage_log, node_log, ports_log, pod_log
+    cdef public dict _classes
+    cdef public object _account, _largest_sum, _small
+    cdef object _journal
+    cdef object __weakref__
+
+    @cython.locals(footprint=Footprint)
+    cpdef void place(self, PodInfo info, Py_ssize_t row) except *
+    @cython.locals(nodes=dict)
+    cdef void _put_on(self, PodInfo info, Py_ssize_t row) except *

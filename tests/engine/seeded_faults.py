@@ -1,0 +1,199 @@
+"""Faults in undo and in refresh, one after the other put into the uncompiled engine, and the test that must catch each.
+
+Run as a program with ``BAYPLAN_UNCOMPILED=1``, it prints a line of JSON for each fault: its number, and whether it was caught.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import textwrap
+from collections.abc import Callable
+from types import ModuleType
+from typing import NamedTuple
+
+from bayplan.engine.changed_rows import ChangedRows
+from bayplan.engine.filtered_rows import FilteredRows
+from bayplan.engine.first_failures import FirstFailures
+from bayplan.engine.log_reader import LogReader
+from bayplan.engine.preemption.dry_run import DryRun
+from bayplan.engine.rule_result import FilterResult
+from bayplan.engine.totals import Totals
+from bayplan.engine.what_if import Trial
+from bayplan.state import pod_moves
+from bayplan.state.pod_moves import PodMoves
+from tests.engine.plan_histories import NO_LIMIT
+from tests.engine.test_first_failures import (
+    test_two_pods_alike_may_each_have_the_node_that_they_are_nominated_to as alike,
+)
+from tests.engine.test_first_failures import test_values_follow_every_change as values
+from tests.engine.test_plan import test_a_plan_says_what_a_new_one_says_after_every_change as plans
+from tests.engine.test_preemption import test_a_budget_that_came_since_the_last_search_protects_its_pods as budgets
+from tests.engine.test_preemption import test_a_nominated_pod_counts_once_however_often_filters_are_asked as once
+from tests.engine.test_preemption import (
+    test_a_pod_that_has_started_since_the_last_search_is_spared_before_those_that_have_not as starts,
+)
+from tests.engine.test_preemption import (
+    test_a_victim_may_help_once_a_pod_on_another_node_of_its_zone_has_left as others,
+)
+from tests.engine.test_preemption import test_a_victim_takes_its_anti_affinity_along as owned
+from tests.engine.test_preemption import test_after_a_search_filters_say_what_they_said_before_it as back
+from tests.engine.test_preemption import test_known_outcomes_follow_every_change_of_the_cluster as outcomes
+from tests.engine.test_what_if import test_a_plugin_that_raises_in_a_trial_leaves_everything_as_before as raising
+from tests.engine.test_what_if import test_after_a_trial_everything_is_as_before as undone
+from tests.engine.test_what_if import (
+    test_in_a_trial_rules_say_what_a_new_plan_says_of_a_cluster_where_pods_really_moved as moved,
+)
+
+SEEDS = range(4)
+
+
+class Fault(NamedTuple):
+    """Text of a method or function that is replaced, and the test that must fail then; of those with a seed some are tried."""
+
+    what: str
+    of: type | ModuleType
+    method: str
+    text: str
+    instead: str
+    test: Callable[..., None]
+
+
+FAULTS = (
+    Fault("undo leaves the first move", PodMoves, "undo", "> length:", "> max(length, 1):", undone),
+    Fault("undo takes back none", PodMoves, "undo", "> length:", "> len(self._moved):", undone),
+    Fault("undo counts in the wrong direction", PodMoves, "undo", "-1 if moved_to >= 0 else 1", "1", undone),
+    Fault("undo counts on the row before", PodMoves, "undo", "else -1 - moved_to", "else -moved_to - 2", undone),
+    Fault("undo leaves the ports", PodMoves, "undo", "if self._ports:", "if False:", undone),
+    Fault("undo takes ports twice", PodMoves, "_move_ports_back", "if added:", "if not added:", undone),
+    Fault("a move forgets owned terms", pod_moves, "count_pod", "info.owned_counters", "()", owned),
+    Fault(
+        "a move back forgets selectors",
+        pod_moves,
+        "count_pod",
+        "range(len(counters))",
+        "range(len(counters) * (count > 0))",
+        undone,
+    ),
+    Fault(
+        "undo leaves usage of one resource",
+        pod_moves,
+        "count_pod",
+        "range(len(column))",
+        "range(len(column) - (count < 0))",
+        undone,
+    ),
+    Fault("the order of pods is lost", PodMoves, "undo", "self._state.pods_on[changed] = pods", "pass", raising),
+    Fault("a trial is not closed", Trial, "close", "self.moves.undo()", "pass", undone),
+    Fault("added pods stay", Trial, "first_failure_with", "self.moves.undo(length)", "pass", once),
+    Fault(
+        "rules go on with what they saw in a trial",
+        Trial,
+        "close",
+        "part.rule.before_changes(part.params)",
+        "pass",
+        back,
+    ),
+    Fault(
+        "rules overlook that pods moved", Trial, "first_failure", "part.rule.after_changes(part.params)", "pass", moved
+    ),
+    Fault("changed usage is overlooked", ChangedRows, "take", "range(usage_start, usage_log.end)", "()", values),
+    Fault("nominations are overlooked", ChangedRows, "take", "range(nominations_start, nominations.end)", "()", values),
+    Fault(
+        "the last change is overlooked",
+        ChangedRows,
+        "take",
+        "range(usage_start, usage_log.end)",
+        "range(usage_start, usage_log.end - 1)",
+        values,
+    ),
+    Fault("the row of an earlier nominee is overlooked", ChangedRows, "take", "if own_row >= 0:", "if False:", alike),
+    Fault("the pod's own nomination is overlooked", ChangedRows, "take", "if crowd.own_row >= 0:", "if False:", alike),
+    Fault("rules that read other rows are overlooked", ChangedRows, "take", "part.rule.reads_others or", "", others),
+    Fault("changed nodes are overlooked", ChangedRows, "take", "plan.state.node_log.end,", "", values),
+    Fault("changed budgets are overlooked", ChangedRows, "take", "(stamp, plan", "(plan", budgets),
+    Fault("overrides stay", FirstFailures, "_ask", "self.overrides.pop(row, None)", "pass", values),
+    Fault("shut rows stay", FirstFailures, "_ask", "self.shut.pop(row, None)", "pass", values),
+    Fault("the count of the earlier value stays", FirstFailures, "_ask", "self._count(before, -1)", "pass", values),
+    Fault("rows stay feasible", FirstFailures, "_ask", "self._feasible[row] = value", "_ = value", values),
+    Fault(
+        "the pod's own failure wins", FirstFailures, "_ask", "value = counting", "value = max(counting, own)", values
+    ),
+    Fault("what runs has started is overlooked", DryRun, "search", "for row in started:", "for row in ():", starts),
+    Fault(
+        "changed rows keep their victims", DryRun, "search", "for row in changed:", "for row in changed[:0]:", outcomes
+    ),
+    Fault(
+        "a reader overlooks the last entry",
+        LogReader,
+        "take",
+        "self._positions[number], log.end)",
+        "self._positions[number], log.end - 1)",
+        plans,
+    ),
+    Fault(
+        "a reader forgets how far it was",
+        LogReader,
+        "take",
+        "missed += log.end - start",
+        "self._positions[number] = log.end",
+        plans,
+    ),
+    Fault(
+        "failing rows are counted twice", FilterResult, "ask_changed", "self.failing -= 1", "self.failing -= 2", plans
+    ),
+    Fault("the last row is not combined", FilteredRows, "refresh", "range(count)", "range(count - 1)", plans),
+    Fault("feasible rows are miscounted", FilteredRows, "_combine", "1 if passes else -1", "1", plans),
+    Fault(
+        "rows stay feasible that no longer are",
+        FilteredRows,
+        "_combine",
+        "self.flags[row] = passes",
+        "self.flags[row] |= passes",
+        plans,
+    ),
+    Fault(
+        "the last total is not summed up", Totals, "_sum_rows", "self._sum(rows[place])", "self._sum(rows[0])", plans
+    ),
+)
+
+
+def seeded(fault: Fault) -> object:
+    """Return the method with the fault in it; raise ValueError if its text has changed."""
+    source = textwrap.dedent(inspect.getsource(getattr(fault.of, fault.method)))
+    if fault.text not in source:
+        raise ValueError(f"{fault.of.__name__}.{fault.method} has no {fault.text!r}: say what the fault is now")
+    module = fault.of if isinstance(fault.of, ModuleType) else sys.modules[fault.of.__module__]
+    found: dict[str, object] = {}
+    exec(compile(source.replace(fault.text, fault.instead), f"<{fault.what}>", "exec"), vars(module), found)
+    return found[fault.method]
+
+
+def fails(test: Callable[..., None]) -> bool:
+    """Return whether a test fails with one of the seeds."""
+    parameters = inspect.signature(test).parameters
+    for seed in SEEDS if "seed" in parameters else SEEDS[:1]:
+        given = {"seed": seed, "log_limit": NO_LIMIT}
+        try:
+            test(**{name: value for name, value in given.items() if name in parameters})
+        except Exception:
+            return True
+    return False
+
+
+def is_caught(fault: Fault) -> bool:
+    """Return whether the test fails while the fault is in the engine."""
+    before = getattr(fault.of, fault.method)
+    setattr(fault.of, fault.method, seeded(fault))
+    try:
+        return fails(fault.test)
+    finally:
+        setattr(fault.of, fault.method, before)
+
+
+if __name__ == "__main__":
+    for number, fault in enumerate(FAULTS):
+        print(json.dumps([number, is_caught(fault)]), flush=True)
+    # Otherwise a test that always fails would catch everything.
+    print(json.dumps([-1, not any(fails(test) for test in dict.fromkeys(fault.test for fault in FAULTS))]))

@@ -1,0 +1,153 @@
+"""Why a pod fits which node: values that are refreshed by changed rows are those of a new object, and of filters asked anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from bayplan.engine.cycle import first_failures
+from bayplan.engine.first_failures import FirstFailures
+from bayplan.engine.nominator import NominatingInfo, NominatingMode
+from bayplan.engine.plan import Plan
+from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.what_if import PASSES, filter_rows_with
+from bayplan.framework.cycle_state import CycleState
+from bayplan.objects.pod import Pod
+from bayplan.state.pod_info import PodInfo
+from bayplan.state.row_log import RowLog
+from tests.engine.plan_histories import cached_plan, change_something
+from tests.engine.preemption_worlds import node, preemptor, running, scheduler_of
+from tests.engine.test_nominated_pods import nominate
+
+NODES = 12
+
+
+def asking_pods() -> list[Pod]:
+    """Return pods of several kinds: large ones (two alike), one with a host port, one for some nodes, one that keeps apart."""
+    term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "topology.kubernetes.io/zone"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    names = {"key": "metadata.name", "operator": "In", "values": ["n01"]}
+    fields = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [names]}]}}
+    return [
+        preemptor("2", 5, "large").obj(),
+        preemptor("2", 5, "alike").obj(),
+        preemptor("3", 5, "larger").obj(),
+        preemptor("1", 9, "ported").host_port(80).obj(),
+        preemptor("1", 9, "apart").label(app="a").spec(affinity=affinity).obj(),
+        preemptor("1", 5, "pinned").spec(affinity={"nodeAffinity": fields}).obj(),
+    ]
+
+
+def change(random: Random, scheduler: Scheduler, pods: list[Pod], step: int) -> None:
+    """Let pods come, start and go, nominations come and go, and nodes change."""
+    state, kind = scheduler.state, random.random()
+    names = sorted(state.nodes.row_of)
+    if kind < 0.35:
+        builder = running(f"r{step}", random.choice(("1", "2")), random.randrange(8), random.choice(names))
+        builder = builder.host_port(random.choice((80, 81))) if random.random() < 0.4 else builder
+        scheduler.handle(None, builder.label(app=random.choice("ab")).obj(), step)
+    elif kind < 0.5 and state.pods:
+        scheduler.handle(scheduler.pods[random.choice(sorted(state.pods))], None, step)
+    elif kind < 0.8:
+        nominee = replace(random.choice(pods))
+        if random.random() < 0.7:
+            nominate(scheduler, nominee, random.choice(names))
+        else:
+            scheduler.queue.unnominate(nominee)
+    elif kind < 0.9:
+        name = random.choice(names)
+        old = state.nodes.nodes[state.nodes.row_of[name]]
+        scheduler.handle(old, node(name, random.choice(("2", "4"))).zone(random.choice("abc")).obj(), step)
+    else:
+        change_something(random, scheduler, step)
+
+
+def ready(scheduler: Scheduler, pod: Pod) -> Plan:
+    plan = cached_plan(scheduler, pod)
+    assert plan.run_pre_filter_plugins(CycleState()).status is None
+    plan.refresh_filters()
+    return plan
+
+
+def told(failures: FirstFailures) -> dict[str, object]:
+    return {
+        "values": failures.values.tolist(),
+        "feasible": failures.feasible.tolist(),
+        "examined": failures.examined.tolist(),
+        "counts": dict(failures.counts),
+        "overrides": dict(failures.overrides),
+        "shut": set(failures.shut),
+    }
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_values_follow_every_change(seed: int) -> None:
+    random = Random(seed)
+    scheduler = scheduler_of(
+        [node(f"n{number:02}", random.choice(("2", "4"))).zone(random.choice("abc")) for number in range(NODES)]
+    )
+    pods, shut = asking_pods(), 0
+    for pod in pods:
+        scheduler.pods[pod.key] = pod
+    for step in range(120):
+        change(random, scheduler, pods, step)
+        pod = random.choice(random.choice((pods, pods[:2])))
+        plan = ready(scheduler, pod)
+        crowd = scheduler.nominated_pods(pod)
+        got = first_failures(plan, crowd, scheduler.nominated_pods.log)
+        fresh = FirstFailures(plan, RowLog())
+        fresh.refresh(crowd)
+        assert told(got) == told(fresh)
+        check_against_filters(plan, got, {row: crowd.pods_at(row) for row in crowd.rows.tolist()})
+        shut += len(got.shut)
+        scheduler.state.check_invariants()
+    assert shut > 5
+
+
+def check_against_filters(plan: Plan, got: FirstFailures, pods: dict[int, list[PodInfo]]) -> None:
+    """Compare with what filters say of each row, with its nominated pods moved there and without them."""
+    first, verdicts = plan.filtered.first_failures()
+    own = np.where((first >= 0) & plan.examined(), first << 16 | verdicts, PASSES)
+    want = own.copy()
+    for row, (failure,) in ((row, filter_rows_with(plan, [(row, pods[row])])) for row in pods):
+        if failure != PASSES and plan.examined()[row]:
+            want[row] = failure
+    assert got.values.tolist() == want.tolist()
+    assert got.overrides == {row: int(want[row]) for row in np.flatnonzero(want != own).tolist()}
+    assert set(got.shut) == {row for row in got.overrides if plan.filtered.feasible[row]}
+    assert got.counts == Counter(want[want != PASSES].tolist())
+    assert got.feasible.tolist() == ((want == PASSES) & plan.examined()).tolist()
+
+
+def test_two_pods_alike_may_each_have_the_node_that_they_are_nominated_to() -> None:
+    scheduler = scheduler_of([node("n1", "2"), node("n2", "2")])
+    pods = [preemptor("2", 5, name).obj() for name in ("one", "two")]
+    for pod, name in zip(pods, ("n1", "n2"), strict=True):
+        nominate(scheduler, pod, name)
+    log, rows = scheduler.nominated_pods.log, scheduler.state.nodes.row_of
+    for pod, name in ((pods[0], "n1"), (pods[1], "n2"), (pods[0], "n1")):
+        found = first_failures(ready(scheduler, pod), scheduler.nominated_pods(pod), log)
+        assert np.flatnonzero(found.feasible).tolist() == [rows[name]]
+    assert found.full_passes == 1
+
+
+def test_a_change_of_one_row_asks_that_row_alone() -> None:
+    scheduler = scheduler_of([node(f"n{number:02}", "4") for number in range(NODES)])
+    pod = preemptor("8").obj()
+    for number in range(NODES):
+        nominate(scheduler, preemptor("1", 200, f"nominee{number}").obj(), f"n{number:02}")
+    plan, log = ready(scheduler, pod), scheduler.nominated_pods.log
+    found = first_failures(plan, scheduler.nominated_pods(pod), log)
+    asked, passes = found.asked_rows, found.full_passes
+    assert passes == 1
+    scheduler.handle(None, running("r", "1", 0, "n03").obj(), 0)
+    assert first_failures(ready(scheduler, pod), scheduler.nominated_pods(pod), log) is found
+    assert (found.asked_rows - asked, found.full_passes) == (1, 1)
+    scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, "n05"))
+    first_failures(ready(scheduler, pod), scheduler.nominated_pods(pod), log)
+    assert found.full_passes == 1
+    assert found.asked_rows - asked <= 4
